@@ -1,0 +1,28 @@
+import type { Bus } from '../src/bus/bus.ts';
+import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../src/core/uplink.ts';
+
+/** Why a device was not let in: `unavailable` is CONNACK 3, the other CONNACK 5. */
+export type Credentials = { username: string; password: string };
+
+/**
+ * What a connector is given. Every function may reject with an error whose `code` is
+ * `unavailable` (the store is away) or `device-gone` (the device was removed meanwhile).
+ */
+export type ConnectorPorts = {
+  /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
+  authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
+  /** Whether a device that was let in still is; called when `access` tells of a change. */
+  isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
+  /** Resolves once the message is committed. An aborted signal withdraws what no transaction holds yet. */
+  ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void>;
+  /** The device subscribed to these topics: what it is to be sent now, from the database. */
+  subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
+  /** What is due for a connected device after a `device` notice. */
+  due(device: DeviceIdentity, topic: 'profile' | 'configuration'): Promise<Downlink[]>;
+  /** The device acknowledged a message (or it was written at QoS 0). */
+  delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
+  /** Presence is told, not awaited: a failure is the receiver's to log. */
+  presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
+  bus: Bus;
+  clock: () => number;
+};

@@ -1,0 +1,30 @@
+import type { Downlink } from '../core/uplink.ts';
+
+/** What one process tells the others. Nothing here is the only copy: what matters is in the database. */
+export type BusMessages = {
+  /** Something `ingest` or a connector may have cached of this device changed; `push` names what to hand over. */
+  device: { deviceId: number; uuid: string; push?: 'profile' | 'configuration' };
+  /** A message for the device's live connections, wherever they are. */
+  down: { uuid: string; message: Downlink };
+  /** The device's credentials changed: cached versions are stale, connections it no longer opens are closed. */
+  access: { deviceId: number; uuid: string };
+  /** A device connected somewhere as this session: older connections of the same session give way. */
+  session: { uuid: string; clientId: string; connection: string };
+  /** An account's token sessions ended: all of them, or the one named. */
+  revoked: { accountId: number; sessionId?: string };
+  /** Events of these devices were committed. */
+  events: { accountIds: number[]; deviceIds: number[] };
+};
+
+export type Channel = keyof BusMessages;
+
+/**
+ * Publish and subscribe between the processes of one installation. Delivery is at most once:
+ * within this process at once and always, to others while the bus is up.
+ */
+export type Bus = {
+  publish<C extends Channel>(channel: C, message: BusMessages[C]): void;
+  /** Returns what ends the subscription. */
+  subscribe<C extends Channel>(channel: C, listener: (message: BusMessages[C]) => void): () => void;
+  close(): Promise<void>;
+};

@@ -1,0 +1,93 @@
+import pg from 'pg';
+import { DomainError } from '../errors.ts';
+
+/** Whatever runs SQL: the pool, or one transaction. Every query function takes it first. */
+export type Sql = {
+  query<R extends pg.QueryResultRow = pg.QueryResultRow>(
+    text: string,
+    values?: unknown[],
+  ): Promise<pg.QueryResult<R>>;
+  query<R extends pg.QueryResultRow = pg.QueryResultRow>(
+    config: pg.QueryConfig,
+  ): Promise<pg.QueryResult<R>>;
+};
+
+export type Database = Sql & {
+  /** Commits what `work` did, or rolls back when it throws. */
+  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+  pool: pg.Pool;
+  close(): Promise<void>;
+};
+
+export type DatabaseOptions = {
+  connectionString: string;
+  maxConnections: number;
+  connectTimeoutMs: number;
+  /** Sent to the server: a statement that takes longer is cancelled there. */
+  statementTimeoutMs: number;
+  /** A connection error outside any query; the pool replaces the connection by itself. */
+  onIdleError: (error: Error) => void;
+};
+
+// Identities stay far below 2^53, and a point in time is a number of milliseconds everywhere in this
+// program: both are plain numbers from here on.
+const types = new pg.TypeOverrides();
+types.setTypeParser(pg.types.builtins.INT8, Number);
+types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).getTime());
+
+/** Connects lazily: nothing is opened before the first query. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: options.connectionString,
+    max: options.maxConnections,
+    connectionTimeoutMillis: options.connectTimeoutMs,
+    options: `-c statement_timeout=${options.statementTimeoutMs} -c timezone=UTC`,
+    // A server that stopped answering cannot cancel: give up on this side a little later.
+    query_timeout: options.statementTimeoutMs + 1_000,
+    types,
+  });
+  pool.on('error', options.onIdleError);
+  const query = ((text: string, values?: unknown[]) =>
+    pool.query(text, values).catch(rethrow)) as Sql['query'];
+  return {
+    query,
+    pool,
+    transaction: (work) => transaction(pool, work).catch(rethrow),
+    close: () => pool.end(),
+  };
+}
+
+async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback').catch((cause: Error) => (broken = cause));
+    throw error;
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** Gives "the database is away" its own code, so that every edge can answer it in its own way. */
+function rethrow(error: unknown): never {
+  throw isUnavailable(error)
+    ? new DomainError('unavailable', 'The database is away.', { cause: error })
+    : error;
+}
+
+/**
+ * Whether an error says that the server, or the way to it, is away for now: connection errors
+ * (class 08, socket errors), shutdown and start-up (57P0x), no room (53xxx), a timeout (57014).
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (/^(08|53|57P0|57014|58)/.test(code)) return true;
+  if (/^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/.test(code)) return true;
+  return /timeout|Connection terminated|not queryable|connection error/i.test(error.message) && code === '';
+}

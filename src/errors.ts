@@ -1,0 +1,34 @@
+/**
+ * What can go wrong in the domain, by stable code. Neither HTTP nor MQTT: each edge maps codes to
+ * its own answers in one table.
+ */
+export type ErrorCode =
+  | 'invalid-input'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not-found'
+  | 'conflict'
+  | 'too-many-requests'
+  | 'unavailable'
+  | 'device-gone';
+
+/** One thing that is wrong with an input; `path` is a JSON Pointer, or a query parameter's name. */
+export type Problem = { path: string; message: string };
+
+export class DomainError extends Error {
+  readonly code: ErrorCode;
+  readonly problems: Problem[];
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; problems?: Problem[]; retryAfterSeconds?: number } = {},
+  ) {
+    super(message, { cause: options.cause });
+    this.name = 'DomainError';
+    this.code = code;
+    this.problems = options.problems ?? [];
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
