@@ -1,0 +1,42 @@
+/** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
+export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
+
+/** The measurement that completed a cause; a position gives 1 (inside) or 0 and its place beside it. */
+export type CauseSense = { sId: string; val: number; ts: number; lat?: number; long?: number };
+
+/** Which condition a cause's measurement met, and how often: the answer to "why did it fire?". */
+export type CauseDetail = {
+  sId: string;
+  orderId: number;
+  thresholds: Record<string, unknown>;
+  /** The number that was compared, after `relative` and `decimalAcc`; absent for a position. */
+  compared?: number;
+  negate: boolean;
+  matched: number;
+  of: number;
+  needed: number;
+};
+
+/** The device moved: `newValue` and `oldValue` are puIds, or stIds where only the state changed. */
+export type DeviceEvent = {
+  type: 'device';
+  ts: number;
+  event: 'purposeChanged' | 'stateChanged';
+  cause: { engine: EngineCause };
+  newValue: number;
+  oldValue: number;
+};
+
+/** An event of a purpose fired. `notified: false` says that its episode had rung already. */
+export type SenseEvent = {
+  type: 'sense';
+  ts: number;
+  cause: { engine: EngineCause; senses: CauseSense[] };
+  why?: CauseDetail[];
+  notified?: boolean;
+};
+
+export type RecordedEvent = DeviceEvent | SenseEvent;
+
+/** An event on its way to the table. `key` recognises the same event when it is delivered again. */
+export type NewEvent = { accountId: number; deviceId: number; key: string; event: RecordedEvent };
