@@ -1,0 +1,6 @@
+/**
+ * The advisory lock between ingest and the removal of devices: every ingest transaction holds it
+ * shared before it looks whether its devices exist; a removal takes it exclusively for the moment
+ * in which the device's row goes. What is stored afterwards cannot belong to a removed device.
+ */
+export const ingestLock = 7201;
