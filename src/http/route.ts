@@ -1,0 +1,133 @@
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import { parseInput, parseParams } from './parse.ts';
+
+/** Who calls: the account a bearer token belongs to, and the session behind that token. */
+export type Account = { accountId: number; accountUuid: string; sessionId: string };
+
+/** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
+export type RequestInfo = {
+  requestId: string;
+  /** The client's address; behind a trusted proxy the one the proxy names. */
+  address: string;
+  /** Path and query as they were sent. */
+  url: string;
+  /** A request header, lower-case name; empty when absent. */
+  header(name: string): string;
+  /** Best of the offered media types by the Accept header, or false. */
+  accepts(...types: string[]): string | false;
+  setHeader(name: string, value: string): void;
+  /** Aborts when the client has gone or the service stops. */
+  readonly signal: AbortSignal;
+};
+
+export type Auth = 'account' | 'none';
+type AccountOf<A extends Auth> = A extends 'account' ? Account : null;
+type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
+
+export type Input<A extends Auth, P, Q, B> = {
+  params: Parsed<P>;
+  query: Parsed<Q>;
+  body: Parsed<B>;
+  account: AccountOf<A>;
+  request: RequestInfo;
+};
+
+/** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
+export class Streamed {
+  readonly contentType: string;
+  readonly source: Readable | AsyncIterable<string | Uint8Array>;
+
+  constructor(contentType: string, source: Readable | AsyncIterable<string | Uint8Array>) {
+    this.contentType = contentType;
+    this.source = source;
+  }
+}
+
+/** Answers with a stream; it is destroyed when the client goes away. */
+export function stream(
+  contentType: string,
+  source: Readable | AsyncIterable<string | Uint8Array>,
+): Streamed {
+  return new Streamed(contentType, source);
+}
+
+export type Method = 'get' | 'post' | 'put' | 'delete';
+
+type Documentation = {
+  method: Method;
+  /** Path as OpenAPI writes it: `/v2/devices/{deviceAuthUuid}`. */
+  path: string;
+  summary: string;
+  description?: string;
+  /** Group in the reference. */
+  tag: string;
+  /** Statuses beyond 200 the handler itself gives rise to; what every route can answer is added. */
+  errors: number[];
+  /** Response headers worth documenting, by name. */
+  responseHeaders?: Record<string, string>;
+  /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */
+  streams?: { types: string[]; json?: boolean };
+  /** Leave it out of the reference. */
+  hidden?: boolean;
+};
+
+type Definition<
+  A extends Auth,
+  P extends z.ZodType | undefined,
+  Q extends z.ZodType | undefined,
+  B extends z.ZodType | undefined,
+  R extends z.ZodType,
+> = Documentation & {
+  auth: A;
+  /** What does not match is answered 404: there is no such thing. */
+  params?: P;
+  query?: Q;
+  body?: B;
+  response: R;
+  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed>;
+};
+
+/** What reaches a route unparsed. */
+export type RawInput = {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+  account: Account | null;
+  request: RequestInfo;
+};
+
+/** A route with its types worn off, as the application and the reference take it. */
+export type Route = Documentation & {
+  auth: Auth;
+  params?: z.ZodType;
+  query?: z.ZodType;
+  body?: z.ZodType;
+  response: z.ZodType;
+  /** Parses, then handles. Throws `invalid-input` with every problem, or `not-found` for a wrong path parameter. */
+  call(raw: RawInput): Promise<unknown>;
+};
+
+/** One operation: what it takes and gives, in the schemas that validate it and document it. */
+export function defineRoute<
+  A extends Auth,
+  R extends z.ZodType,
+  P extends z.ZodType | undefined = undefined,
+  Q extends z.ZodType | undefined = undefined,
+  B extends z.ZodType | undefined = undefined,
+>(definition: Definition<A, P, Q, B, R>): Route {
+  const { handler, params, query, body, ...rest } = definition;
+  return {
+    ...rest,
+    params,
+    query,
+    body,
+    call: async (raw) =>
+      handler({
+        params: parseParams(params, raw.params) as Parsed<P>,
+        ...(parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> }),
+        account: raw.account as AccountOf<A>,
+        request: raw.request,
+      }),
+  };
+}

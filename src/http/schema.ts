@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+/** Milliseconds since the Unix epoch in a response; specification section 2.1. */
+export const timestamp = z.int().meta({
+  description: 'Milliseconds since the Unix epoch.',
+  example: 1795219200000,
+});
+
+/** A UUID in a path; anything else is answered 404. */
+export const uuidParam = z
+  .guid()
+  .toLowerCase()
+  .meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
+
+/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
+const lastTs = 8_640_000_000_000_000;
+
+/** `start` and `end` of a query: ms since the epoch, inclusive; negative or too large is 400. */
+export const timestampQuery = z
+  .string()
+  .regex(/^\d{1,16}$/, 'expected milliseconds since the Unix epoch')
+  .transform(Number)
+  .refine((ts) => ts <= lastTs, 'is too far in the future');
+
+/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
+export function limitQuery(max: number, fallback: number = max) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, 'expected a positive integer')
+    .transform(Number)
+    .refine((limit) => limit >= 1, 'expected a positive integer')
+    .transform((limit) => Math.min(limit, max))
+    .default(fallback)
+    .meta({ description: `At most ${max}; more is taken as ${max}.` });
+}
+
+/** `{ message, timestamp }`: what removals answer. */
+export const MessageResponse = z.object({ timestamp, message: z.string() });
+export type MessageResponse = z.infer<typeof MessageResponse>;
+
+export const TimestampResponse = z.object({ timestamp });
+export type TimestampResponse = z.infer<typeof TimestampResponse>;
