@@ -80,8 +80,11 @@ create table device_state (
   pu_id integer not null default 0,
   st_id integer not null default 0,
   state_at timestamptz not null default now(),
-  -- ts of the newest state the device itself reported since its profile became current
+  -- The newest state the device itself reported since its profile became current: an older one, or
+  -- the same once more, changes nothing.
   reported_at timestamptz,
+  reported_pu_id integer,
+  reported_st_id integer,
   -- A device that asked for profiles once answers for itself; one that never did is a plain sensor.
   answers_profiles boolean not null default false,
   -- Evidence the purpose engine has collected: plain JSON, versioned in itself.

@@ -1,0 +1,52 @@
+import { findEvent } from '../core/compile.ts';
+import type { NewEvent, SenseEvent } from '../core/event.ts';
+import type { EventReport, Item } from '../core/uplink.ts';
+import type { Scope } from './apply.ts';
+import type { DeviceContext } from './context.ts';
+import { judgeSense, judgeTime } from './judge.ts';
+
+/** Events that the device's own engine found: recorded, and their push and SMS go out. */
+export function applyEvents(
+  context: DeviceContext,
+  items: Item<EventReport>[],
+  scope: Scope,
+): DeviceContext {
+  for (const { index, value } of items) {
+    const path = index === null ? '' : `/${index}`;
+    const wrong = judge(context, value, scope, path);
+    if (wrong) scope.reject(wrong);
+    else keep(context, value, scope);
+  }
+  return context;
+}
+
+function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
+  const { arrivedTs, limits } = scope;
+  const wrongTime = judgeTime(cause.engine.ts, arrivedTs, limits, `${path}/cause/engine/ts`);
+  if (wrongTime) return wrongTime;
+  for (const [index, sense] of cause.senses.entries()) {
+    const at = `${path}/cause/senses/${index}`;
+    // A position arrives as 1 (inside) or 0, which the range of its sense says nothing about.
+    const val = sense.lat === undefined ? sense.val : undefined;
+    const wrong = judgeSense(context.senses, sense.sId, val, at);
+    if (wrong) return wrong;
+  }
+  return null;
+}
+
+/** Recognised by what the device calls it, so that a redelivery is the same event. */
+function keep(context: DeviceContext, { cause }: EventReport, { rows, arrivedTs, limits }: Scope): void {
+  const { deviceId, accountId } = context.device;
+  const { pId, puId, stId, evId, ts } = cause.engine;
+  const key = `${pId}/${puId}/${stId}/${evId}`;
+  const event: SenseEvent = { type: 'sense', ts, cause };
+  const reported: NewEvent = { accountId, deviceId, key, event };
+  rows.events.push(reported);
+
+  const profile = context.current?.profile;
+  const actions = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId)?.actions : undefined;
+  const rings = actions?.cloud?.sendPush === true || (actions?.sms?.phoneNumber.length ?? 0) > 0;
+  if (actions && rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
+    rows.rings.push({ device: context.device, event, actions, key });
+  }
+}

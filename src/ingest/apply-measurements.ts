@@ -1,0 +1,77 @@
+import { evaluate } from '../core/evaluate.ts';
+import type { Firing, Transition } from '../core/evaluate.ts';
+import type { Measurement } from '../core/measurement.ts';
+import type { Item, SentMeasurement } from '../core/uplink.ts';
+import type { Scope } from './apply.ts';
+import type { DeviceContext } from './context.ts';
+import { judgeSense, judgeTime } from './judge.ts';
+import { recordEvent } from './record-event.ts';
+
+/** Stores what was measured, then evaluates it where the service runs the profile. */
+export function applyMeasurements(
+  before: DeviceContext,
+  items: Item<SentMeasurement>[],
+  scope: Scope,
+): DeviceContext {
+  let context = before;
+  for (const { index, value } of items) {
+    const path = index === null ? '' : `/${index}`;
+    const measurement: Measurement = {
+      sId: value.sId,
+      val: value.val,
+      ts: value.ts ?? scope.arrivedTs,
+    };
+    const wrong =
+      judgeSense(context.senses, measurement.sId, measurement.val, path) ??
+      judgeTime(measurement.ts, scope.arrivedTs, scope.limits, `${path}/ts`);
+    if (wrong) scope.reject(wrong);
+    else context = applyMeasurement(context, measurement, scope);
+  }
+  return context;
+}
+
+function applyMeasurement(
+  context: DeviceContext,
+  measurement: Measurement,
+  scope: Scope,
+): DeviceContext {
+  const { sId, val, ts } = measurement;
+  const { deviceId } = context.device;
+  const place = typeof val === 'number' ? { val, long: undefined } : { val: val.lat, long: val.long };
+  scope.rows.measurements.push({ deviceId, sId, ts, ...place });
+
+  if (context.current?.engine !== 'service' || !context.runtime) return context;
+  const evaluation = evaluate(context.current.profile, context.runtime, measurement);
+  if (evaluation.runtime === context.runtime) return context;
+  for (const firing of evaluation.firings) perform(context, firing, scope);
+  const moved = evaluation.transition ? move(context, evaluation.transition, ts, scope) : context;
+  return { ...moved, runtime: evaluation.runtime };
+}
+
+/** The actions of an event that fired, as rows and effects. */
+function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
+  const { event, actions } = firing;
+  const fresh = event.ts >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
+  if (firing.record) recordEvent(context, event, scope);
+  if (firing.ring && fresh) {
+    scope.rows.rings.push({ device: context.device, event, actions, key: undefined });
+  }
+  if (actions.display?.showText !== undefined) {
+    const payload = { text: actions.display.showText, ts: event.ts };
+    const { uuid } = context.device;
+    scope.rows.effects.push({ kind: 'down', uuid, message: { topic: 'display', payload } });
+  }
+}
+
+function move(
+  context: DeviceContext,
+  { to, event }: Transition,
+  ts: number,
+  scope: Scope,
+): DeviceContext {
+  if (event) recordEvent(context, event, scope);
+  const { uuid } = context.device;
+  const message = { topic: 'state' as const, payload: { ...to, ts } };
+  scope.rows.effects.push({ kind: 'down', uuid, message });
+  return { ...context, place: to, placeTs: ts };
+}

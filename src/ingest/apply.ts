@@ -1,0 +1,90 @@
+import type { Rejection } from '../core/rejection.ts';
+import { applyAnswer, applyRequest, becomeCurrent } from './apply-profile.ts';
+import { applyConfiguration } from './apply-configuration.ts';
+import { applyEvents } from './apply-events.ts';
+import { applyMeasurements } from './apply-measurements.ts';
+import { applyState } from './apply-state.ts';
+import type { DeviceContext } from './context.ts';
+import type { TimeLimits } from './judge.ts';
+import type { Unit } from './lanes.ts';
+import type { Rows } from './rows.ts';
+
+export type ApplyLimits = TimeLimits & { ringMaxAgeMs: number };
+
+/** What a rule sees of the message it applies. `reject` keeps an item and says why. */
+export type Scope = {
+  arrivedTs: number;
+  rows: Rows;
+  limits: ApplyLimits;
+  reject: (rejection: Rejection) => void;
+};
+
+/**
+ * Takes one message into account: adds what is to be written to `rows` and gives the device's
+ * context after it. Pure but for `rows`, which belongs to the transaction being planned.
+ */
+export function apply(
+  context: DeviceContext,
+  unit: Unit,
+  rows: Rows,
+  limits: ApplyLimits,
+): DeviceContext {
+  const { entry, content } = unit;
+  const { arrivedTs } = entry.uplink;
+  const reject = (rejection: Rejection) => keepRejection(context, unit, rows, rejection);
+  const scope: Scope = { arrivedTs, rows, limits, reject };
+  for (const rejection of unit.rejections) reject(rejection);
+
+  if (content.kind === 'profile-answer') return applyAnswer(context, content.answer, scope);
+  if (content.kind === 'profile-request') return applyRequest(context, scope);
+  // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
+  const running =
+    context.pending && !context.answersProfiles
+      ? becomeCurrent(context, context.pending, {}, scope)
+      : context;
+  switch (content.kind) {
+    case 'measurements':
+      return applyMeasurements(running, content.items, scope);
+    case 'state':
+      return applyState(running, content.report, scope);
+    case 'events':
+      return applyEvents(running, content.items, scope);
+    case 'configuration':
+      return applyConfiguration(running, content.configuration, scope);
+    case 'none':
+      return running;
+  }
+}
+
+function keepRejection(
+  { device }: DeviceContext,
+  { entry }: Unit,
+  rows: Rows,
+  rejection: Rejection,
+): void {
+  const { topic, arrivedTs: ts, excerpt } = entry.uplink;
+  const { deviceId, uuid } = device;
+  const { reason, message, path } = rejection;
+  rows.rejections.push({
+    deviceId,
+    messageId: entry.id,
+    item: itemOf(path),
+    ts,
+    topic,
+    reason,
+    message: storable(message),
+    path: path === undefined ? undefined : storable(path),
+    payload: storable(excerpt),
+  });
+  const payload = { topic, ...rejection, ts };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+}
+
+/** PostgreSQL's text holds every character but NUL. */
+const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
+
+/** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */
+function itemOf(path: string | undefined): number {
+  const index = /^\/(\d+)(\/|$)/.exec(path ?? '')?.[1];
+  return index === undefined ? -1 : Number(index);
+}

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bus } from '../bus/bus.ts';
+import type { NewEvent } from '../core/event.ts';
+import type { DeviceIdentity, Uplink } from '../core/uplink.ts';
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { ApplyLimits } from './apply.ts';
+import { createLanes } from './lanes.ts';
+import type { Entry, Work } from './lanes.ts';
+import { createContextLoader } from './load-contexts.ts';
+import type { Plan } from './plan.ts';
+import { settleBatch } from './settle.ts';
+import { stampArrivals } from './stamp-arrivals.ts';
+import type { Writers } from './write.ts';
+
+export type IngestOptions = {
+  limits: ApplyLimits;
+  /** Transactions under way at once. */
+  maxInFlight: number;
+  /** Items in one transaction, about. */
+  maxBatchItems: number;
+  /** Devices whose context is remembered while they are silent. */
+  maxRememberedDevices: number;
+};
+
+export type IngestDeps = {
+  db: Database;
+  bus: Bus;
+  log: Log;
+  writers: Writers;
+  /** Sends a device the profile that waits for it, or (`current`) the one that it runs unasked. */
+  handOver: (device: DeviceIdentity, current: boolean) => Promise<void>;
+  /** Told of every batch after its commit. */
+  onBatch?: (batch: { messages: number; measurements: number; durationMs: number }) => void;
+};
+
+export type Ingest = {
+  /**
+   * Resolves when the message is committed. Rejects with `device-gone`, or with `unavailable` when
+   * the service stops first or an aborted signal has withdrawn it before a transaction held it.
+   */
+  ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void>;
+  /** Messages that are not committed yet. */
+  depth(): number;
+  /** Stores what is under way, for at most `drainMs`. */
+  close(drainMs: number): Promise<void>;
+};
+
+/** The way of every device message from its connector into the database. */
+export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
+  const lanes = createLanes(options.maxRememberedDevices);
+  const loadContexts = createContextLoader();
+  const stopping = new AbortController();
+  let inFlight = 0;
+  let depth = 0;
+  let scheduled = false;
+  let idle = () => {};
+
+  const unsubscribe = [
+    deps.bus.subscribe('device', ({ deviceId }) => lanes.forget(deviceId)),
+    deps.bus.subscribe('access', ({ deviceId }) => lanes.forget(deviceId)),
+  ];
+
+  function ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let open = true;
+    const settle = (tell: () => void) => {
+      if (open) depth -= 1;
+      open = false;
+      tell();
+    };
+    const entry: Entry = {
+      id: randomUUID(),
+      uplink,
+      signal,
+      open: 1,
+      resolve: () => settle(resolve),
+      reject: (error) => settle(() => reject(error)),
+    };
+    const lane = lanes.laneOf(device);
+    const content = stampArrivals(uplink, lane);
+    depth += 1;
+    lanes.add(lane, { entry, content, rejections: uplink.rejections });
+    schedule();
+    return promise;
+  }
+
+  /** All that one turn of the event loop brings shares a transaction. */
+  function schedule(): void {
+    if (scheduled || inFlight >= options.maxInFlight) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      pump();
+    });
+  }
+
+  function pump(): void {
+    while (inFlight < options.maxInFlight && lanes.hasReady() && !stopping.signal.aborted) {
+      inFlight += 1;
+      void carry(lanes.take(options.maxBatchItems));
+    }
+  }
+
+  async function carry(batch: Work[]): Promise<void> {
+    try {
+      await settleBatch(batch, { ...deps, limits: options.limits, loadContexts, onCommitted, pause });
+    } catch (error) {
+      for (const { units } of batch) for (const { entry } of units) entry.reject(error);
+    }
+    inFlight -= 1;
+    lanes.release(batch);
+    pump();
+    if (inFlight === 0) idle();
+  }
+
+  function onCommitted({ rows }: Plan, recorded: NewEvent[]): void {
+    for (const effect of rows.effects) {
+      if (effect.kind === 'down') deps.bus.publish('down', effect);
+      else void deps.handOver(effect.device, effect.current).catch(logHandOver);
+    }
+    if (recorded.length > 0) {
+      const accountIds = [...new Set(recorded.map(({ accountId }) => accountId))];
+      const deviceIds = [...new Set(recorded.map(({ deviceId }) => deviceId))];
+      deps.bus.publish('events', { accountIds, deviceIds });
+    }
+  }
+
+  function logHandOver(error: unknown): void {
+    deps.log.warn({ err: error }, 'a profile could not be handed over; it is when the device subscribes');
+  }
+
+  async function pause(attempt: number): Promise<void> {
+    const delayMs = Math.min(1_000, 20 * 2 ** attempt) * (0.5 + Math.random() / 2);
+    await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {
+      throw new DomainError('unavailable', 'The service stops before this could be stored.');
+    });
+  }
+
+  async function close(drainMs: number): Promise<void> {
+    const drained = new Promise<void>((resolve) => (idle = resolve));
+    const limit = new AbortController();
+    if (inFlight > 0 || lanes.hasReady()) {
+      pump();
+      await Promise.race([drained, sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {})]);
+    }
+    limit.abort();
+    stopping.abort();
+    for (const end of unsubscribe) end();
+    const error = new DomainError('unavailable', 'The service stopped before this was stored.');
+    for (const { entry } of lanes.waiting()) entry.reject(error);
+  }
+
+  return { ingest, depth: () => depth, close };
+}

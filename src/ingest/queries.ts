@@ -1,0 +1,110 @@
+import type { Configuration } from '../core/configuration.ts';
+import type { Purpose } from '../core/purpose.ts';
+import type { Runtime } from '../core/runtime.ts';
+import type { Sql } from '../db/database.ts';
+import { ingestLock } from '../db/locks.ts';
+import type { DeviceContext } from './context.ts';
+
+export type DeviceRow = {
+  device_id: number;
+  uuid: string;
+  account_id: number;
+  configuration: Configuration;
+  version: number;
+  pu_id: number;
+  st_id: number;
+  state_at: number;
+  reported_at: number | null;
+  reported_pu_id: number | null;
+  reported_st_id: number | null;
+  answers_profiles: boolean;
+  runtime: Runtime | null;
+  current_profile: string | null;
+  engine: 'service' | 'device' | null;
+  pending_profile: string | null;
+};
+
+/** All that evaluation depends on; a device that was removed is not among the rows. */
+export async function listDevices(db: Sql, deviceIds: number[]): Promise<DeviceRow[]> {
+  const { rows } = await db.query<DeviceRow>({
+    name: 'ingest-devices',
+    text: `
+      select s.device_id, d.uuid, d.account_id, d.configuration, s.version,
+             s.pu_id, s.st_id, s.state_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
+             s.answers_profiles, s.runtime,
+             c.profile_id as current_profile, c.engine, p.profile_id as pending_profile
+        from unnest($1::bigint[]) as wanted (device_id)
+        join device_state s on s.device_id = wanted.device_id
+        join device d on d.id = s.device_id
+        left join device_profile c on c.device_id = d.id and c.state = 'current'
+        left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')`,
+    values: [deviceIds],
+  });
+  return rows;
+}
+
+export async function listProfiles(
+  db: Sql,
+  profileIds: string[],
+): Promise<{ id: string; purposes: Purpose[] }[]> {
+  const { rows } = await db.query<{ id: string; purposes: Purpose[] }>({
+    name: 'ingest-profiles',
+    text: 'select id, purposes from profile where id = any($1::uuid[])',
+    values: [profileIds],
+  });
+  return rows;
+}
+
+/** Holds back the removal of devices until the transaction ends; see `ingestLock`. */
+export async function lockIngest(tx: Sql): Promise<void> {
+  await tx.query(`select pg_advisory_xact_lock_shared(${ingestLock})`);
+}
+
+/** How many of these devices still stand at the version that the transaction was computed from. */
+export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'ingest-unchanged',
+    text: `
+      select count(*)
+        from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
+        join device_state s on s.device_id = read.device_id and s.version = read.version`,
+    values: [contexts.map((c) => c.device.deviceId), contexts.map((c) => c.version)],
+  });
+  return rows[0]?.count ?? 0;
+}
+
+/** Writes where devices stand now; says how many still stood at the version before. */
+export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'ingest-states',
+    text: `
+      update device_state s
+         set version = s.version + 1,
+             pu_id = n.pu_id,
+             st_id = n.st_id,
+             state_at = ms_to_timestamp(n.state_at),
+             reported_at = ms_to_timestamp(n.reported_at),
+             reported_pu_id = n.reported_pu_id,
+             reported_st_id = n.reported_st_id,
+             answers_profiles = n.answers_profiles,
+             runtime = n.runtime::json
+        from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[],
+                    $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], $10::text[])
+          as n (device_id, version, pu_id, st_id, state_at,
+                reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime)
+       where s.device_id = n.device_id and s.version = n.version`,
+    values: [
+      contexts.map((c) => c.device.deviceId),
+      contexts.map((c) => c.version),
+      contexts.map((c) => c.place.puId),
+      contexts.map((c) => c.place.stId),
+      contexts.map((c) => c.placeTs),
+      contexts.map((c) => c.reported?.ts ?? null),
+      contexts.map((c) => c.reported?.puId ?? null),
+      contexts.map((c) => c.reported?.stId ?? null),
+      contexts.map((c) => c.answersProfiles),
+      contexts.map((c) => (c.runtime ? JSON.stringify(c.runtime) : null)),
+    ],
+  });
+  return rowCount ?? 0;
+}

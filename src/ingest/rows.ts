@@ -1,0 +1,69 @@
+import type { Configuration } from '../core/configuration.ts';
+import type { NewEvent, SenseEvent } from '../core/event.ts';
+import type { Actions } from '../core/purpose.ts';
+import type { Rejection } from '../core/rejection.ts';
+import type { DeviceIdentity, Downlink } from '../core/uplink.ts';
+
+/** A measurement as the table keeps it: a position has its latitude in `val`. */
+export type MeasurementRow = {
+  deviceId: number;
+  sId: string;
+  ts: number;
+  val: number;
+  long: number | undefined;
+};
+
+/** `messageId` and `item` make a retried transaction store it once. */
+export type RejectionRow = Rejection & {
+  deviceId: number;
+  messageId: string;
+  item: number;
+  ts: number;
+  topic: string;
+  payload: string;
+};
+
+export type ProfileChange = {
+  deviceId: number;
+  pId: string;
+  state: 'current' | 'rejected';
+  engine: 'service' | 'device' | undefined;
+  text: string | undefined;
+  ts: number;
+};
+
+/** An event whose push and SMS are due; `key` is that of a reported event, which rings only when it is new. */
+export type Ring = {
+  device: DeviceIdentity;
+  event: SenseEvent;
+  actions: Actions;
+  key: string | undefined;
+};
+
+/** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
+export type Effect =
+  | { kind: 'down'; uuid: string; message: Downlink }
+  | { kind: 'hand-over'; device: DeviceIdentity; current: boolean };
+
+/** What one transaction writes, and what follows it. */
+export type Rows = {
+  measurements: MeasurementRow[];
+  events: NewEvent[];
+  rings: Ring[];
+  rejections: RejectionRow[];
+  profiles: ProfileChange[];
+  configurations: { deviceId: number; configuration: Configuration }[];
+  effects: Effect[];
+};
+
+export function emptyRows(): Rows {
+  return {
+    measurements: [],
+    events: [],
+    rings: [],
+    rejections: [],
+    profiles: [],
+    configurations: [],
+    effects: [],
+  };
+}

@@ -1,0 +1,104 @@
+import { isUnavailable } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
+import type { NewEvent } from '../core/event.ts';
+import { DomainError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { ApplyLimits } from './apply.ts';
+import type { Unit, Work } from './lanes.ts';
+import type { ContextLoader } from './load-contexts.ts';
+import { planBatch } from './plan.ts';
+import type { Plan } from './plan.ts';
+import { split, toRejection } from './split.ts';
+import { StaleContext, write } from './write.ts';
+import type { Writers } from './write.ts';
+
+export type SettleDeps = {
+  db: Database;
+  log: Log;
+  writers: Writers;
+  loadContexts: ContextLoader;
+  limits: ApplyLimits;
+  /** What follows a commit and is no row. */
+  onCommitted: (plan: Plan, recorded: NewEvent[]) => void;
+  /** Resolves after a pause before the next try, or rejects when the service gives up (it stops). */
+  pause: (attempt: number) => Promise<void>;
+};
+
+/**
+ * Stores a batch, whatever it takes: made again when a device changed meanwhile, kept while the
+ * database is away, split while one item is to blame. Every unit is settled when this resolves, or
+ * its message was withdrawn.
+ */
+export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void> {
+  let work = batch;
+  for (let attempt = 1; ; attempt++) {
+    work = withoutWithdrawn(work);
+    if (work.length === 0) return;
+    try {
+      await storeOnce(work, deps);
+      return;
+    } catch (error) {
+      // Whether the transaction committed may be unknown: what is remembered must be read again.
+      for (const { lane } of work) lane.context = null;
+      if (error instanceof StaleContext) continue;
+      if (isTransient(error)) {
+        deps.log.warn({ err: error, attempt, devices: work.length }, 'a batch waits to be stored');
+        await deps.pause(attempt);
+        continue;
+      }
+      const parts = split(work);
+      if (parts) {
+        for (const part of parts) await settleBatch(part, deps);
+        return;
+      }
+      work = isolate(work, error, deps.log);
+    }
+  }
+}
+
+async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
+  await deps.loadContexts(deps.db, work);
+  const plan = planBatch(work, deps.limits);
+  const recorded =
+    plan.settled.length > 0
+      ? await deps.db.transaction((tx) => write(tx, plan, deps.writers))
+      : [];
+  for (const { lane, context } of plan.after) lane.context = context;
+  for (const { entry } of plan.settled) if (--entry.open === 0) entry.resolve();
+  for (const { entry } of plan.orphaned) {
+    entry.reject(new DomainError('device-gone', 'The device was removed.'));
+  }
+  deps.onCommitted(plan, recorded);
+}
+
+/** A message whose connection is closed will come again: what no transaction holds is dropped. */
+function withoutWithdrawn(batch: Work[]): Work[] {
+  const isWithdrawn = ({ entry }: Unit) => entry.signal.aborted;
+  if (!batch.some(({ units }) => units.some(isWithdrawn))) return batch;
+  const error = new DomainError('unavailable', 'The connection closed before this was stored.');
+  return batch.flatMap(({ lane, units }) => {
+    for (const unit of units) if (isWithdrawn(unit)) unit.entry.reject(error);
+    const left = units.filter((unit) => !isWithdrawn(unit));
+    return left.length > 0 ? [{ lane, units: left }] : [];
+  });
+}
+
+/** Away for now, or a quarrel with another transaction (deadlock, serialization): the same again is right. */
+function isTransient(error: unknown): boolean {
+  if (error instanceof DomainError) return error.code === 'unavailable';
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === '40P01' || code === '40001' || isUnavailable(error);
+}
+
+/** The one item that the database will not take becomes a rejection, with the reason in the log. */
+function isolate([work]: Work[], error: unknown, log: Log): Work[] {
+  const unit = work?.units[0];
+  if (!work || !unit) return [];
+  log.error({ err: error, device: work.lane.device.uuid }, 'an item could not be stored');
+  if (unit.content.kind === 'none') {
+    unit.entry.reject(error);
+    return [];
+  }
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'internal';
+  return [{ lane: work.lane, units: [toRejection(unit, code)] }];
+}

@@ -1,0 +1,65 @@
+import type { Unit, Work } from './lanes.ts';
+import { sizeOf } from './lanes.ts';
+
+/**
+ * Two halves of a batch that failed, to be stored one after the other; by device, then by message,
+ * then by item. Null when a single item is left: that one is the poison.
+ */
+export function split(batch: Work[]): [Work[], Work[]] | null {
+  const [only] = batch;
+  if (!only) return null;
+  if (batch.length > 1) return halves(batch);
+  const { lane, units } = only;
+  const [unit] = units;
+  if (units.length > 1) {
+    const [first, second] = halves(units);
+    return [[{ lane, units: first }], [{ lane, units: second }]];
+  }
+  if (!unit || sizeOf(unit.content) < 2) return null;
+  const [first, second] = halveUnit(unit);
+  return [[{ lane, units: [first] }], [{ lane, units: [second] }]];
+}
+
+function halves<T>(list: T[]): [T[], T[]] {
+  const middle = Math.ceil(list.length / 2);
+  return [list.slice(0, middle), list.slice(middle)];
+}
+
+function halveUnit(unit: Unit): [Unit, Unit] {
+  const { entry, content, rejections } = unit;
+  entry.open += 1;
+  switch (content.kind) {
+    case 'measurements': {
+      const [first, second] = halves(content.items);
+      return [
+        { entry, content: { ...content, items: first }, rejections },
+        { entry, content: { ...content, items: second }, rejections: [] },
+      ];
+    }
+    case 'events': {
+      const [first, second] = halves(content.items);
+      return [
+        { entry, content: { ...content, items: first }, rejections },
+        { entry, content: { ...content, items: second }, rejections: [] },
+      ];
+    }
+    case 'state':
+    case 'profile-answer':
+    case 'profile-request':
+    case 'configuration':
+    case 'none':
+      throw new Error(`a message of kind ${content.kind} is a single item`);
+  }
+}
+
+/** What is left of a single item that the database would not take: a rejection. */
+export function toRejection({ entry, content, rejections }: Unit, code: string): Unit {
+  const index = 'items' in content ? content.items[0]?.index : null;
+  const message = `The database refused this (${code}); it is kept here and nowhere else.`;
+  const path = index === null || index === undefined ? '' : `/${index}`;
+  return {
+    entry,
+    content: { kind: 'none' },
+    rejections: [...rejections, { reason: 'unstorable', message, path }],
+  };
+}

@@ -1,0 +1,21 @@
+import type { Uplink, UplinkContent } from '../core/uplink.ts';
+import type { Lane } from './lanes.ts';
+
+/**
+ * Gives measurements without a time that of their arrival. Two of one sense in the same millisecond
+ * would be taken for one delivered twice, so the later one is moved on by a millisecond.
+ */
+export function stampArrivals({ content, arrivedTs }: Uplink, lane: Lane): UplinkContent {
+  if (content.kind !== 'measurements') return content;
+  if (content.items.every(({ value }) => value.ts !== undefined)) return content;
+  lane.lastArrival ??= new Map();
+  const last = lane.lastArrival;
+  const items = content.items.map(({ index, value }) => {
+    if (value.ts !== undefined) return { index, value };
+    const ts = Math.max(arrivedTs, (last.get(value.sId) ?? 0) + 1);
+    // Senses are judged later: a stranger's names must not pile up here.
+    if (last.size < 1_024 || last.has(value.sId)) last.set(value.sId, ts);
+    return { index, value: { ...value, ts } };
+  });
+  return { ...content, items };
+}
