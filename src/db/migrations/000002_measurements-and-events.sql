@@ -1,38 +1,63 @@
 -- Up Migration
 
+-- A fresh database gets TimescaleDB where the server has it loaded; without the right to create it,
+-- or without it, the tables below stay ordinary ones.
+do $$
+begin
+  if current_setting('shared_preload_libraries') like '%timescaledb%' then
+    create extension if not exists timescaledb;
+  end if;
+exception when insufficient_privilege or undefined_file then
+  raise notice 'timescaledb is loaded but cannot be created: %', sqlerrm;
+end $$;
+
 create table measurement (
   device_id bigint not null,
-  s_id text not null,
+  s_id text collate "C" not null,
   ts timestamptz not null,
   -- A position has its latitude in val and its longitude in long; a number leaves long at NaN. NULL
   -- would not do: every column of a unique key must be comparable, or a redelivery is stored twice.
   val double precision not null,
   long double precision not null default 'NaN'
 );
-create unique index measurement_key on measurement (device_id, s_id, ts desc, val, long);
+-- The only index: it recognises a redelivery and, read backwards, gives a sense's newest first.
+create unique index measurement_key on measurement (device_id, s_id, ts, val, long);
 
-create sequence event_seq;
+create sequence event_seq cache 32;
 create table event (
   device_id bigint not null,
+  type text collate "C" not null check (type in ('device', 'sense')),
   ts timestamptz not null,
   -- A reported event is recognised by its key when it is delivered again.
-  key text not null,
+  key text collate "C" not null,
   seq bigint not null default nextval('event_seq'),
   xact xid8 not null default pg_current_xact_id(),
-  type text not null check (type in ('device', 'sense')),
-  s_ids text[] not null,
+  -- The event as core/event.ts has it, without type and ts.
   body json not null
 );
-create unique index event_key on event (device_id, ts desc, key);
+create unique index event_key on event (device_id, type, ts, key);
 
-do $$
-begin
-  if exists (select from pg_extension where extname = 'timescaledb') then
-    perform create_hypertable('measurement', 'ts', chunk_time_interval => interval '1 day', create_default_indexes => false);
-    perform create_hypertable('event', 'ts', chunk_time_interval => interval '7 days', create_default_indexes => false);
-  end if;
-end $$;
+-- Which sense had a part in which event, so that the filter by sense reads what it gives and no more.
+create table event_sense (
+  device_id bigint not null,
+  s_id text collate "C" not null,
+  ts timestamptz not null,
+  key text collate "C" not null
+);
+create unique index event_sense_key on event_sense (device_id, s_id, ts, key);
+
+-- The newest events in the order in which they were stored, for live streams: kept for a day or so.
+create table event_feed (
+  account_id bigint not null,
+  xact xid8 not null default pg_current_xact_id(),
+  seq bigint not null,
+  device_id bigint not null,
+  type text not null,
+  ts timestamptz not null,
+  body json not null
+);
+create index event_feed_account on event_feed (account_id, xact, seq);
 
 -- Down Migration
-drop table event, measurement;
+drop table event_feed, event_sense, event, measurement;
 drop sequence event_seq;
