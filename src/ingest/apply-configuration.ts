@@ -1,4 +1,4 @@
-import { sensesOf } from '../core/configuration.ts';
+import { sensesOf } from '../core/senses.ts';
 import type { Configuration } from '../core/configuration.ts';
 import type { Scope } from './apply.ts';
 import type { DeviceContext } from './context.ts';

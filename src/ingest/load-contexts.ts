@@ -1,6 +1,6 @@
 import { compileProfile } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
-import { sensesOf } from '../core/configuration.ts';
+import { sensesOf } from '../core/senses.ts';
 import type { Sql } from '../db/database.ts';
 import type { DeviceContext, Reported } from './context.ts';
 import type { Work } from './lanes.ts';

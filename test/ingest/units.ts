@@ -1,0 +1,24 @@
+import type { DeviceIdentity, Uplink } from '../../src/core/uplink.ts';
+import type { Unit, Work } from '../../src/ingest/lanes.ts';
+
+export const device = (deviceId: number): DeviceIdentity => ({
+  deviceId,
+  uuid: `00000000-0000-4000-8000-${String(deviceId).padStart(12, '0')}`,
+  accountId: 1,
+});
+
+/** A message of `count` measurements that nobody waits for. */
+export function measurementsUnit(id: string, count: number): Unit {
+  const items = Array.from({ length: count }, (_, index) => ({
+    index,
+    value: { sId: '0x01', val: index, ts: index },
+  }));
+  const content = { kind: 'measurements' as const, items };
+  const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
+  const { signal } = new AbortController();
+  const entry = { id, uplink, signal, open: 1, resolve: () => {}, reject: () => {} };
+  return { entry, content, rejections: [] };
+}
+
+export const unitIds = (batch: Work[]) =>
+  batch.flatMap(({ units }) => units.map(({ entry }) => entry.id));
