@@ -14,6 +14,8 @@ export type BusMessages = {
   revoked: { accountId: number; sessionId?: string };
   /** Events of these devices were committed. */
   events: { accountIds: number[]; deviceIds: number[] };
+  /** Messages of other processes may have been missed: whatever was cached because of them is stale. */
+  resync: Record<string, never>;
 };
 
 export type Channel = keyof BusMessages;

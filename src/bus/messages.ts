@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import type { BusMessages, Channel } from './bus.ts';
+
+const id = z.int();
+
+const schemas = {
+  device: z.object({
+    deviceId: id,
+    uuid: z.string(),
+    push: z.enum(['profile', 'configuration']).optional(),
+  }),
+  down: z.object({
+    uuid: z.string(),
+    message: z.object({
+      topic: z.enum(['profile', 'configuration', 'state', 'display', 'errors']),
+      payload: z.unknown(),
+      pId: z.string().optional(),
+    }),
+  }),
+  access: z.object({ deviceId: id, uuid: z.string() }),
+  session: z.object({ uuid: z.string(), clientId: z.string(), connection: z.string() }),
+  revoked: z.object({ accountId: id, sessionId: z.string().optional() }),
+  events: z.object({ accountIds: z.array(id), deviceIds: z.array(id) }),
+  resync: z.object({}),
+} satisfies { [C in Channel]: z.ZodType<BusMessages[C]> };
+
+/** `heartbeat` proves that the way through Redis is open. */
+const Envelope = z.object({
+  from: z.string(),
+  channel: z.enum(['heartbeat', ...(Object.keys(schemas) as Channel[])]),
+  message: z.unknown(),
+});
+
+export type Received = {
+  from: string;
+  message: { [C in Channel]: { channel: C; message: BusMessages[C] } }[Channel] | null;
+};
+
+/** What another process wrote; null when it is nothing this version understands. */
+export function decodeBusMessage(text: string): Received | null {
+  const envelope = Envelope.safeParse(parseJson(text)).data;
+  if (!envelope) return null;
+  if (envelope.channel === 'heartbeat') return { from: envelope.from, message: null };
+  const message = schemas[envelope.channel].safeParse(envelope.message);
+  if (!message.success) return null;
+  return {
+    from: envelope.from,
+    message: { channel: envelope.channel, message: message.data } as Received['message'],
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { closeRedis, openRedis } from '../redis.ts';
+import type { Bus, Channel } from './bus.ts';
+import { createLocalBus, type LocalBusOptions } from './local.ts';
+import { decodeBusMessage } from './messages.ts';
+
+export type RedisBusOptions = LocalBusOptions & {
+  url: string;
+  /** Name of the Redis channel: one an installation. */
+  redisChannel?: string;
+  /** How often each process proves its way through Redis; after three without an echo it reconnects. */
+  heartbeatMs?: number;
+  /** The bus is degraded (connection lost, a message not understood): worth a log line, nothing more. */
+  onError: (error: Error) => void;
+};
+
+/**
+ * The bus over Redis publish/subscribe. This process hears itself at once and without Redis; the
+ * others while it is up. Whoever may have missed something hears `resync`: this process after its
+ * own subscription was interrupted, the others after this process could not publish.
+ */
+export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
+  const { url, redisChannel = 'sensorium:bus', heartbeatMs = 3_000, onError } = options;
+  const self = randomUUID();
+  const local = createLocalBus(options);
+  const publisher = openRedis({ url, onError });
+  const subscriber = openRedis({ url, onError });
+  let othersMissedSomething = false;
+  let subscribedBefore = false;
+  let lastEchoAt = Date.now();
+
+  const send = (channel: Channel | 'heartbeat', message: unknown): void => {
+    publisher.publish(redisChannel, JSON.stringify({ from: self, channel, message })).then(
+      () => {
+        if (!othersMissedSomething) return;
+        othersMissedSomething = false;
+        send('resync', {});
+      },
+      () => (othersMissedSomething = true),
+    );
+  };
+
+  subscriber.on('message', (_channel, text) => {
+    const received = decodeBusMessage(text);
+    if (!received) return onError(new Error('A message on the bus was not understood.'));
+    if (received.from === self) lastEchoAt = Date.now();
+    else if (received.message) local.publish(received.message.channel, received.message.message);
+  });
+
+  const subscribe = async (): Promise<void> => {
+    await subscriber.subscribe(redisChannel);
+    lastEchoAt = Date.now();
+    if (subscribedBefore) local.publish('resync', {});
+    subscribedBefore = true;
+  };
+  // ioredis would resubscribe by itself, but says neither when nor whether it could.
+  subscriber.options.autoResubscribe = false;
+  const firstSubscription = new Promise<void>((resolve) => {
+    subscriber.on('ready', () => void subscribe().then(resolve, retry));
+  });
+  const retry = (error: Error): void => {
+    onError(error);
+    subscriber.disconnect(true);
+  };
+
+  const heartbeat = setInterval(() => {
+    send('heartbeat', null);
+    if (subscriber.status !== 'ready' || Date.now() - lastEchoAt < 3 * heartbeatMs) return;
+    lastEchoAt = Date.now();
+    retry(new Error('The bus has not echoed: connecting again.'));
+  }, heartbeatMs);
+
+  // Redis may be away while we start: then the bus begins when it comes back.
+  await Promise.all([
+    Promise.race([firstSubscription, once(subscriber, 'close')]),
+    Promise.race([once(publisher, 'ready'), once(publisher, 'close')]),
+  ]);
+
+  return {
+    publish(channel, message) {
+      local.publish(channel, message);
+      send(channel, message);
+    },
+    subscribe: local.subscribe.bind(local),
+    async close() {
+      clearInterval(heartbeat);
+      await local.close();
+      await Promise.all([closeRedis(publisher), closeRedis(subscriber)]);
+    },
+  };
+}
+
+function once(emitter: { once(event: string, listener: () => void): unknown }, event: string) {
+  return new Promise<void>((resolve) => emitter.once(event, resolve));
+}

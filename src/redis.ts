@@ -1,0 +1,46 @@
+import { Redis } from 'ioredis';
+import { DomainError } from './errors.ts';
+
+export type RedisClientOptions = {
+  url: string;
+  /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
+  commandTimeoutMs?: number;
+  /** Connection errors; the client reconnects by itself. */
+  onError: (error: Error) => void;
+};
+
+/**
+ * Opens a connection that comes back by itself. While it is away commands fail at once instead of
+ * waiting in a queue, and a command cut off by a lost connection is never sent twice: what it did
+ * is unknown, and a refresh token used twice would end its family.
+ */
+export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClientOptions): Redis {
+  const redis = new Redis(url, {
+    commandTimeout: commandTimeoutMs,
+    connectTimeout: 1_500,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
+  });
+  redis.on('error', onError);
+  return redis;
+}
+
+/** Ends a connection, politely where the server still answers. */
+export async function closeRedis(redis: Redis): Promise<void> {
+  if (redis.status !== 'ready') return redis.disconnect();
+  await redis.quit().catch(() => redis.disconnect());
+}
+
+/** Runs commands; whatever goes wrong between here and Redis is `unavailable`. */
+export async function reachRedis<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new DomainError('unavailable', 'The session store is away.', {
+      cause,
+      retryAfterSeconds: 1,
+    });
+  }
+}
