@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { DomainError } from '../errors.ts';
+import type { Keys } from './keys.ts';
+import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
+import type { Session, SessionKind, SessionStore } from './sessions.ts';
+import { createTokens } from './tokens.ts';
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+/** Specification section 8: 15 minutes. The others are decided by this service. */
+export const lifetimes = {
+  accessMs: 15 * minuteMs,
+  refreshMs: 30 * dayMs,
+  accountIdleMs: 30 * dayMs,
+  accountMs: 365 * dayMs,
+  /** How old "last used" may grow before it is written again. */
+  touchMs: 60 * minuteMs,
+};
+
+export type Owner = { accountId: number; accountUuid: string };
+export type Bearer = Owner & { sessionId: string };
+export type TokenPair = { token: string; refreshToken: string };
+
+export type SessionsDeps = {
+  store: SessionStore;
+  keys: { token: Keys; refresh: Keys };
+  clock: () => number;
+  /** A session ended before its time, or (without `sessionId`) all of an account's. */
+  onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
+};
+
+export type Sessions = {
+  /** `/v2`: one token that slides, 30 days from its last use, a year at most. */
+  startAccountSession(owner: Owner): Promise<{ token: string; sessionId: string }>;
+  /** `/v1`: an access token for 15 minutes, and a refresh token for 30 days. */
+  startPair(owner: Owner): Promise<TokenPair & { sessionId: string }>;
+  /** Specification 5.1 step 4. The access token may have expired. Throws `unauthenticated`. */
+  refresh(accessToken: string, refreshToken: string): Promise<TokenPair>;
+  /** Who a bearer token speaks for, asked of the store each time. Throws `unauthenticated`. */
+  authenticate(token: string): Promise<Bearer>;
+  list(accountId: number): Promise<Session[]>;
+  revoke(accountId: number, sessionId: string): Promise<boolean>;
+  revokeAll(accountId: number): Promise<void>;
+};
+
+export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps): Sessions {
+  const tokens = createTokens(keys.token);
+
+  const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
+    const nowTs = clock();
+    return {
+      ...owner,
+      sessionId: randomUUID(),
+      kind,
+      createdTs: nowTs,
+      lastUsedTs: nowTs,
+      expiresTs: nowTs + livesMs,
+    };
+  };
+  const sign = ({ accountUuid, sessionId }: Session, livesMs: number): Promise<string> => {
+    const issuedTs = clock();
+    const expiresTs = issuedTs + livesMs;
+    return tokens.sign({ sub: accountUuid, sid: sessionId, issuedTs, expiresTs });
+  };
+  /** The session a token was signed for, while it lives. */
+  const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
+    const claims = await tokens.verify(token);
+    if (!claims || (!evenExpired && claims.exp * 1_000 <= clock())) throw noSession();
+    const session = await store.find(claims.sid, clock());
+    if (session?.accountUuid !== claims.sub) throw noSession();
+    return session;
+  };
+
+  return {
+    async startAccountSession(owner) {
+      const session = begin(owner, 'account', lifetimes.accountIdleMs);
+      await store.create(session);
+      return { token: await sign(session, lifetimes.accountMs), sessionId: session.sessionId };
+    },
+
+    async startPair(owner) {
+      const session = begin(owner, 'pair', lifetimes.refreshMs);
+      const refreshToken = makeRefreshToken(keys.refresh, session.sessionId);
+      await store.create(session, hashRefreshToken(refreshToken));
+      const token = await sign(session, lifetimes.accessMs);
+      return { token, refreshToken, sessionId: session.sessionId };
+    },
+
+    async refresh(accessToken, refreshToken) {
+      const session = await find(accessToken, { evenExpired: true });
+      const { accountId, sessionId } = session;
+      if (!isRefreshToken(keys.refresh, sessionId, refreshToken)) throw noSession();
+      const next = makeRefreshToken(keys.refresh, sessionId);
+      const nowTs = clock();
+      const rotation = await store.rotate(
+        { ...session, lastUsedTs: nowTs, expiresTs: nowTs + lifetimes.refreshMs },
+        hashRefreshToken(refreshToken),
+        hashRefreshToken(next),
+      );
+      if (rotation === 'reused') onRevoked({ accountId, sessionId });
+      if (rotation !== 'rotated') throw noSession();
+      return { token: await sign(session, lifetimes.accessMs), refreshToken: next };
+    },
+
+    async authenticate(token) {
+      const session = await find(token);
+      const nowTs = clock();
+      // A pair's life is prolonged by its refresh token alone.
+      if (session.kind === 'account' && nowTs - session.lastUsedTs >= lifetimes.touchMs) {
+        const endTs = session.createdTs + lifetimes.accountMs;
+        const expiresTs = Math.min(nowTs + lifetimes.accountIdleMs, endTs);
+        await store.touch({ ...session, lastUsedTs: nowTs, expiresTs });
+      }
+      const { accountId, accountUuid, sessionId } = session;
+      return { accountId, accountUuid, sessionId };
+    },
+
+    list: (accountId) => store.list(accountId, clock()),
+
+    async revoke(accountId, sessionId) {
+      const revoked = await store.revoke(accountId, sessionId);
+      if (revoked) onRevoked({ accountId, sessionId });
+      return revoked;
+    },
+
+    async revokeAll(accountId) {
+      await store.revokeAll(accountId);
+      onRevoked({ accountId });
+    },
+  };
+}
+
+function noSession(): DomainError {
+  return new DomainError('unauthenticated', 'The token is not valid, or no longer.');
+}

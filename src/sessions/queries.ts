@@ -1,0 +1,136 @@
+import type { Sql } from '../db/database.ts';
+import type { Session, SessionKind } from './sessions.ts';
+
+type Row = {
+  id: string;
+  account_id: number;
+  account_uuid: string;
+  kind: SessionKind;
+  created_at: number;
+  used_at: number;
+  expires_at: number;
+};
+
+export async function insertSession(
+  sql: Sql,
+  session: Session,
+  refreshHash: string | null,
+): Promise<void> {
+  await sql.query(
+    `
+      insert into session (id, account_id, kind, created_at, used_at, expires_at, refresh_hash)
+      values ($1, $2, $3, ms_to_timestamp($4), ms_to_timestamp($5), ms_to_timestamp($6), $7)
+    `,
+    [
+      session.sessionId,
+      session.accountId,
+      session.kind,
+      session.createdTs,
+      session.lastUsedTs,
+      session.expiresTs,
+      refreshHash,
+    ],
+  );
+}
+
+/** Those of the sessions that exist, by identifier; whether they ran out is the caller's to judge. */
+export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
+  const { rows } = await sql.query<Row>({
+    // Prepared once a connection: every authenticated request comes through here.
+    name: 'load-sessions',
+    text: `
+      select session.id, session.account_id, account.uuid as account_uuid, session.kind,
+        session.created_at, session.used_at, session.expires_at
+      from session
+      join account on account.id = session.account_id
+      where session.id = any ($1::uuid[])
+    `,
+    values: [ids],
+  });
+  return new Map(rows.map((row) => [row.id, toSession(row)]));
+}
+
+/** Never inserts, so that a revoked session stays revoked. */
+export async function slideSession(sql: Sql, session: Session): Promise<void> {
+  await sql.query(
+    `
+      update session
+      set used_at = ms_to_timestamp($2), expires_at = ms_to_timestamp($3)
+      where id = $1
+    `,
+    [session.sessionId, session.lastUsedTs, session.expiresTs],
+  );
+}
+
+/** False when the old token is not the session's current one. The row lock makes it atomic. */
+export async function replaceRefreshHash(
+  sql: Sql,
+  session: Session,
+  oldHash: string,
+  newHash: string,
+): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      update session
+      set refresh_hash = $3, used_at = ms_to_timestamp($4), expires_at = ms_to_timestamp($5)
+      where id = $1 and refresh_hash = $2
+    `,
+    [session.sessionId, oldHash, newHash, session.lastUsedTs, session.expiresTs],
+  );
+  return rowCount === 1;
+}
+
+export async function listSessions(sql: Sql, accountId: number, nowTs: number): Promise<Session[]> {
+  const { rows } = await sql.query<Row>(
+    `
+      select session.id, session.account_id, account.uuid as account_uuid, session.kind,
+        session.created_at, session.used_at, session.expires_at
+      from session
+      join account on account.id = session.account_id
+      where session.account_id = $1 and session.expires_at > ms_to_timestamp($2)
+      order by session.created_at desc, session.id
+    `,
+    [accountId, nowTs],
+  );
+  return rows.map(toSession);
+}
+
+export async function deleteSession(sql: Sql, accountId: number, id: string): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      delete from session
+      where account_id = $1 and id = $2
+    `,
+    [accountId, id],
+  );
+  return rowCount === 1;
+}
+
+export async function deleteSessions(sql: Sql, accountId: number): Promise<void> {
+  await sql.query(
+    `
+      delete from session
+      where account_id = $1
+    `,
+    [accountId],
+  );
+}
+
+export async function deleteExpiredSessions(sql: Sql): Promise<void> {
+  await sql.query(`
+    delete from session
+    where expires_at < now()
+  `);
+}
+
+function toSession(row: Row): Session {
+  return {
+    sessionId: row.id,
+    accountId: row.account_id,
+    accountUuid: row.account_uuid,
+    kind: row.kind,
+    createdTs: row.created_at,
+    lastUsedTs: row.used_at,
+    expiresTs: row.expires_at,
+  };
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { z } from 'zod';
+import type { Keys } from './keys.ts';
+
+const algorithm = 'HS256';
+const issuer = 'sensorium';
+// A device's token is no JWT, and nothing else is signed for this audience.
+const audience = 'sensorium account';
+
+const Claims = z.object({ sub: z.string(), sid: z.string(), exp: z.int() });
+/** Account uuid, session and expiry (seconds since the epoch, RFC 7519) of a token. */
+export type Claims = z.infer<typeof Claims>;
+
+export type Tokens = {
+  /** `issuedTs` and `expiresTs` in ms. */
+  sign(claims: { sub: string; sid: string; issuedTs: number; expiresTs: number }): Promise<string>;
+  /** Null unless this installation signed it. Whether it has expired is the caller's to judge. */
+  verify(token: string): Promise<Claims | null>;
+};
+
+/**
+ * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). That a signature is right
+ * does not change, so verified tokens are remembered, `remembered` at most; their expiry is not.
+ */
+export function createTokens(keys: Keys, remembered = 10_000): Tokens {
+  const keysById = new Map(keys.map((key) => [keyId(key), key]));
+  const verified = new Map<string, Claims>();
+
+  return {
+    sign: ({ sub, sid, issuedTs, expiresTs }) =>
+      new SignJWT({ sid })
+        .setProtectedHeader({ alg: algorithm, kid: keyId(keys[0]) })
+        .setSubject(sub)
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setIssuedAt(Math.floor(issuedTs / 1_000))
+        .setExpirationTime(Math.floor(expiresTs / 1_000))
+        .sign(keys[0]),
+
+    async verify(token) {
+      const known = verified.get(token);
+      if (known) return known;
+      const claims = await verifySignature(token, keysById);
+      if (!claims) return null;
+      verified.set(token, claims);
+      const oldest = verified.size > remembered ? verified.keys().next().value : undefined;
+      if (oldest !== undefined) verified.delete(oldest);
+      return claims;
+    },
+  };
+}
+
+async function verifySignature(token: string, keysById: Map<string, Buffer>) {
+  try {
+    const { payload } = await jwtVerify(
+      token,
+      (header) => {
+        const key = keysById.get(header.kid ?? '');
+        if (!key) throw new errors.JWSSignatureVerificationFailed();
+        return key;
+      },
+      // The epoch as the current date: expiry is judged by the caller, each time anew.
+      { algorithms: [algorithm], issuer, audience, currentDate: new Date(0) },
+    );
+    return Claims.parse(payload);
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof z.ZodError) return null;
+    throw error;
+  }
+}
+
+function keyId(key: Buffer): string {
+  return createHash('sha256').update(key).digest('base64url').slice(0, 8);
+}
