@@ -1,0 +1,89 @@
+import { chown, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { runProgram, type Programs } from './programs.ts';
+
+export const superuser = 'sensorium';
+
+/** Makes an empty cluster that only the password opens. `clusterDir` is empty and the owner's. */
+export async function createCluster(
+  programs: Programs,
+  clusterDir: string,
+  { password, locale }: { password: string; locale: string[] },
+): Promise<void> {
+  const passwordFile = `${clusterDir}.password`;
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+  try {
+    if (programs.owner) await chown(passwordFile, programs.owner.uid, programs.owner.gid);
+    await runProgram(programs, 'initdb', [
+      '--pgdata', clusterDir,
+      '--username', superuser,
+      '--auth', 'scram-sha-256',
+      '--pwfile', passwordFile,
+      '--encoding', 'UTF8',
+      '--no-instructions',
+      ...locale,
+    ]); // prettier-ignore
+  } finally {
+    await rm(passwordFile, { force: true });
+  }
+}
+
+/** Settings as `name=value`; values must not hold spaces. Resolves when the server accepts connections. */
+export async function startCluster(
+  programs: Programs,
+  clusterDir: string,
+  { settings, port, timeoutSeconds }: { settings: string[]; port: number; timeoutSeconds: number },
+): Promise<void> {
+  const all = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', ...settings];
+  await runProgram(programs, 'pg_ctl', [
+    'start',
+    '--pgdata', clusterDir,
+    '--log', join(clusterDir, 'start.log'),
+    '--wait', '--timeout', String(timeoutSeconds),
+    '--silent',
+    '--options', all.map((setting) => `-c ${setting}`).join(' '),
+  ]); // prettier-ignore
+}
+
+/** `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. */
+export async function stopCluster(
+  programs: Programs,
+  clusterDir: string,
+  mode: 'fast' | 'immediate',
+  timeoutSeconds: number,
+): Promise<void> {
+  const timeout = String(timeoutSeconds);
+  await runProgram(programs, 'pg_ctl', [
+    'stop', '--pgdata', clusterDir, '--mode', mode, '--wait', '--timeout', timeout, '--silent',
+  ]); // prettier-ignore
+}
+
+/** What a server wrote about itself when it started: its process and its port. */
+export async function readPostmasterFile(
+  clusterDir: string,
+): Promise<{ pid: number; port: number } | null> {
+  try {
+    const lines = (await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).split('\n');
+    return { pid: Number(lines[0]), port: Number(lines[3]) };
+  } catch {
+    return null;
+  }
+}
+
+export function connectionStringOf(port: number, password: string, database: string): string {
+  return `postgresql://${superuser}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
+}
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('No port to be had.');
+  return address.port;
+}

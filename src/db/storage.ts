@@ -1,0 +1,72 @@
+import type { Sql } from './database.ts';
+
+/** What the history is kept in, with the versions for the log. */
+export type Storage = {
+  kind: 'timescaledb' | 'timescaledb-apache' | 'postgresql';
+  postgresqlVersion: string;
+  timescaledbVersion: string | null;
+};
+
+/**
+ * Creates the extension where the server has it loaded. Without `shared_preload_libraries` the
+ * attempt would end the connection, so the loader's own setting is looked for first.
+ */
+export async function offerTimescale(
+  sql: Sql,
+  log: { warn(message: string): void },
+): Promise<void> {
+  const { rows } = await sql.query<{ available: boolean; loaded: boolean }>(
+    `select
+       exists (select from pg_available_extensions where name = 'timescaledb') as available,
+       exists (select from pg_settings where name = 'timescaledb.disable_load') as loaded`,
+  );
+  if (!rows[0]?.available) return;
+  if (!rows[0].loaded) {
+    log.warn('TimescaleDB is installed but not in shared_preload_libraries: going on without it.');
+    return;
+  }
+  try {
+    await sql.query('create extension if not exists timescaledb');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn(`TimescaleDB is there but cannot be used (${reason}): going on without it.`);
+  }
+}
+
+/** TimescaleDB's own licence allows compression, policies and aggregates; its Apache build has none. */
+export async function readStorage(sql: Sql): Promise<Storage> {
+  const { rows } = await sql.query<{
+    postgresql: string;
+    timescaledb: string | null;
+    license: string | null;
+  }>(
+    `select
+       split_part(current_setting('server_version'), ' ', 1) as postgresql,
+       (select extversion from pg_extension where extname = 'timescaledb') as timescaledb,
+       current_setting('timescaledb.license', true) as license`,
+  );
+  const row = rows[0];
+  if (!row) throw new Error('The database did not say its version.');
+  return {
+    kind:
+      row.timescaledb === null
+        ? 'postgresql'
+        : row.license === 'timescale'
+          ? 'timescaledb'
+          : 'timescaledb-apache',
+    postgresqlVersion: row.postgresql,
+    timescaledbVersion: row.timescaledb,
+  };
+}
+
+/** One line for the log and for people. */
+export function describeStorage(storage: Storage): string {
+  switch (storage.kind) {
+    case 'timescaledb':
+      return `TimescaleDB ${storage.timescaledbVersion} on PostgreSQL ${storage.postgresqlVersion}`;
+    case 'timescaledb-apache':
+      return `TimescaleDB ${storage.timescaledbVersion} (Apache build: no compression, policies or aggregates) on PostgreSQL ${storage.postgresqlVersion}`;
+    case 'postgresql':
+      return `PostgreSQL ${storage.postgresqlVersion} without TimescaleDB`;
+  }
+}

@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { inject } from 'vitest';
+import { openDatabase, type Database } from '../../src/db/database.ts';
+import { runOn, urlOf, type DatabaseKind, type Template } from './template.ts';
+
+export type { DatabaseKind } from './template.ts';
+
+/** The kinds of storage that this machine can run: `describe.each(databaseKinds)`. */
+export const databaseKinds: DatabaseKind[] = inject('templates').map(({ kind }) => kind);
+
+export type TestDatabase = {
+  db: Database;
+  url: string;
+  kind: DatabaseKind;
+  drop(): Promise<void>;
+};
+
+/** A fresh, migrated database; `drop` closes `db` and removes it, whoever is still connected. */
+export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<TestDatabase> {
+  const template = inject('templates').find((candidate) => candidate.kind === kind);
+  if (template === undefined) throw new Error(`No ${kind} here.`);
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await runOn(template.adminUrl, (admin) => clone(template, name, (sql) => admin.query(sql)));
+  const url = urlOf(template.adminUrl, name);
+  const db = openDatabase({
+    connectionString: url,
+    maxConnections: 10,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 20_000,
+    onIdleError: () => undefined,
+  });
+  return {
+    db,
+    url,
+    kind,
+    async drop() {
+      await db.close();
+      await runOn(template.adminUrl, (admin) =>
+        admin.query(`drop database ${name} with (force)`),
+      );
+    },
+  };
+}
+
+/** TimescaleDB's launcher looks into every database now and then, also into a template. */
+async function clone(
+  template: Template,
+  name: string,
+  run: (sql: string) => Promise<unknown>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await run(`create database ${name} template ${template.name}`);
+      return;
+    } catch (error) {
+      const inUse = error instanceof Error && 'code' in error && error.code === '55006';
+      if (!inUse || attempt === 50) throw error;
+      await delay(100);
+    }
+  }
+}

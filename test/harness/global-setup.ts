@@ -1,0 +1,60 @@
+import type { TestProject } from 'vitest/node';
+import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from './cluster.ts';
+import { findProgram } from './program.ts';
+import { createTemplate, runOn, type Template } from './template.ts';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    templates: Template[];
+  }
+}
+
+/** One server of each kind for the whole run; what the machine lacks is said at the end. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const clusters: Cluster[] = [];
+  const external = process.env['TEST_DATABASE_URL'] ?? null;
+  const templates: Template[] = [];
+  const teardown = async () => {
+    if (external !== null) await dropTemplates(templates, external);
+    await Promise.all(clusters.map((cluster) => cluster.remove()));
+  };
+  try {
+    const [plainUrl, timescaleUrl] = await Promise.all([
+      startCluster(clusters, false),
+      external ?? (findTimescaleBinDir() === null ? null : startCluster(clusters, true)),
+    ]);
+    templates.push(await createTemplate(plainUrl, 'postgresql'));
+    if (timescaleUrl !== null) templates.push(await createTemplate(timescaleUrl, 'timescaledb'));
+  } catch (error) {
+    await teardown();
+    throw error;
+  }
+  project.provide('templates', templates);
+  return async () => {
+    await teardown();
+    const missing = listMissing(templates);
+    if (missing.length > 0) console.log(`Not run here, for want of: ${missing.join(', ')}.`);
+  };
+}
+
+async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<string> {
+  const cluster = await startThrowAwayCluster({ timescaledb });
+  clusters.push(cluster);
+  return cluster.url();
+}
+
+function listMissing(templates: Template[]): string[] {
+  const programs = ['redis-server', 'mosquitto', 'mosquitto_pub'];
+  const missing = programs.filter((program) => findProgram(program) === null);
+  if (!templates.some(({ kind }) => kind === 'timescaledb'))
+    missing.push('TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)');
+  return missing;
+}
+
+async function dropTemplates(templates: Template[], url: string): Promise<void> {
+  await runOn(url, async (admin) => {
+    for (const template of templates)
+      if (template.adminUrl === url)
+        await admin.query(`drop database if exists ${template.name} with (force)`);
+  });
+}

@@ -1,0 +1,39 @@
+import pg from 'pg';
+import { migrate } from '../../src/db/migrate.ts';
+import { readStorage } from '../../src/db/storage.ts';
+
+export type DatabaseKind = 'postgresql' | 'timescaledb';
+
+/** A migrated database that each test file clones. */
+export type Template = { kind: DatabaseKind; adminUrl: string; name: string };
+
+const silent = { info: () => undefined, warn: () => undefined };
+
+/** Makes the template of a kind; throws when the server turns out not to be of that kind. */
+export async function createTemplate(adminUrl: string, kind: DatabaseKind): Promise<Template> {
+  const name = `template_${kind}_${process.pid}`;
+  await runOn(adminUrl, (admin) => admin.query(`create database ${name}`));
+  const url = urlOf(adminUrl, name);
+  await migrate(url, { log: silent });
+  const storage = await runOn(url, readStorage);
+  if (storage.kind !== kind) throw new Error(`Expected ${kind}, found ${storage.kind}.`);
+  // A template is cloned only while nobody is connected to it, TimescaleDB's own workers included.
+  await runOn(adminUrl, (admin) => admin.query(`alter database ${name} allow_connections false`));
+  return { kind, adminUrl, name };
+}
+
+export function urlOf(adminUrl: string, database: string): string {
+  const url = new URL(adminUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+export async function runOn<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
