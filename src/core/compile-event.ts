@@ -1,0 +1,112 @@
+import { preparePolygon } from './geo.ts';
+import type { Polygon } from './geo.ts';
+import type { Actions, Cause, Purpose, PurposeEvent, State, Thresholds } from './purpose.ts';
+import type { Place } from './runtime.ts';
+
+/**
+ * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and
+ * others for a position.
+ */
+export type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
+
+export type CompiledCause = {
+  sId: string;
+  orderId: number;
+  reads: Reads;
+  thresholds: Thresholds;
+  polygon: Polygon | null;
+  negate: boolean;
+  relative: boolean;
+  decimalAcc: number | null;
+  /** How many measurements must agree, of how many. */
+  needed: number;
+  windowLength: number;
+};
+
+/** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
+export type Target = { place: Place; entersPurpose: boolean };
+
+export type LiveEvent = {
+  stId: number;
+  evId: number;
+  name: string;
+  isGlobal: boolean;
+  /** Name of its evidence in a runtime. */
+  key: string;
+  /** By ascending orderId. */
+  causes: CompiledCause[];
+  actions: Actions;
+  /** Whether a firing is recorded as a `sense` event. */
+  record: boolean;
+  /** Whether a firing can ring: it has push or SMS. */
+  rings: boolean;
+  /** Whether every firing rings, not the first of an episode only: all causes are `isAny`. */
+  ringsAlways: boolean;
+  target: Target | null;
+};
+
+/** `initStIds`: where each purpose of the profile begins, by puId. */
+export function compileEvent(
+  purpose: Purpose,
+  state: State,
+  event: PurposeEvent,
+  initStIds: ReadonlyMap<number, number>,
+): LiveEvent {
+  const { actions } = event;
+  const causes = event.causes
+    .map(compileCause)
+    .toSorted((one, other) => one.orderId - other.orderId);
+  return {
+    stId: state.stId,
+    evId: event.evId,
+    name: event.name ?? '',
+    isGlobal: state.isGlobal,
+    key: `${state.stId}/${event.evId}`,
+    causes,
+    actions,
+    record: event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true,
+    rings: actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0,
+    ringsAlways: causes.every((cause) => cause.reads === 'anything'),
+    target: targetOf(purpose, actions, initStIds),
+  };
+}
+
+function compileCause(cause: Cause): CompiledCause {
+  const { thresholds, threshold } = cause;
+  const needed = threshold?.count ?? 1;
+  return {
+    sId: cause.sId,
+    orderId: cause.orderId ?? 0,
+    reads: readsOf(thresholds),
+    thresholds,
+    polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
+    negate: threshold?.negate ?? false,
+    relative: threshold?.relative ?? false,
+    decimalAcc: threshold?.decimalAcc ?? null,
+    needed,
+    windowLength: Math.max(needed, cause.measurement?.count ?? 0),
+  };
+}
+
+function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Thresholds): Reads {
+  const members = [isGt, isLt, isOneOf, isNotIn];
+  const numbers = members.some((member) => member !== undefined);
+  if (isInsideGeo) return numbers ? 'nothing' : 'positions';
+  if (numbers) return 'numbers';
+  return isAny === true ? 'anything' : 'nothing';
+}
+
+function targetOf(
+  purpose: Purpose,
+  { engine }: Actions,
+  initStIds: ReadonlyMap<number, number>,
+): Target | null {
+  const { gotoPuId, gotoStId } = engine ?? {};
+  if (gotoPuId === undefined) {
+    if (gotoStId === undefined) return null;
+    return { place: { puId: purpose.puId, stId: gotoStId }, entersPurpose: false };
+  }
+  const stId = gotoStId ?? initStIds.get(gotoPuId);
+  if (stId === undefined) return null;
+  return { place: { puId: gotoPuId, stId }, entersPurpose: true };
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { Position } from './measurement.ts';
+import { structuralProblems } from './structure.ts';
+
+/**
+ * Whole numbers. Not zod's own: a fraction would end the parsing there, and what else is wrong would
+ * not be listed.
+ */
+function integer(min: number, max: number) {
+  return z.number().multipleOf(1, 'expected a whole number').min(min).max(max);
+}
+/** What the database's `integer` and a firmware's `int32_t` hold alike. */
+const int = integer(-(2 ** 31), 2 ** 31 - 1);
+/** Longest window, so that what a device has collected stays small enough to be written with every message. */
+const maxCount = 1_000;
+
+/** Specification section 2.5: "One sample gives it as the string form of a boolean." */
+const BooleanOrText = z.union(
+  [
+    z.boolean(),
+    z
+      .enum(['true', 'false'])
+      .transform((text) => text === 'true')
+      .pipe(z.boolean()),
+  ],
+  'expected a boolean, or one as text: "true" or "false"',
+);
+
+/** Conditions on one measurement; those that are present must all agree. */
+export const Thresholds = z.object({
+  isOneOf: z.array(z.number()).optional(),
+  isGt: z.number().optional(),
+  isLt: z.number().optional(),
+  isNotIn: z.array(z.number()).optional(),
+  isAny: z.boolean().optional(),
+  isInsideGeo: z.array(Position).min(3, 'a polygon has at least 3 points').optional(),
+});
+export type Thresholds = z.infer<typeof Thresholds>;
+
+/** `measurement` instructs the device, but for its `count`, which is the length of the window too. */
+export const Cause = z.object({
+  sId: z.string().min(1),
+  orderId: int.optional(),
+  senseLog: z.boolean().default(false),
+  measurement: z
+    .object({
+      log: BooleanOrText.default(false),
+      interval: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+      count: integer(0, maxCount).optional(),
+    })
+    .optional(),
+  threshold: z
+    .object({
+      count: integer(1, maxCount).optional(),
+      negate: z.boolean().default(false),
+      relative: z.boolean().default(false),
+      decimalAcc: integer(0, 20).optional(),
+    })
+    .optional(),
+  thresholds: Thresholds.default({}),
+});
+export type Cause = z.infer<typeof Cause>;
+
+/** What a firing does, beside being recorded by the event's own `eventLog`. */
+export const Actions = z.object({
+  sms: z
+    .object({
+      text: z.string().optional(),
+      phoneNumber: z.array(z.string().min(1).max(32)).max(10).default([]),
+    })
+    .optional(),
+  cloud: z
+    .object({
+      sendEvent: z.boolean().default(false),
+      sendLog: z.boolean().default(false),
+      sendPush: z.boolean().default(false),
+    })
+    .optional(),
+  engine: z.object({ gotoStId: int.optional(), gotoPuId: int.optional() }).optional(),
+  display: z.object({ showText: z.string().optional() }).optional(),
+});
+export type Actions = z.infer<typeof Actions>;
+
+export const PurposeEvent = z.object({
+  evId: int,
+  name: z.string().optional(),
+  eventLog: z.boolean().default(false),
+  actions: Actions.default({}),
+  causes: z.array(Cause).max(32).default([]),
+});
+export type PurposeEvent = z.infer<typeof PurposeEvent>;
+
+export const State = z.object({
+  stId: int,
+  name: z.string().optional(),
+  isGlobal: z.boolean().default(false),
+  events: z.array(PurposeEvent).max(64).default([]),
+});
+export type State = z.infer<typeof State>;
+
+/**
+ * States, their events, the causes and actions of those; specification section 2.5. Parsing lists
+ * every problem at once; unknown fields are left out.
+ */
+export const Purpose = z
+  .object({
+    puId: int,
+    name: z.string().optional(),
+    initStId: int,
+    states: z.array(State).max(256),
+  })
+  .superRefine(
+    (purpose, context) => {
+      for (const { path, message } of structuralProblems(purpose)) {
+        context.addIssue({ code: 'custom', path, message });
+      }
+    },
+    // A field of a wrong type elsewhere must not hide what else is wrong.
+    { when: () => true },
+  );
+export type Purpose = z.infer<typeof Purpose>;
