@@ -1,0 +1,37 @@
+import { hkdfSync } from 'node:crypto';
+
+/**
+ * The keys of one use, newest first: the first signs, all verify. Whoever holds one of them can
+ * make nothing with it that another use accepts.
+ */
+export type UseKeys = Buffer[];
+
+export type Keys = {
+  /** HS256 signatures of account tokens (JWT). */
+  accountTokens: UseKeys;
+  /** What device tokens are derived from. */
+  deviceTokens: UseKeys;
+  /** Hashes of refresh tokens, so that the store holds nothing that opens anything. */
+  refreshTokens: UseKeys;
+  /** Signatures of page cursors. */
+  cursors: UseKeys;
+};
+
+/** A secret shorter than this many bytes is refused. */
+export const minSecretBytes = 32;
+
+/**
+ * Derives one key of 32 bytes for each use (HKDF with SHA-256, RFC 5869). What the previous secret
+ * signed is still accepted, so that a secret can be changed without locking anybody out.
+ */
+export function deriveKeys(secret: string, previousSecret?: string): Keys {
+  const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
+  const keysFor = (use: string): UseKeys =>
+    secrets.map((each) => Buffer.from(hkdfSync('sha256', each, 'sensorium', `v1 ${use}`, 32)));
+  return {
+    accountTokens: keysFor('account tokens'),
+    deviceTokens: keysFor('device tokens'),
+    refreshTokens: keysFor('refresh tokens'),
+    cursors: keysFor('cursors'),
+  };
+}

@@ -1,0 +1,38 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findFreePort } from '../../src/db/embedded/cluster.ts';
+import { makeTemporaryDir } from './cluster.ts';
+import { findProgram } from './program.ts';
+import { startServer, type Server } from './server.ts';
+
+const program = findProgram('mosquitto');
+
+/** `describe.skipIf(!hasMosquitto)`: whether this machine has the broker and its clients. */
+export const hasMosquitto = program !== null && findProgram('mosquitto_pub') !== null;
+
+export type Mosquitto = Server & { url: string; remove(): Promise<void> };
+
+/**
+ * A Mosquitto broker of the test's own. `config` are lines of mosquitto.conf beside the listener;
+ * anybody may connect unless they say otherwise.
+ */
+export async function startMosquitto(
+  config: string[] = ['allow_anonymous true'],
+): Promise<Mosquitto> {
+  if (program === null) throw new Error('No mosquitto here.');
+  const port = await findFreePort();
+  const dir = makeTemporaryDir();
+  const file = join(dir, 'mosquitto.conf');
+  // As root the broker would change to a user of its own, which may not exist in a container.
+  const user = process.getuid?.() === 0 ? ['user root'] : [];
+  writeFileSync(file, [`listener ${port} 127.0.0.1`, ...user, ...config, ''].join('\n'));
+  const server = await startServer(program, ['-c', file], port);
+  return {
+    ...server,
+    url: `mqtt://127.0.0.1:${port}`,
+    async remove() {
+      await server.kill();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
