@@ -1,16 +1,5 @@
 -- Up Migration
 
--- A fresh database gets TimescaleDB where the server has it loaded; without the right to create it,
--- or without it, the tables below stay ordinary ones.
-do $$
-begin
-  if current_setting('shared_preload_libraries') like '%timescaledb%' then
-    create extension if not exists timescaledb;
-  end if;
-exception when insufficient_privilege or undefined_file then
-  raise notice 'timescaledb is loaded but cannot be created: %', sqlerrm;
-end $$;
-
 create table measurement (
   device_id bigint not null,
   s_id text collate "C" not null,
@@ -32,7 +21,7 @@ create table event (
   key text collate "C" not null,
   seq bigint not null default nextval('event_seq'),
   xact xid8 not null default pg_current_xact_id(),
-  -- The event as core/event.ts has it, without type and ts.
+  -- The event without its type and time.
   body json not null
 );
 create unique index event_key on event (device_id, type, ts, key);
@@ -52,7 +41,7 @@ create table event_feed (
   xact xid8 not null default pg_current_xact_id(),
   seq bigint not null,
   device_id bigint not null,
-  type text not null,
+  type text collate "C" not null,
   ts timestamptz not null,
   body json not null
 );
