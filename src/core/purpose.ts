@@ -7,7 +7,12 @@ import { structuralProblems } from './structure.ts';
  * not be listed.
  */
 function integer(min: number, max: number) {
-  return z.number().multipleOf(1, 'expected a whole number').min(min).max(max);
+  return z
+    .number()
+    .multipleOf(1, 'expected a whole number')
+    .min(min)
+    .max(max)
+    .meta({ type: 'integer' });
 }
 /** What the database's `integer` and a firmware's `int32_t` hold alike. */
 const int = integer(-(2 ** 31), 2 ** 31 - 1);
