@@ -18,7 +18,12 @@ const password = 'test';
 
 /** Losing a throw-away database is no loss. */
 const carelessSettings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
-const commonSettings = ['max_connections=400', 'shared_buffers=64MB', 'jit=off', 'max_wal_size=2GB'];
+const commonSettings = [
+  'max_connections=400',
+  'shared_buffers=64MB',
+  'jit=off',
+  'max_wal_size=2GB',
+];
 const timescaleSettings = [
   'shared_preload_libraries=timescaledb',
   // Tests never reach the network, and a job that runs by itself would make them guess.

@@ -36,9 +36,7 @@ export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<T
     kind,
     async drop() {
       await db.close();
-      await runOn(template.adminUrl, (admin) =>
-        admin.query(`drop database ${name} with (force)`),
-      );
+      await runOn(template.adminUrl, (admin) => admin.query(`drop database ${name} with (force)`));
     },
   };
 }

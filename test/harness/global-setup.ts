@@ -47,7 +47,9 @@ function listMissing(templates: Template[]): string[] {
   const programs = ['redis-server', 'mosquitto', 'mosquitto_pub'];
   const missing = programs.filter((program) => findProgram(program) === null);
   if (!templates.some(({ kind }) => kind === 'timescaledb'))
-    missing.push('TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)');
+    missing.push(
+      'TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)',
+    );
   return missing;
 }
 

@@ -16,11 +16,7 @@ export type Server = {
 };
 
 /** Starts the program and resolves when its port accepts connections. */
-export async function startServer(
-  program: string,
-  args: string[],
-  port: number,
-): Promise<Server> {
+export async function startServer(program: string, args: string[], port: number): Promise<Server> {
   let child = await spawnReady(program, args, port);
   const kill = async (signal: NodeJS.Signals = 'SIGKILL') => {
     if (child.exitCode !== null || child.signalCode !== null) return;

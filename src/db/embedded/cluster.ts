@@ -35,7 +35,12 @@ export async function startCluster(
   clusterDir: string,
   { settings, port, timeoutSeconds }: { settings: string[]; port: number; timeoutSeconds: number },
 ): Promise<void> {
-  const all = ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories=', ...settings];
+  const all = [
+    'listen_addresses=127.0.0.1',
+    `port=${port}`,
+    'unix_socket_directories=',
+    ...settings,
+  ];
   await runProgram(programs, 'pg_ctl', [
     'start',
     '--pgdata', clusterDir,

@@ -12,9 +12,13 @@ export function findOwner(): Owner | null {
 
 function createUser(): Owner | null {
   try {
-    execFileSync('useradd', ['--system', '--no-create-home', '--shell', '/bin/false', createdUser], {
-      stdio: 'ignore',
-    });
+    execFileSync(
+      'useradd',
+      ['--system', '--no-create-home', '--shell', '/bin/false', createdUser],
+      {
+        stdio: 'ignore',
+      },
+    );
   } catch {
     return null;
   }
