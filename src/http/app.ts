@@ -1,0 +1,38 @@
+import Koa from 'koa';
+import type { Logger } from 'pino';
+import { trustProxies } from './address.ts';
+import { createBodyReader } from './body.ts';
+import { guard, type Observe } from './guard.ts';
+import { crossOrigin, securityHeaders } from './headers.ts';
+import type { Account, Route } from './route.ts';
+import { mountRoutes } from './router.ts';
+
+export type AppOptions = {
+  routes: Route[];
+  /** Whom a bearer token speaks for; throws `unauthenticated`, or `unavailable` with its store away. */
+  authenticate: (token: string) => Promise<Account>;
+  log: Logger;
+  clock?: () => number;
+  observe?: Observe;
+  /** Largest request body; 1 MiB. */
+  bodyLimitBytes?: number;
+  /** Origins that browsers may call from; none by default, `*` for any. */
+  corsOrigins?: string[];
+  /** Addresses and networks of proxies whose `X-Forwarded-For` counts; none by default. */
+  trustedProxies?: string[];
+};
+
+/** The whole of HTTP as one Koa application; it listens nowhere yet. */
+export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
+  const { routes, authenticate, log, clock = Date.now, observe = () => {} } = options;
+  const app = new Koa();
+  const findAddress = trustProxies(options.trustedProxies ?? []);
+  // What goes wrong after the answer began (a stream's source, a client that left).
+  app.on('error', (err: unknown) => log.debug({ err }, 'response broken off'));
+  app.use(guard({ log, findAddress, clock, observe, stopping }));
+  app.use(securityHeaders());
+  app.use(crossOrigin(options.corsOrigins ?? []));
+  const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
+  for (const step of mountRoutes({ routes, authenticate, readBody, stopping })) app.use(step);
+  return app;
+}

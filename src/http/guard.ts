@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import type { Context, Middleware } from 'koa';
+import type { Logger } from 'pino';
+import type { FindAddress } from './address.ts';
+import { toAnswer } from './errors.ts';
+import type { RequestState } from './request-info.ts';
+
+export type Observe = (request: {
+  method: string;
+  /** As documented, with `{names}`; empty for what no route answers. */
+  route: string;
+  status: number;
+  seconds: number;
+}) => void;
+
+export type GuardDeps = {
+  log: Logger;
+  findAddress: FindAddress;
+  clock: () => number;
+  observe: Observe;
+  stopping: AbortSignal;
+};
+
+/** The outermost step: every request gets an id, and every error becomes an answer here. */
+export function guard(deps: GuardDeps): Middleware {
+  return async (ctx, next) => {
+    const startedMs = performance.now();
+    const state: RequestState = {
+      requestId: randomUUID(),
+      address: deps.findAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('x-forwarded-for')),
+    };
+    ctx.state = state;
+    ctx.set('X-Request-Id', state.requestId);
+    ctx.set('Cache-Control', 'no-store');
+    if (deps.stopping.aborted) ctx.set('Connection', 'close');
+    try {
+      await next();
+    } catch (error) {
+      answerError(deps, ctx, state, error);
+    }
+    finish(deps, ctx, state, startedMs);
+  };
+}
+
+function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {
+  const { status, headers, body } = toAnswer(error, state.requestId, deps.clock());
+  ctx.status = status;
+  ctx.set(headers);
+  ctx.type = 'application/json';
+  ctx.body = JSON.stringify(body);
+  // Never the request's headers or body: they hold tokens and passwords.
+  const where = { requestId: state.requestId, method: ctx.method, path: ctx.path };
+  if (status === 500) deps.log.error({ ...where, err: error }, 'request failed');
+  else if (status === 503) deps.log.warn({ ...where, err: error }, 'request answered unavailable');
+}
+
+function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: number): void {
+  const { method, status } = ctx;
+  const ms = performance.now() - startedMs;
+  const route = typeof ctx['route'] === 'string' ? ctx['route'] : '';
+  deps.observe({ method, route, status, seconds: ms / 1_000 });
+  if (!deps.log.isLevelEnabled('debug')) return;
+  const { requestId, address } = state;
+  deps.log.debug({ requestId, method, path: ctx.path, status, ms, address }, 'request');
+}

@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type AppOptions, createApp } from './app.ts';
+import { refuseConnection, refuseUpgrade } from './refuse.ts';
+
+export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+export type HttpOptions = AppOptions & {
+  host: string;
+  /** 0 for any free one. */
+  port: number;
+  /** Who takes over a connection that asks for an upgrade, by path. */
+  upgrades?: Record<string, Upgrade>;
+  /** How long a client may take to send its headers. */
+  headersTimeoutMs?: number;
+  /** How long a client may take to send all of its request. */
+  requestTimeoutMs?: number;
+  /** How long `close` waits for requests under way. */
+  drainTimeoutMs?: number;
+};
+
+export type HttpServer = {
+  port: number;
+  /** Accepts no more, ends streams, finishes what is under way, then closes what is left. */
+  close(): Promise<void>;
+};
+
+/** Serves the routes. Rejects when the address cannot be had. */
+export async function startHttp(options: HttpOptions): Promise<HttpServer> {
+  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
+  const { upgrades = {}, drainTimeoutMs = 8_000, clock = Date.now } = options;
+  const stop = new AbortController();
+  const handle = createApp(options, stop.signal).callback();
+  const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
+  const server = createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(1_000, headersTimeoutMs),
+      keepAliveTimeout: 60_000,
+      // Anything else (curl offers h2c) is answered as if it had not asked.
+      shouldUpgradeCallback: (request) =>
+        request.headers.upgrade?.toLowerCase() === 'websocket' ||
+        Object.hasOwn(upgrades, pathOf(request)),
+    },
+    (request, response) => void handle(request, response),
+  );
+  server.on('upgrade', (request, socket, head) => {
+    const upgrade = Object.hasOwn(upgrades, pathOf(request))
+      ? upgrades[pathOf(request)]
+      : undefined;
+    if (upgrade) upgrade(request, socket, head);
+    else refuseUpgrade(socket, clock());
+  });
+  server.on('clientError', (error, socket) => refuseConnection(error, socket, clock()));
+  await listen(server, options.host, options.port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      stop.abort();
+      await close(server, drainTimeoutMs);
+    },
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server, drainTimeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
+    server.close(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
