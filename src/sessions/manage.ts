@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DomainError } from '../errors.ts';
-import type { Keys } from './keys.ts';
+import type { Keys } from '../keys.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
 import type { Session, SessionKind, SessionStore } from './sessions.ts';
 import { createTokens } from './tokens.ts';
@@ -24,7 +24,7 @@ export type TokenPair = { token: string; refreshToken: string };
 
 export type SessionsDeps = {
   store: SessionStore;
-  keys: { token: Keys; refresh: Keys };
+  keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: () => number;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
@@ -45,7 +45,7 @@ export type Sessions = {
 };
 
 export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps): Sessions {
-  const tokens = createTokens(keys.token);
+  const tokens = createTokens(keys.accountTokens);
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
     const nowTs = clock();
@@ -81,7 +81,7 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
 
     async startPair(owner) {
       const session = begin(owner, 'pair', lifetimes.refreshMs);
-      const refreshToken = makeRefreshToken(keys.refresh, session.sessionId);
+      const refreshToken = makeRefreshToken(keys.refreshTokens, session.sessionId);
       await store.create(session, hashRefreshToken(refreshToken));
       const token = await sign(session, lifetimes.accessMs);
       return { token, refreshToken, sessionId: session.sessionId };
@@ -90,8 +90,8 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
     async refresh(accessToken, refreshToken) {
       const session = await find(accessToken, { evenExpired: true });
       const { accountId, sessionId } = session;
-      if (!isRefreshToken(keys.refresh, sessionId, refreshToken)) throw noSession();
-      const next = makeRefreshToken(keys.refresh, sessionId);
+      if (!isRefreshToken(keys.refreshTokens, sessionId, refreshToken)) throw noSession();
+      const next = makeRefreshToken(keys.refreshTokens, sessionId);
       const nowTs = clock();
       const rotation = await store.rotate(
         { ...session, lastUsedTs: nowTs, expiresTs: nowTs + lifetimes.refreshMs },

@@ -1,17 +1,18 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Keys } from './keys.ts';
+import type { UseKeys } from '../keys.ts';
+import { newestKey } from './tokens.ts';
 
 /**
  * Refresh tokens: `session.random.signature`. The signature tells a token that was handed out once
  * (using it again is theft) from one made up (which must not end anybody's session).
  */
-export function makeRefreshToken(keys: Keys, sessionId: string): string {
+export function makeRefreshToken(keys: UseKeys, sessionId: string): string {
   const text = `${sessionId}.${randomBytes(32).toString('base64url')}`;
-  return `${text}.${signature(keys[0], text)}`;
+  return `${text}.${signature(newestKey(keys), text)}`;
 }
 
 /** Whether this installation made the token, for this session. */
-export function isRefreshToken(keys: Keys, sessionId: string, token: string): boolean {
+export function isRefreshToken(keys: UseKeys, sessionId: string, token: string): boolean {
   const end = token.lastIndexOf('.');
   const text = token.slice(0, Math.max(end, 0));
   const given = Buffer.from(token.slice(end + 1));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import type { Keys } from './keys.ts';
+import type { UseKeys } from '../keys.ts';
 
 const algorithm = 'HS256';
 const issuer = 'sensorium';
@@ -23,20 +23,21 @@ export type Tokens = {
  * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). That a signature is right
  * does not change, so verified tokens are remembered, `remembered` at most; their expiry is not.
  */
-export function createTokens(keys: Keys, remembered = 10_000): Tokens {
+export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
+  const newest = newestKey(keys);
   const keysById = new Map(keys.map((key) => [keyId(key), key]));
   const verified = new Map<string, Claims>();
 
   return {
     sign: ({ sub, sid, issuedTs, expiresTs }) =>
       new SignJWT({ sid })
-        .setProtectedHeader({ alg: algorithm, kid: keyId(keys[0]) })
+        .setProtectedHeader({ alg: algorithm, kid: keyId(newest) })
         .setSubject(sub)
         .setIssuer(issuer)
         .setAudience(audience)
         .setIssuedAt(Math.floor(issuedTs / 1_000))
         .setExpirationTime(Math.floor(expiresTs / 1_000))
-        .sign(keys[0]),
+        .sign(newest),
 
     async verify(token) {
       const known = verified.get(token);
@@ -68,6 +69,13 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
     if (error instanceof errors.JOSEError || error instanceof z.ZodError) return null;
     throw error;
   }
+}
+
+/** The key that signs. Throws when there is none. */
+export function newestKey(keys: UseKeys): Buffer {
+  const key = keys[0];
+  if (!key) throw new Error('There is no key to sign with.');
+  return key;
 }
 
 function keyId(key: Buffer): string {

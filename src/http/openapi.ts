@@ -1,0 +1,116 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import type { Route } from './route.ts';
+
+type Document = ReturnType<typeof createDocument>;
+type Operation = NonNullable<ZodOpenApiPathsObject[string]['get']>;
+type Responses = NonNullable<Operation['responses']>;
+
+const ProblemResponse = z
+  .object({
+    type: z.string().meta({ description: 'Stable; for programs.' }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().meta({ description: 'For people.' }),
+    timestamp: z.int(),
+    requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
+    errors: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: 'All problems; `path` is a JSON Pointer or a query parameter.' }),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
+
+/** The reference of all routes that are not hidden, from the very schemas that validate them. */
+export function createOpenApi(routes: Route[], version: string): Document {
+  const paths: ZodOpenApiPathsObject = {};
+  const shown = routes.filter((route) => !route.hidden);
+  for (const route of shown) {
+    paths[route.path] = { ...paths[route.path], [route.method]: describe(route) };
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'Sensorium',
+      version,
+      description: 'Devices, purposes, events and measurements.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'This service' }],
+    tags: [...new Set(shown.map((route) => route.tag))].map((name) => ({ name })),
+    security: [],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'accountAuthToken of /v2/accounts/login, or data.token of /v1/auth/login.',
+        },
+      },
+    },
+  });
+}
+
+function describe(route: Route): Operation {
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    tags: [route.tag],
+    security: route.auth === 'account' ? [{ bearer: [] }] : [],
+    requestParams: {
+      ...(route.params instanceof z.ZodObject ? { path: route.params } : {}),
+      ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
+    },
+    ...(route.body
+      ? {
+          requestBody: {
+            required: !route.body.safeParse(undefined).success,
+            content: { 'application/json': { schema: route.body } },
+          },
+        }
+      : {}),
+    responses: { '200': success(route), ...failures(route) },
+  };
+}
+
+function success(route: Route): Responses['200'] {
+  const content: Record<string, { schema: z.ZodType }> = {};
+  if (route.streams?.json !== false) content['application/json'] = { schema: route.response };
+  for (const type of route.streams?.types ?? []) content[type] = { schema: z.string() };
+  const headers = Object.entries(route.responseHeaders ?? {}).map(
+    ([name, description]) => [name, z.string().optional().meta({ description })] as const,
+  );
+  return {
+    description: 'Success.',
+    content,
+    ...(headers.length > 0 ? { headers: z.object(Object.fromEntries(headers)) } : {}),
+  };
+}
+
+/** What every route can answer is not repeated by its author. */
+function failures(route: Route): Responses {
+  const statuses = new Set([...route.errors, 500, 503]);
+  if (route.body ?? route.query) statuses.add(400);
+  if (route.body) statuses.add(413).add(415);
+  if (route.auth === 'account') statuses.add(401);
+  if (route.params) statuses.add(404);
+  const entries = [...statuses]
+    .sort((a, b) => a - b)
+    .map((status) => [
+      String(status),
+      {
+        description: `${STATUS_CODES[status] ?? 'Error'}.`,
+        content: { 'application/json': { schema: ProblemResponse } },
+      },
+    ]);
+  return Object.fromEntries(entries) as Responses;
+}
+
+/** `get /v2/devices/{deviceAuthUuid}` → `getV2DevicesDeviceAuthUuid`. */
+function operationId({ method, path }: Route): string {
+  const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
+  return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+}
