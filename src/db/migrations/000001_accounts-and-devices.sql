@@ -32,6 +32,9 @@ create table device (
   account_id bigint not null references account on delete cascade,
   connector_id integer not null,
   configuration json not null,
+  configured_at timestamptz not null default now(),
+  -- device.name of the configuration: a list of devices need not read all of it.
+  name text not null default '',
   -- The token is derived from the uuid and this number, never stored.
   token_version integer not null default 1,
   -- Until the new token is first used the one before it still opens the door.
@@ -39,6 +42,21 @@ create table device (
   created_at timestamptz not null default now()
 );
 create index device_account on device (account_id, created_at, id);
+
+-- Whose events and measurements are still to be cleared: whoever removes a device, and be it by
+-- removing its account, leaves this note in the same transaction.
+create table removed_device (
+  device_id bigint primary key,
+  removed_at timestamptz not null default now()
+);
+create function note_removed_devices() returns trigger language plpgsql as $$
+begin
+  insert into removed_device (device_id) select id from removed on conflict do nothing;
+  return null;
+end $$;
+create trigger note_removed_devices after delete on device
+  referencing old table as removed
+  for each statement execute function note_removed_devices();
 
 -- What is known of a device's connections; written now and then, never on a message's way.
 create table presence (
@@ -64,6 +82,8 @@ create table device_profile (
   engine text not null default 'service' check (engine in ('service', 'device')),
   answer_text text,
   changed_at timestamptz not null default now(),
+  -- When the device first acknowledged it; null for one that became current unasked.
+  delivered_at timestamptz,
   primary key (device_id, profile_id)
 );
 create unique index device_profile_current on device_profile (device_id) where state = 'current';
@@ -101,9 +121,9 @@ create table rejection (
   reason text not null,
   message text not null,
   path text,
-  payload text not null,
-  primary key (device_id, message_id, item)
+  payload text not null
 );
+create unique index rejection_key on rejection (device_id, message_id, item, coalesce(path, ''));
 create index rejection_newest on rejection (device_id, rejected_at desc);
 
 create table account_event (
@@ -115,5 +135,6 @@ create table account_event (
 create index account_event_newest on account_event (account_id, ts desc, id desc);
 
 -- Down Migration
-drop table account_event, rejection, device_state, device_profile, profile, presence, device, purpose, account;
+drop table account_event, rejection, device_state, device_profile, profile, presence, device, removed_device, purpose, account;
+drop function note_removed_devices;
 drop function ms_to_timestamp;
