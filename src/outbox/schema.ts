@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import type { SenseEvent } from '../core/event.ts';
+import { timestamp } from '../http/schema.ts';
+
+type Asked = { accountId: number; deviceId: number; deviceUuid: string; event: SenseEvent };
+
+/**
+ * A push or SMS that an event asks for. A push goes to every token the account has at that moment.
+ * `name` is the event's, empty where it has none.
+ */
+export type NewNotification = Asked &
+  ({ kind: 'push'; name: string } | { kind: 'sms'; phoneNumber: string; text: string });
+
+/** What became of a notification for one recipient. `held-back`: the account's daily quota was used up. */
+export const NotificationState = z.enum(['queued', 'sent', 'failed', 'held-back']);
+export type NotificationState = z.infer<typeof NotificationState>;
+
+/** Outcome for one recipient, as the account that owns the device sees it. */
+export const NotificationOutcome = z.object({
+  notificationId: z.int(),
+  timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
+  changedTs: timestamp.meta({ description: 'When its state last changed.' }),
+  kind: z.enum(['push', 'sms']),
+  recipient: z.string().meta({ description: 'Push token or telephone number, its end only.' }),
+  state: NotificationState,
+  attempts: z.int(),
+  via: z.string().optional().meta({ description: 'The driver that was used.' }),
+  error: z.string().optional().meta({ description: 'Why the last attempt failed, or was not made.' }),
+  title: z.string(),
+  body: z.string(),
+  cause: z.object({
+    engine: z.object({
+      pId: z.string(),
+      puId: z.int(),
+      stId: z.int(),
+      evId: z.int(),
+      ts: timestamp,
+    }),
+  }),
+});
+export type NotificationOutcome = z.infer<typeof NotificationOutcome>;
+
+export const NotificationsResponse = z.object({
+  notifications: z.array(NotificationOutcome),
+  timestamp,
+});
+export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
