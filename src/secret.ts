@@ -1,0 +1,61 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Environment } from './environment.ts';
+import { minSecretBytes } from './keys.ts';
+import { StartError } from './start-error.ts';
+
+const howToMake = 'make one with `openssl rand -base64 48` and keep it';
+
+/**
+ * The secret that the environment gives, or null where the data directory's own is to be used. What
+ * is wrong is added to `problems`; a secret itself is never repeated.
+ */
+export async function readSecret(env: Environment, problems: string[]): Promise<string | null> {
+  if (env.SECRET !== undefined && env.SECRET_FILE !== undefined)
+    problems.push('SECRET and SECRET_FILE: expected only one of them.');
+  checkLength('SECRET_PREVIOUS', env.SECRET_PREVIOUS, problems);
+  const secret = env.SECRET ?? (await readSecretFile(env.SECRET_FILE, problems));
+  checkLength(env.SECRET === undefined ? 'SECRET_FILE' : 'SECRET', secret, problems);
+  if (secret !== undefined) return secret;
+  if (env.DATABASE_URL !== undefined && env.SECRET_FILE === undefined)
+    problems.push(`SECRET: required with DATABASE_URL, or SECRET_FILE: ${howToMake}.`);
+  return null;
+}
+
+/** The data directory's own secret, made on first use; nobody but its owner can read it. */
+export async function readOrMakeSecret(dataDir: string): Promise<string> {
+  const file = join(dataDir, 'secret');
+  const made = `${file}.${process.pid}`;
+  await mkdir(dataDir, { recursive: true });
+  await writeFile(made, `${randomBytes(48).toString('base64')}\n`, { mode: 0o600, flush: true });
+  // Only one of several processes that start at once gets to name its own.
+  await link(made, file).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  });
+  await rm(made);
+  await chmod(file, 0o600);
+  const secret = (await readFile(file, 'utf8')).trim();
+  if (Buffer.byteLength(secret) < minSecretBytes)
+    throw new StartError(`${file}: expected ${minSecretBytes} bytes or more; ${howToMake} there.`);
+  return secret;
+}
+
+async function readSecretFile(
+  file: string | undefined,
+  problems: string[],
+): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    problems.push(`SECRET_FILE: cannot be read (${reason}).`);
+    return undefined;
+  }
+}
+
+function checkLength(name: string, secret: string | undefined, problems: string[]): void {
+  if (secret !== undefined && Buffer.byteLength(secret) < minSecretBytes)
+    problems.push(`${name}: expected ${minSecretBytes} bytes or more; ${howToMake}.`);
+}

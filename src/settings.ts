@@ -1,0 +1,105 @@
+import { z } from 'zod';
+
+const count = z.int().min(1);
+const ms = z.int().min(1);
+
+/** What a connector is called and where devices find it; null: as this process is reached. */
+const Reached = {
+  id: z.int().min(1),
+  name: z.string().min(1),
+  protocol: z.enum(['mqtt', 'mqtts', 'ws', 'wss']),
+  host: z.string().min(1).nullable(),
+  port: z.int().min(1).max(65_535).nullable(),
+};
+
+export const ConnectorSettings = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('mqtt'), ...Reached }),
+  z.strictObject({
+    kind: z.literal('bridge'),
+    ...Reached,
+    /** The external broker, as this service reaches it. */
+    broker: z.strictObject({
+      url: z.url({ protocol: /^(mqtts?|wss?)$/ }),
+      username: z.string().optional(),
+      passwordFile: z.string().optional(),
+      caFile: z.string().optional(),
+      shareName: z.string().default('sensorium'),
+    }),
+  }),
+]);
+export type ConnectorSettings = z.infer<typeof ConnectorSettings>;
+
+const Attempts = z.strictObject({ attempts: count, windowSeconds: count });
+
+/** Everything of config/: the defaults stand, with what each is for, in config/default.ts. */
+export const Settings = z.strictObject({
+  connectors: z
+    .array(ConnectorSettings)
+    .min(1)
+    .refine(
+      (all) => new Set(all.map(({ id }) => id)).size === all.length,
+      'expected a different id for each connector',
+    ),
+  http: z.strictObject({
+    trustedProxies: z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])),
+    corsOrigins: z.array(z.string()),
+    bodyLimitBytes: count,
+  }),
+  accounts: z.strictObject({
+    openRegistration: z.boolean(),
+    failedLoginsPerAccount: Attempts,
+    failedLoginsPerAddress: Attempts,
+  }),
+  mqtt: z.strictObject({
+    maxPacketBytes: count,
+    maxConnectBytes: count,
+    connectTimeoutMs: ms,
+    maxKeepaliveSeconds: z.int().min(1).max(65_535),
+    maxConnectionsPerDevice: count,
+    maxSubscriptions: count,
+    maxTopicLevels: z.int().min(4),
+    messagesPerSecond: z.number().positive(),
+    messagesBurst: count,
+    measurementsPerSecond: z.number().positive(),
+    connectsPerSecond: z.number().positive(),
+    storeTimeoutMs: ms,
+  }),
+  ingest: z.strictObject({
+    maxAheadMs: z.int().min(0),
+    ringMaxAgeMs: z.int().min(0),
+  }),
+  retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
+  database: z.strictObject({
+    maxConnections: z.int().min(4),
+    connectTimeoutMs: ms,
+    statementTimeoutMs: ms,
+  }),
+  notifications: z.strictObject({
+    dailyQuota: z.int().min(0),
+    push: z
+      .strictObject({
+        keyFile: z.string(),
+        keyId: z.string(),
+        teamId: z.string(),
+        topic: z.string(),
+        production: z.boolean(),
+      })
+      .nullable(),
+    sms: z.discriminatedUnion('driver', [
+      z.strictObject({ driver: z.literal('log') }),
+      z.strictObject({
+        driver: z.literal('webhook'),
+        url: z.url({ protocol: /^https?$/ }),
+        secretFile: z.string(),
+      }),
+      z.strictObject({
+        driver: z.literal('rest'),
+        url: z.url({ protocol: /^https?$/ }),
+        username: z.string(),
+        passwordFile: z.string(),
+        from: z.string(),
+      }),
+    ]),
+  }),
+});
+export type Settings = z.infer<typeof Settings>;

@@ -1,0 +1,35 @@
+/** Something that keeps the program from starting and that its user can mend: each line says what. */
+export class StartError extends Error {
+  readonly lines: string[];
+
+  constructor(lines: string | string[], options: { cause?: unknown } = {}) {
+    const all = typeof lines === 'string' ? [lines] : lines;
+    super(all.join('\n'), { cause: options.cause });
+    this.name = 'StartError';
+    this.lines = all;
+  }
+}
+
+/**
+ * The lines to print for an error at start, or null for one that is a fault of the program: that one
+ * deserves its stack.
+ */
+export function describeStartError(error: unknown): string[] | null {
+  if (error instanceof StartError) return error.lines;
+  if (!(error instanceof Error) || !('code' in error)) return null;
+  const { code } = error;
+  if (code === 'EADDRINUSE') return [`Port ${at(error)} is taken: ${otherPort}`];
+  if (code === 'EACCES' && 'port' in error)
+    return [`This user may not listen on port ${at(error)}: ${otherPort}`];
+  if (code === 'EADDRNOTAVAIL')
+    return [`This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST.`];
+  return null;
+}
+
+const otherPort =
+  'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT or METRICS_PORT (0 takes any free one).';
+
+function at(error: object): string {
+  const port = 'port' in error ? String(error.port) : '?';
+  return 'address' in error ? `${port} of ${String(error.address)}` : port;
+}
