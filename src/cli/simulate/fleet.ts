@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
+import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
+import { forEachBounded } from './bounded.ts';
+import { configurationOf } from './curve.ts';
+import { connectDevice, type SimulatedDevice } from './device.ts';
+import type { Rest } from './rest.ts';
+import type { Screen } from './screen.ts';
+import type { Tally } from './tally.ts';
+
+export const httpConnections = 8;
+const connectsAtOnce = 32;
+/** Devices a profile is installed on with one request. */
+const installSize = 100;
+const acceptTimeoutMs = 60_000;
+
+export type Fleet = {
+  rest: Rest;
+  screen: Screen;
+  tally: Tally;
+  insecure: boolean;
+  signal: AbortSignal;
+};
+
+/** Registers that many devices, fewer when it is ended early. */
+export async function registerDevices(fleet: Fleet, total: number): Promise<RegistrationAnswer[]> {
+  const indexes = Array.from({ length: total }, (_, index) => index);
+  let done = 0;
+  return forEachBounded(indexes, httpConnections, fleet.signal, async (index) => {
+    const body = configurationOf(index);
+    const call = { method: 'POST', path: '/v2/devices', answer: RegistrationAnswer, body } as const;
+    const { value } = await fleet.rest.call(call);
+    done += 1;
+    fleet.screen.bar('Registering', done, total);
+    return value;
+  });
+}
+
+/** Connects all of them; the ones that are connected are disconnected again when one is not let in. */
+export async function connectDevices(
+  fleet: Fleet,
+  registrations: RegistrationAnswer[],
+): Promise<SimulatedDevice[]> {
+  const total = registrations.length;
+  const connected: SimulatedDevice[] = [];
+  const numbered = registrations.map((registration, index) => ({ registration, index }));
+  const connect = async (one: { registration: RegistrationAnswer; index: number }) => {
+    const device = await connectDevice({ ...one, insecure: fleet.insecure, tally: fleet.tally });
+    connected.push(device);
+    fleet.screen.bar('Connecting ', connected.length, total);
+    return device;
+  };
+  try {
+    return await forEachBounded(numbered, connectsAtOnce, fleet.signal, connect);
+  } catch (error) {
+    await Promise.all(connected.map((device) => device.disconnect()));
+    const { host, port } = registrations[0] ?? { host: '', port: 0 };
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`A device could not connect to ${host}:${port}: ${why}`, { cause: error });
+  }
+}
+
+/** Stores the purpose and answers its identifier. */
+export async function storePurpose(rest: Rest): Promise<string> {
+  const call = { method: 'POST', path: '/v2/purposes', answer: PurposeAnswer } as const;
+  const { value } = await rest.call({ ...call, body: coldRoom });
+  return value.purposeUuid;
+}
+
+/** Installs the purpose on every device and waits until all of them have accepted it. */
+export async function installProfile(
+  fleet: Fleet,
+  devices: SimulatedDevice[],
+  purposeUuid: string,
+): Promise<void> {
+  for (let first = 0; first < devices.length; first += installSize) {
+    const deviceAuthUuids = devices.slice(first, first + installSize).map(({ uuid }) => uuid);
+    const body = { deviceAuthUuids, purposeUuids: [purposeUuid], purposes: [] };
+    const path = '/v2/devices/profile';
+    await fleet.rest.call({ method: 'POST', path, answer: AnyAnswer, body });
+  }
+  let accepted = 0;
+  const all = Promise.all(
+    devices.map(async (device) => {
+      await device.accepted;
+      accepted += 1;
+      fleet.screen.bar('Installing ', accepted, devices.length);
+    }),
+  );
+  await Promise.race([all, tooLate(fleet.signal, () => devices.length - accepted)]);
+}
+
+/** Rejects after a while; an early end resolves it. */
+async function tooLate(signal: AbortSignal, missing: () => number): Promise<void> {
+  const ended = await delay(acceptTimeoutMs, false, { ref: false, signal }).catch(() => true);
+  if (ended) return;
+  const waited = acceptTimeoutMs / 1_000;
+  throw new Error(`${missing()} devices were not handed their profile within ${waited} s.`);
+}
