@@ -1,0 +1,62 @@
+/**
+ * Look-ups by key that share queries. The first is made at once; those asked for meanwhile wait and
+ * go together, at most `maxKeys` a query and with at least `pauseMs` between two queries. However
+ * many ask, and be it with keys that nobody has, the number of queries stays bounded.
+ */
+export type Coalesced<K, V> = {
+  /** What is there now, never what a query found that was on its way before; null when nothing. */
+  find(key: K): Promise<V | null>;
+};
+
+export type CoalesceOptions<K, V> = {
+  /** Values by key; a key without a value is left out. */
+  load: (keys: K[]) => Promise<Map<K, V>>;
+  maxKeys?: number;
+  pauseMs?: number;
+};
+
+type Waiting<V> = PromiseWithResolvers<V | null>;
+
+export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> {
+  const { load, maxKeys = 1_000, pauseMs = 0 } = options;
+  let waiting = new Map<K, Waiting<V>>();
+  let busy = false;
+
+  function find(key: K): Promise<V | null> {
+    const known = waiting.get(key);
+    if (known) return known.promise;
+    const asked = Promise.withResolvers<V | null>();
+    waiting.set(key, asked);
+    if (!busy) {
+      busy = true;
+      // All that one turn of the event loop asks for goes together.
+      setImmediate(() => void run());
+    }
+    return asked.promise;
+  }
+
+  async function run(): Promise<void> {
+    const batch = take();
+    try {
+      const found = await load([...batch.keys()]);
+      for (const [key, { resolve }] of batch) resolve(found.get(key) ?? null);
+    } catch (error) {
+      for (const { reject } of batch.values()) reject(error);
+    }
+    setTimeout(next, pauseMs);
+  }
+
+  function next(): void {
+    if (waiting.size > 0) void run();
+    else busy = false;
+  }
+
+  function take(): Map<K, Waiting<V>> {
+    const batch = new Map([...waiting].slice(0, maxKeys));
+    if (batch.size === waiting.size) waiting = new Map();
+    else for (const key of batch.keys()) waiting.delete(key);
+    return batch;
+  }
+
+  return { find };
+}

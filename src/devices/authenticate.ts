@@ -1,0 +1,112 @@
+import type { Bus } from '../bus/bus.ts';
+import type { DeviceIdentity } from '../core/uplink.ts';
+import type { Sql } from '../db/database.ts';
+import { createAccessFinder } from './find-access.ts';
+import { retirePreviousToken } from './queries.ts';
+import type { Access } from './queries.ts';
+import { createRecent } from './recent.ts';
+import { isToken } from './token.ts';
+
+/** What a device shows: its uuid and its token. */
+export type DeviceCredentials = { username: string; password: string };
+
+export type DeviceAuthenticatorDeps = {
+  db: Sql;
+  /** What tokens are derived from, newest first. */
+  keys: readonly Buffer[];
+  bus: Bus;
+  clock?: () => number;
+  /** Devices whose token version is remembered. */
+  maxRemembered?: number;
+};
+
+export type DeviceAuthenticator = {
+  /**
+   * Null when the credentials open nothing. No query once the device is known. Rejects with
+   * `unavailable` when the store is away and the answer is not known here.
+   */
+  authenticateDevice(credentials: DeviceCredentials): Promise<DeviceIdentity | null>;
+  /** Whether the credentials that let the device in still do; asks the database. */
+  isStillAllowed(device: DeviceIdentity, credentials: DeviceCredentials): Promise<boolean>;
+  close(): void;
+};
+
+/** A wrong token costs a query at most this often per device. */
+const refusalMs = 1_000;
+const maxRefusals = 10_000;
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Checks device tokens by arithmetic on a remembered version number. The version is forgotten when
+ * the bus tells of a change, or that it may have missed one.
+ */
+export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
+  const { db, keys, bus, clock = Date.now, maxRemembered = 100_000 } = deps;
+  const known = createRecent<Access>(maxRemembered);
+  const refusedUntil = createRecent<number>(maxRefusals);
+  const finder = createAccessFinder(db, (access) => known.set(access.uuid, access));
+
+  const unsubscribe = [
+    bus.subscribe('access', ({ uuid }) => forget(uuid)),
+    bus.subscribe('resync', () => {
+      known.clear();
+      refusedUntil.clear();
+      finder.invalidate();
+    }),
+  ];
+
+  function forget(uuid: string): void {
+    known.delete(uuid);
+    refusedUntil.delete(uuid);
+    finder.invalidate(uuid);
+  }
+
+  async function authenticateDevice(credentials: DeviceCredentials) {
+    const uuid = credentials.username.toLowerCase();
+    if (!uuidPattern.test(uuid)) return null;
+    const remembered = known.get(uuid);
+    const which = remembered && whichToken(keys, remembered, credentials);
+    if (remembered && which) return letIn(remembered, which);
+    if ((refusedUntil.get(uuid) ?? 0) > clock()) return null;
+
+    const access = await finder.find(uuid);
+    // A device that does not exist costs the same arithmetic as one that does.
+    const opened = whichToken(keys, access ?? { uuid, version: 0, previous: false }, credentials);
+    if (access && opened) return letIn(access, opened);
+    refusedUntil.set(uuid, clock() + refusalMs);
+    return null;
+  }
+
+  async function letIn(access: Access, which: 'newest' | 'previous'): Promise<DeviceIdentity> {
+    const { deviceId, uuid, accountId } = access;
+    if (which === 'newest' && access.previous) await retire(access);
+    return { deviceId, uuid, accountId };
+  }
+
+  /** The new token was used: from now on the one before it opens nothing, and closes what it opened. */
+  async function retire({ deviceId, uuid, version }: Access): Promise<void> {
+    if (await retirePreviousToken(db, deviceId, version)) bus.publish('access', { deviceId, uuid });
+  }
+
+  async function isStillAllowed(device: DeviceIdentity, credentials: DeviceCredentials) {
+    const access = await finder.find(device.uuid);
+    if (access?.deviceId !== device.deviceId) return false;
+    return whichToken(keys, access, credentials) !== null;
+  }
+
+  return {
+    authenticateDevice,
+    isStillAllowed,
+    close: () => unsubscribe.forEach((end) => end()),
+  };
+}
+
+/** Which of the device's tokens was shown; null when none that is accepted. */
+function whichToken(
+  keys: readonly Buffer[],
+  { uuid, version, previous }: Pick<Access, 'uuid' | 'version' | 'previous'>,
+  { password }: DeviceCredentials,
+): 'newest' | 'previous' | null {
+  if (isToken(keys, uuid, version, password)) return 'newest';
+  return previous && isToken(keys, uuid, version - 1, password) ? 'previous' : null;
+}

@@ -1,0 +1,71 @@
+import type { Configuration } from '../core/configuration.ts';
+import type { Purpose } from '../core/purpose.ts';
+import type { Sql } from '../db/database.ts';
+import { nameOf } from './queries.ts';
+
+export type ConfigurationRow = {
+  configuration: Configuration;
+  pu_id: number;
+  st_id: number;
+  state_at: number;
+  current_id: string | null;
+  current_purposes: Purpose[] | null;
+  current_at: number | null;
+  pending_id: string | null;
+  pending_purposes: Purpose[] | null;
+  pending_at: number | null;
+};
+
+/** A device's description with its profiles and state; null when the account has no such device. */
+export async function findConfiguration(
+  db: Sql,
+  accountId: number,
+  uuid: string,
+): Promise<ConfigurationRow | null> {
+  const { rows } = await db.query<ConfigurationRow>({
+    name: 'devices-configuration',
+    text: `
+      select d.configuration, s.pu_id, s.st_id, s.state_at,
+             c.profile_id as current_id, cp.purposes as current_purposes, c.changed_at as current_at,
+             p.profile_id as pending_id, pp.purposes as pending_purposes, pp.created_at as pending_at
+        from device d
+        join device_state s on s.device_id = d.id
+        left join device_profile c on c.device_id = d.id and c.state = 'current'
+        left join profile cp on cp.id = c.profile_id
+        left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')
+        left join profile pp on pp.id = p.profile_id
+       where d.uuid = $2 and d.account_id = $1`,
+    values: [accountId, uuid],
+  });
+  return rows[0] ?? null;
+}
+
+/**
+ * Replaces the configuration and voids what was computed from the one before; gives the device's
+ * id, or null when the account has no such device.
+ */
+export async function updateConfiguration(
+  db: Sql,
+  accountId: number,
+  uuid: string,
+  configuration: Configuration,
+): Promise<number | null> {
+  // The state's row first, as ingest does, so that the two never wait for each other.
+  const { rows } = await db.query<{ id: number }>(
+    `
+      with changed as (
+        update device_state s
+           set version = version + 1
+          from device d
+         where d.uuid = $2 and d.account_id = $1 and s.device_id = d.id
+        returning s.device_id
+      )
+      update device d
+         set configuration = $3::text::json, name = $4, configured_at = now()
+        from changed
+       where d.id = changed.device_id
+      returning d.id`,
+    [accountId, uuid, JSON.stringify(configuration), nameOf(configuration)],
+  );
+  return rows[0]?.id ?? null;
+}
