@@ -26,18 +26,22 @@ create table event (
 );
 create unique index event_key on event (device_id, type, ts, key);
 
--- Which sense had a part in which event, so that the filter by sense reads what it gives and no more.
+-- Sense events again, by each sense that had a part: the filter by sense reads what it gives and no
+-- more. The body is here too because ten look-ups in a columnstore cost as much as ten pages.
 create table event_sense (
   device_id bigint not null,
   s_id text collate "C" not null,
   ts timestamptz not null,
-  key text collate "C" not null
+  key text collate "C" not null,
+  seq bigint not null,
+  body json not null
 );
 create unique index event_sense_key on event_sense (device_id, s_id, ts, key);
 
 -- The newest events in the order in which they were stored, for live streams: kept for a day or so.
 create table event_feed (
   account_id bigint not null,
+  recorded_at timestamptz not null default now(),
   xact xid8 not null default pg_current_xact_id(),
   seq bigint not null,
   device_id bigint not null,

@@ -1,0 +1,40 @@
+import type { Database } from '../db/database.ts';
+import { linkNext } from '../http/page.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { listEvents } from './queries.ts';
+import { DeviceParams, EventList, EventQuery } from './schema.ts';
+import { toView } from './view.ts';
+
+export type EventRoutesDeps = {
+  db: Database;
+  /** Throws `not-found` unless the device is the account's. */
+  getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
+};
+
+/** Specification section 4.4. */
+export function eventRoutes({ db, getDeviceId }: EventRoutesDeps): Route[] {
+  return [
+    defineRoute({
+      method: 'get',
+      path: '/v2/events/{deviceAuthUuid}',
+      summary: 'Get device events',
+      description: 'Newest first; a Link header names the next page.',
+      tag: 'Events',
+      errors: [400, 401, 404, 503],
+      responseHeaders: { Link: 'The next page, where there is one.' },
+      auth: 'account',
+      params: DeviceParams,
+      query: EventQuery,
+      response: EventList,
+      handler: async ({ params, query, account, request }) => {
+        const deviceId = await getDeviceId(account.accountId, params.deviceAuthUuid);
+        const { limit, cursor, ...range } = query;
+        const found = await listEvents(db, { deviceId, ...range, after: cursor });
+        const page = found.slice(0, limit);
+        const last = page.at(-1);
+        if (last && found.length > page.length) linkNext(request, [last.ts, last.key]);
+        return { events: page.map((row) => toView(row, params.deviceAuthUuid)) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { cursorQuery } from '../http/page.ts';
+import { limitQuery, timestamp, timestampQuery, uuidParam } from '../http/schema.ts';
+
+const EngineCause = z.object({
+  pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
+  puId: z.int(),
+  stId: z.int(),
+  evId: z.int(),
+  ts: timestamp,
+});
+
+const CauseSense = z.object({
+  sId: z.string(),
+  val: z.number().meta({ description: 'For a position 1 (inside) or 0, with `lat` and `long`.' }),
+  ts: timestamp,
+  lat: z.number().optional(),
+  long: z.number().optional(),
+});
+
+const common = {
+  timestamp: timestamp.meta({ description: 'When it happened, in ms since the Unix epoch.' }),
+  deviceAuthUuid: z.guid(),
+  eventId: z.string().meta({ description: 'The same wherever this event is read or streamed.' }),
+};
+
+/** Specification section 6, kind `device`. */
+export const DeviceEvent = z.object({
+  ...common,
+  type: z.literal('device'),
+  event: z.string().meta({ example: 'purposeChanged' }),
+  cause: z.object({ engine: EngineCause }),
+  newValue: z.int(),
+  oldValue: z.int(),
+});
+
+/** Specification section 6, kind `sense`; `why` and `notified` are additions. */
+export const SenseEvent = z.object({
+  ...common,
+  type: z.literal('sense'),
+  cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
+  why: z
+    .array(z.record(z.string(), z.unknown()))
+    .optional()
+    .meta({ description: 'Which condition of each cause was met, and how often.' }),
+  notified: z.boolean().optional(),
+});
+
+export const EventView = z.discriminatedUnion('type', [DeviceEvent, SenseEvent]);
+export type EventView = z.infer<typeof EventView>;
+
+export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+
+/** Where a page ends: the event's time in ms and its key. */
+export const EventCursor = z.tuple([z.int(), z.string()]);
+export type EventCursor = z.infer<typeof EventCursor>;
+
+/** Specification section 4.4. */
+export const EventQuery = z.object({
+  type: z.enum(['device', 'sense']).optional(),
+  senses: z
+    .string()
+    .transform((text) => [...new Set(text.split(',').map((sId) => sId.trim()))].filter(Boolean))
+    .refine((senses) => senses.length <= 256, 'names more than 256 senses')
+    .optional()
+    .meta({ description: 'Only sense events with one of these among their causes: 0x1a,0x1b' }),
+  limit: limitQuery(10),
+  start: timestampQuery.default(0),
+  end: timestampQuery.optional(),
+  cursor: cursorQuery(EventCursor),
+});
+export type EventQuery = z.output<typeof EventQuery>;
+
+export const EventList = z.object({ events: z.array(EventView) });
