@@ -88,8 +88,17 @@ function explainCause(
   const seen = Object.hasOwn(runtime.seen, sId) ? runtime.seen[sId] : undefined;
   const val = seen?.vals.at(-1);
   return {
-    ...{ sId, orderId, thresholds, negate, relative, matched, of: window.length },
-    ...{ windowLength, needed, missing: Math.max(0, needed - matched), holds: matched >= needed },
+    sId,
+    orderId,
+    thresholds,
+    negate,
+    relative,
+    matched,
+    of: window.length,
+    windowLength,
+    needed,
+    missing: Math.max(0, needed - matched),
+    holds: matched >= needed,
     ...(decimalAcc === null ? {} : { decimalAcc }),
     ...(collected?.baseline === undefined ? {} : { baseline: collected.baseline }),
     ...(collected?.agreed ? { agreed: collected.agreed } : {}),

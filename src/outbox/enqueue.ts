@@ -102,7 +102,9 @@ function titleOf(notification: NewNotification): string {
 function bodyOf(notification: NewNotification): string {
   if (notification.kind === 'sms') return notification.text;
   const { senses } = notification.event.cause;
-  return senses.map(({ sId, val, lat, long }) =>
-    lat === undefined ? `${sId}: ${val}` : `${sId}: ${lat}, ${long}`,
-  ).join('; ');
+  return senses
+    .map(({ sId, val, lat, long }) =>
+      lat === undefined ? `${sId}: ${val}` : `${sId}: ${lat}, ${long}`,
+    )
+    .join('; ');
 }

@@ -25,7 +25,10 @@ export const NotificationOutcome = z.object({
   state: NotificationState,
   attempts: z.int(),
   via: z.string().optional().meta({ description: 'The driver that was used.' }),
-  error: z.string().optional().meta({ description: 'Why the last attempt failed, or was not made.' }),
+  error: z
+    .string()
+    .optional()
+    .meta({ description: 'Why the last attempt failed, or was not made.' }),
   title: z.string(),
   body: z.string(),
   cause: z.object({

@@ -1,0 +1,58 @@
+import type { Sql } from '../db/database.ts';
+import { DeliveryError } from './drivers/driver.ts';
+import type { Message } from './drivers/driver.ts';
+import type { Drivers } from './drivers/open.ts';
+import { claimNotification, removePushToken, settleNotification } from './queries.ts';
+import type { DueNotification } from './queries.ts';
+
+export type Delivery = {
+  db: Sql;
+  drivers: Drivers;
+  maxAttempts: number;
+  clock: () => number;
+  /** Told how each attempt ended, for whoever counts. */
+  onOutcome?: (outcome: { kind: 'push' | 'sms'; state: 'sent' | 'failed' | 'retried' }) => void;
+};
+
+/**
+ * Makes one attempt and writes down how it ended. Throws where another attempt is due: its job then
+ * comes back, later each time. A process that ends in between repeats the attempt, so a message is
+ * sent at least once.
+ */
+export async function deliver(
+  { db, drivers, maxAttempts, clock, onOutcome }: Delivery,
+  notificationId: number,
+): Promise<void> {
+  const due = await claimNotification(db, notificationId);
+  if (!due) return;
+  const { kind } = due;
+  const driver = drivers[kind];
+  const settle = (state: 'queued' | 'sent' | 'failed', error: string | null) =>
+    settleNotification(db, due.id, { state, error, via: driver.name, nowMs: clock() });
+  try {
+    await driver.send(messageOf(due));
+  } catch (error) {
+    const failure = asDeliveryError(error);
+    if (failure.verdict === 'gone') await removePushToken(db, due.accountId, due.recipient);
+    const again = failure.verdict === 'again' && due.attempts < maxAttempts;
+    await settle(again ? 'queued' : 'failed', failure.message);
+    onOutcome?.({ kind, state: again ? 'retried' : 'failed' });
+    if (again) throw failure;
+    return;
+  }
+  await settle('sent', null);
+  onOutcome?.({ kind, state: 'sent' });
+}
+
+/** A driver that fails in another way has a fault of its own; the message may yet get through. */
+function asDeliveryError(error: unknown): DeliveryError {
+  if (error instanceof DeliveryError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new DeliveryError('again', message, { cause: error });
+}
+
+function messageOf({ id, kind, recipient, title, body, ...due }: DueNotification): Message {
+  const data = { deviceAuthUuid: due.deviceUuid, ...due.engine };
+  if (kind === 'sms') return { id, recipient, title, body, data };
+  return { id, recipient, title, body: `${due.deviceName ?? due.deviceUuid}: ${body}`, data };
+}

@@ -1,0 +1,42 @@
+/** What a driver hands over; `id` is the same at every attempt, so that a receiver can tell a repetition. */
+export type Message = {
+  id: number;
+  recipient: string;
+  title: string;
+  body: string;
+  /** Where the event comes from, for an app that shows more than the text. */
+  data: Record<string, string | number>;
+};
+
+/** Hands notifications to one service outside. */
+export type Driver = {
+  /** Stands in the outcome. */
+  name: string;
+  /** Resolves once the service has taken the message over; rejects with a `DeliveryError`. */
+  send(message: Message): Promise<void>;
+  close(): Promise<void>;
+};
+
+/**
+ * `again`: it may work later. `never`: this message cannot be delivered. `gone`: nothing can be
+ * delivered to this recipient any more.
+ */
+export type Verdict = 'again' | 'never' | 'gone';
+
+export class DeliveryError extends Error {
+  readonly verdict: Verdict;
+
+  constructor(verdict: Verdict, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'DeliveryError';
+    this.verdict = verdict;
+  }
+}
+
+/** What an HTTP status means for the next attempt: the caller's fault stays, the server's may pass. */
+export function verdictOf(status: number): Verdict {
+  if (status === 410) return 'gone';
+  // 401 and 403 are the operator's to mend, and what waits is then sent.
+  const mayPass = [401, 403, 408, 425, 429].includes(status) || status >= 500;
+  return mayPass ? 'again' : 'never';
+}

@@ -1,0 +1,25 @@
+import type { OutboxLog } from '../log.ts';
+import { DeliveryError } from './driver.ts';
+import type { Driver } from './driver.ts';
+
+/** Writes SMS to the log and reaches nobody: for trying out. */
+export function logDriver(log: OutboxLog): Driver {
+  return {
+    name: 'log',
+    send: async ({ id, body }) => {
+      log.info({ notificationId: id, text: body }, 'An SMS, written to the log only');
+    },
+    close: async () => {},
+  };
+}
+
+/** Stands where no push service is configured: the outcome says so. */
+export function noPushDriver(): Driver {
+  return {
+    name: 'none',
+    send: async () => {
+      throw new DeliveryError('never', 'No push service is configured.');
+    },
+    close: async () => {},
+  };
+}

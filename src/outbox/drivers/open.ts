@@ -1,0 +1,44 @@
+import { readFile } from 'node:fs/promises';
+import type { OutboxConfig } from '../settings.ts';
+import type { OutboxLog } from '../log.ts';
+import { apnsDriver } from './apns.ts';
+import type { Driver } from './driver.ts';
+import { logDriver, noPushDriver } from './log.ts';
+import { restDriver } from './rest.ts';
+import { webhookDriver } from './webhook.ts';
+
+export type Drivers = { push: Driver; sms: Driver };
+
+type Dependencies = { log: OutboxLog; clock: () => number };
+
+/** The drivers that the configuration names; rejects when a key or secret cannot be read. */
+export async function openDrivers(
+  { push, sms }: Pick<OutboxConfig, 'push' | 'sms'>,
+  dependencies: Dependencies,
+): Promise<Drivers> {
+  return {
+    push: push ? await openPush(push) : noPushDriver(),
+    sms: await openSms(sms, dependencies),
+  };
+}
+
+async function openPush(config: NonNullable<OutboxConfig['push']>): Promise<Driver> {
+  const ca = config.caFile === undefined ? undefined : await readFile(config.caFile);
+  return apnsDriver(config, { key: await readFile(config.keyFile), ca });
+}
+
+async function openSms(config: OutboxConfig['sms'], { log, clock }: Dependencies): Promise<Driver> {
+  switch (config.driver) {
+    case 'webhook':
+      return webhookDriver(config, await readSecret(config.secretFile), clock);
+    case 'rest':
+      return restDriver(config, await readSecret(config.passwordFile));
+    case 'log':
+      return logDriver(log);
+  }
+}
+
+/** Editors end a file with a line break that is no part of the secret. */
+async function readSecret(file: string): Promise<string> {
+  return (await readFile(file, 'utf8')).trim();
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+
+const timeoutMs = z.int().min(100).max(60_000).default(10_000);
+const httpUrl = z.url({ protocol: /^https?$/ });
+
+/** Apple's push service. `keyFile`: the .p8 file; `topic`: the app's bundle identifier. */
+export const ApnsConfig = z.object({
+  keyFile: z.string().min(1),
+  keyId: z.string().min(1),
+  teamId: z.string().min(1),
+  topic: z.string().min(1),
+  production: z.boolean().default(true),
+  /** Another host that speaks the same, its port, and the certificate authority to trust. */
+  address: z.string().optional(),
+  port: z.int().optional(),
+  caFile: z.string().optional(),
+  timeoutMs,
+});
+export type ApnsConfig = z.infer<typeof ApnsConfig>;
+
+/** Each SMS is posted as JSON to `url`, signed with what `secretFile` holds. */
+export const WebhookConfig = z.object({
+  driver: z.literal('webhook'),
+  url: httpUrl,
+  secretFile: z.string().min(1),
+  timeoutMs,
+});
+export type WebhookConfig = z.infer<typeof WebhookConfig>;
+
+/** An SMS provider that takes `To`, `From` and `Body` as a form with basic authentication, as Twilio does. */
+export const RestConfig = z.object({
+  driver: z.literal('rest'),
+  url: httpUrl,
+  username: z.string().min(1),
+  passwordFile: z.string().min(1),
+  from: z.string().min(1),
+  timeoutMs,
+});
+export type RestConfig = z.infer<typeof RestConfig>;
+
+/** Push and SMS: who delivers them, how many, how often a delivery is tried. */
+export const OutboxConfig = z.object({
+  /** Notifications an account may send on one day (UTC). */
+  dailyQuota: z.int().min(0).default(100),
+  /** Deliveries under way at once in this process. */
+  concurrency: z.int().min(1).max(16).default(2),
+  /** With the back-off between them, 8 attempts take about half an hour. */
+  maxAttempts: z.int().min(1).max(25).default(8),
+  pollIntervalMs: z.int().min(50).default(2_000),
+  /** How long outcomes are kept. */
+  retentionDays: z.int().min(1).default(90),
+  push: ApnsConfig.nullable().default(null),
+  sms: z
+    .discriminatedUnion('driver', [
+      z.object({ driver: z.literal('log') }),
+      WebhookConfig,
+      RestConfig,
+    ])
+    .default({ driver: 'log' }),
+});
+export type OutboxConfig = z.infer<typeof OutboxConfig>;
