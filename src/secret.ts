@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Environment } from './environment.ts';
 import { minSecretBytes } from './keys.ts';
+import { readOrMakePrivateFile } from './private-file.ts';
 import { StartError } from './start-error.ts';
 
 const howToMake = 'make one with `openssl rand -base64 48` and keep it';
@@ -26,16 +27,7 @@ export async function readSecret(env: Environment, problems: string[]): Promise<
 /** The data directory's own secret, made on first use; nobody but its owner can read it. */
 export async function readOrMakeSecret(dataDir: string): Promise<string> {
   const file = join(dataDir, 'secret');
-  const made = `${file}.${process.pid}`;
-  await mkdir(dataDir, { recursive: true });
-  await writeFile(made, `${randomBytes(48).toString('base64')}\n`, { mode: 0o600, flush: true });
-  // Only one of several processes that start at once gets to name its own.
-  await link(made, file).catch((error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-  });
-  await rm(made);
-  await chmod(file, 0o600);
-  const secret = (await readFile(file, 'utf8')).trim();
+  const secret = await readOrMakePrivateFile(file, () => randomBytes(48).toString('base64'));
   if (Buffer.byteLength(secret) < minSecretBytes)
     throw new StartError(`${file}: expected ${minSecretBytes} bytes or more; ${howToMake} there.`);
   return secret;

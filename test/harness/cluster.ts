@@ -98,7 +98,7 @@ export function makeTemporaryDir(): string {
 /** The programs of the packaged PostgreSQL, or of a system's one that offers TimescaleDB. */
 async function testPrograms(timescaledb: boolean): Promise<Programs | null> {
   const owner = findOwner();
-  if (!timescaledb) return placePrograms(findPackagedPostgres(), 'test', owner);
+  if (!timescaledb) return placePrograms(findPackagedPostgres(), owner);
   const binDir = findTimescaleBinDir();
   return binDir === null ? null : { binDir, owner };
 }

@@ -12,8 +12,7 @@ export const sharedDir = '/var/lib/sensorium';
  * a copy. `moved` says that it is a copy.
  */
 export async function placePrograms(
-  packagedDir: string,
-  version: string,
+  { dir: packagedDir, version }: { dir: string; version: string },
   owner: Owner | null,
 ): Promise<Programs & { moved: boolean }> {
   const packaged = { binDir: join(packagedDir, 'bin'), owner };

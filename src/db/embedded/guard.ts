@@ -1,0 +1,51 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+
+/** Held by the one service that uses an embedded database; the server lets go of it when that ends. */
+const serviceLock = 7199;
+
+/** A connection and the moment it is over: its server or its session is gone. */
+export type Connection = { client: pg.Client; ended: Promise<void> };
+
+/** A connection that holds the lock, or which process holds it instead. */
+export type Held = (Connection & { heldBy: null }) | { heldBy: string };
+
+/**
+ * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so
+ * it is asked for again until `timeoutMs` is over.
+ */
+export async function takeServiceLock(connectionString: string, timeoutMs: number): Promise<Held> {
+  const client = new pg.Client({
+    connectionString,
+    application_name: `sensorium ${process.pid}`,
+    connectionTimeoutMillis: 5_000,
+  });
+  client.on('error', () => undefined);
+  const ended = new Promise<void>((resolve) => client.once('end', () => resolve()));
+  await client.connect();
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      'select pg_try_advisory_lock($1) as taken',
+      [serviceLock],
+    );
+    if (rows[0]?.taken) return { client, ended, heldBy: null };
+    if (Date.now() > deadline) break;
+    await delay(100);
+  }
+  const { rows } = await client.query<{ name: string }>(
+    `select application_name as name
+     from pg_locks join pg_stat_activity using (pid)
+     where locktype = 'advisory' and classid = 0 and objid = $1 and granted
+       and pg_locks.database = (select oid from pg_database where datname = current_database())`,
+    [serviceLock],
+  );
+  await client.end();
+  return { heldBy: rows[0]?.name.replace(/^sensorium /, 'process ') ?? 'somebody' };
+}
+
+/** Makes the service's own database on the first start. */
+export async function ensureDatabase(client: pg.Client, name: string): Promise<void> {
+  const { rowCount } = await client.query('select from pg_database where datname = $1', [name]);
+  if (rowCount === 0) await client.query(`create database ${pg.escapeIdentifier(name)}`);
+}
