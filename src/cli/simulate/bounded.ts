@@ -23,5 +23,5 @@ export async function forEachBounded<T, R>(
     }
   };
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
-  return results.sort((a, b) => a.index - b.index).map(({ value }) => value);
+  return results.toSorted((a, b) => a.index - b.index).map(({ value }) => value);
 }

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+import { configurationOf, readingsAt } from '../../../src/cli/simulate/curve.ts';
+
+describe('the curves', () => {
+  const senses = configurationOf(0).module[0]?.senses ?? [];
+
+  it('stay within what the device says of its senses', () => {
+    for (let device = 0; device < 50; device += 1) {
+      for (let n = 0; n < 500; n += 1) {
+        for (const { sId, val } of readingsAt(device, n)) {
+          const sense = senses.find((one) => one.sId === sId);
+          expect(val).toBeGreaterThanOrEqual(sense?.min ?? Infinity);
+          expect(val).toBeLessThanOrEqual(sense?.max ?? -Infinity);
+        }
+      }
+    }
+  });
+
+  it('leave the cold and come back, so that both events of the purpose happen', () => {
+    for (let device = 0; device < 50; device += 1) {
+      const values = Array.from({ length: 48 }, (_, n) => readingsAt(device, n)[0]?.val ?? NaN);
+      const inARow = (test: (val: number) => boolean) =>
+        values.some((val, n) => n > 0 && test(val) && test(values[n - 1] ?? NaN));
+      expect(inARow((val) => val > 8)).toBe(true);
+      expect(inARow((val) => val < 6)).toBe(true);
+    }
+  });
+
+  it('are the same each time', () => {
+    expect(readingsAt(3, 70)).toEqual(readingsAt(3, 70));
+    expect(readingsAt(3, 70)).not.toEqual(readingsAt(4, 70));
+  });
+});

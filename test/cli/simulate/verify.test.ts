@@ -1,0 +1,73 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Reading } from '../../../src/cli/simulate/compare.ts';
+import { createTransport } from '../../../src/cli/simulate/exchange.ts';
+import { report } from '../../../src/cli/simulate/report.ts';
+import { createRest } from '../../../src/cli/simulate/rest.ts';
+import { createScreen } from '../../../src/cli/simulate/screen.ts';
+import { createTally } from '../../../src/cli/simulate/tally.ts';
+import { verify } from '../../../src/cli/simulate/verify.ts';
+import { startFakeHistory, type FakeHistory } from './fake-history.ts';
+
+const sent: Reading[] = Array.from({ length: 25 }, (_, n) => ({
+  sId: '0x10',
+  val: n / 10,
+  ts: 1_000 + n,
+}));
+let fake: FakeHistory | undefined;
+
+afterEach(async () => {
+  await fake?.close();
+  fake = undefined;
+});
+
+/** Two devices that had everything acknowledged; `keep` says what the service has of the second one. */
+async function verifyAgainst(keep: (sent: Reading[]) => Reading[]) {
+  fake = await startFakeHistory((uuid) => (uuid === 'second' ? keep(sent) : sent), 10);
+  const transport = createTransport({ insecure: false, maxConnections: 2 });
+  const screen = createScreen({ write: () => true });
+  const devices = ['first', 'second'].map((uuid) => ({
+    uuid,
+    ledger: { sent, acknowledged: sent },
+  }));
+  const result = await verify(createRest(transport, fake.url), screen, devices);
+  transport.close();
+  return report(result, createTally());
+}
+
+describe('what is read back', () => {
+  it('agrees when every page has what was acknowledged', async () => {
+    const { agrees, text } = await verifyAgainst((all) => all);
+    expect(agrees).toBe(true);
+    expect(text).toContain('50 measurements were acknowledged, 50 of them were read back.');
+    // Three pages of measurements and one of events for each of the two devices.
+    expect(fake?.requests()).toBe(8);
+  });
+
+  it('differs when one measurement was lost', async () => {
+    const { agrees, text } = await verifyAgainst((all) => all.toSpliced(17, 1));
+    expect(agrees).toBe(false);
+    expect(text).toContain('50 measurements were acknowledged, 49 of them were read back.');
+    expect(text).toContain('DIFFERENCE: 1 acknowledged and not stored: 0x10 = 1.7 at 1017');
+  });
+
+  it('differs when a value was changed: one is lost, another was never sent', async () => {
+    const { agrees, text } = await verifyAgainst((all) =>
+      all.with(3, { sId: '0x10', val: 99, ts: 1_003 }),
+    );
+    expect(agrees).toBe(false);
+    expect(text).toContain('1 acknowledged and not stored: 0x10 = 0.3 at 1003');
+    expect(text).toContain('1 stored, but never sent like this: 0x10 = 99 at 1003');
+  });
+
+  it('differs when a measurement is there twice', async () => {
+    const { agrees, text } = await verifyAgainst((all) => [...all, ...all.slice(0, 4)]);
+    expect(agrees).toBe(false);
+    expect(text).toContain('DIFFERENCE: 4 stored more than once');
+  });
+
+  it('differs when the last page is missing', async () => {
+    const { agrees, text } = await verifyAgainst((all) => all.slice(-20));
+    expect(agrees).toBe(false);
+    expect(text).toContain('DIFFERENCE: 5 acknowledged and not stored');
+  });
+});
