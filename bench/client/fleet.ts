@@ -1,0 +1,181 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createDevice, type Device, type DeviceSpec } from './device.ts';
+import { createOpener } from './opener.ts';
+import { createPacer, unpaced } from './pacer.ts';
+
+export type { DeviceSpec } from './device.ts';
+
+export type FleetOptions = {
+  host: string;
+  port: number;
+  devices: DeviceSpec[];
+  /** QoS 1 messages a device has under way without an acknowledgement, at most; 1 unless said. */
+  inFlight?: number;
+  /**
+   * The payload of a device's next message; null: nothing from this device now (asked again at its
+   * next acknowledgement, or by `kick`). Called right before the message is sent, `seq` counts from
+   * 0 without gaps: the place to write down what is about to be sent.
+   */
+  payload: (device: number, seq: number) => Buffer | string | null;
+  /** Messages a second of all devices together; absent: each as fast as it is acknowledged. */
+  ratePerSecond?: number;
+  /** Connections in the making at once; 500 unless said (a listener's queue is 511 by default). */
+  connectsAtOnce?: number;
+  /** Pause before a lost connection is made again (half of it to one and a half); absent: it stays lost. */
+  reconnectDelayMs?: number;
+  /** 600 unless said. Pings are sent where it is not 0. */
+  keepaliveSeconds?: number;
+  /** The acknowledgement of one message (PUBACK) arrived. */
+  onAcknowledged?: (device: number, seq: number, latencyMs: number) => void;
+  /** A message for a device arrived; its acknowledgement is sent right after this returns. */
+  onReceived?: (device: number, topic: string, payload: Buffer) => void;
+  onOnline?: (device: number) => void;
+  /** A connection ended or was refused (`returnCode` of its CONNACK). */
+  onOffline?: (device: number, reason: string, returnCode?: number) => void;
+};
+
+/** `lost`: connections that ended or were refused, other than by `close`. */
+export type FleetCounts = { sent: number; acknowledged: number; online: number; lost: number };
+
+export type Fleet = {
+  /**
+   * Opens all connections; resolves when all are accepted. Rejects when one is refused or lost,
+   * unless it is to be made again (`reconnectDelayMs`); `close` is due then too.
+   */
+  connect(): Promise<void>;
+  /** Lets the devices send. */
+  start(): void;
+  /** No new messages; resolves when all are acknowledged, or `drainMs` later. True if all were. */
+  stop(drainMs: number): Promise<boolean>;
+  /** Asks devices that had nothing to send again. */
+  kick(): void;
+  /** Ends all connections; resolves when they are gone. */
+  close(how?: 'disconnect' | 'reset'): Promise<void>;
+  counts(): FleetCounts;
+  isOnline(device: number): boolean;
+  /** Microseconds from a send to its acknowledgement; `reset()` it where a measurement starts. */
+  latency: RecordableHistogram;
+};
+
+/**
+ * Thousands of devices in one process at little cost: raw sockets, packets encoded by hand. What is
+ * not acknowledged is sent again, in order and marked DUP, after a reconnect. Nothing happens before
+ * `connect`.
+ */
+export function createFleet(options: FleetOptions): Fleet {
+  const settings = {
+    host: options.host,
+    port: options.port,
+    inFlight: options.inFlight ?? 1,
+    keepaliveSeconds: options.keepaliveSeconds ?? 600,
+  };
+  const counts: FleetCounts = { sent: 0, acknowledged: 0, online: 0, lost: 0 };
+  const latency = createHistogram();
+  const opener = createOpener(options.connectsAtOnce ?? 500, (index) => devices[index]?.open());
+  const pacer =
+    options.ratePerSecond === undefined
+      ? unpaced
+      : createPacer(options.ratePerSecond, options.devices.length, (i) => devices[i]?.fill(1));
+  let pings: NodeJS.Timeout | undefined;
+  let running = false;
+  let closing = false;
+  let fail: (error: Error) => void = () => {};
+  let notify: () => void = () => {};
+  const devices: Device[] = options.devices.map(simulate);
+
+  function simulate(spec: DeviceSpec, index: number): Device {
+    let isUp = false;
+    const device = createDevice(spec, settings, {
+      online() {
+        isUp = true;
+        counts.online += 1;
+        options.onOnline?.(index);
+        opener.settled();
+        notify();
+        if (pacer === unpaced) device.fill();
+      },
+      offline(reason, returnCode) {
+        if (isUp) counts.online -= 1;
+        if (!closing) counts.lost += 1;
+        options.onOffline?.(index, reason, returnCode);
+        if (options.reconnectDelayMs === undefined)
+          fail(new Error(`Device ${spec.clientId}: ${reason}, CONNACK ${returnCode ?? 'none'}.`));
+        else void reopenLater(index, options.reconnectDelayMs);
+        if (!isUp) opener.settled();
+        isUp = false;
+        notify();
+      },
+      next(seq) {
+        if (!running || !pacer.isDue()) return null;
+        const payload = options.payload(index, seq);
+        if (payload === null) return null;
+        pacer.spend();
+        counts.sent += 1;
+        return payload;
+      },
+      acknowledged(seq, latencyMs) {
+        counts.acknowledged += 1;
+        latency.record(Math.max(1, Math.round(latencyMs * 1_000)));
+        options.onAcknowledged?.(index, seq, latencyMs);
+        if (!running) notify();
+      },
+      received: (topic, payload) => options.onReceived?.(index, topic, payload),
+    });
+    return device;
+  }
+
+  async function reopenLater(index: number, delayMs: number): Promise<void> {
+    await delay(delayMs * (0.5 + Math.random()), undefined, { ref: false });
+    opener.add(index);
+  }
+
+  /** Resolves once it holds; looked at whenever a connection or an acknowledgement comes or goes. */
+  function until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      notify = () => condition() && resolve();
+      notify();
+    });
+  }
+
+  return {
+    latency,
+    async connect() {
+      const failed = new Promise<never>((_, reject) => (fail = reject));
+      const all = until(() => counts.online === devices.length);
+      opener.add(...devices.keys());
+      if (settings.keepaliveSeconds > 0) {
+        const ping = () => devices.forEach((device) => device.ping());
+        pings = setInterval(ping, settings.keepaliveSeconds * 500).unref();
+      }
+      await Promise.race([all, failed]);
+      fail = () => {};
+    },
+    start() {
+      running = true;
+      if (pacer === unpaced) for (const device of devices) device.fill();
+      else pacer.start();
+    },
+    async stop(drainMs) {
+      running = false;
+      pacer.stop();
+      const limit = new AbortController();
+      const late = delay(drainMs, undefined, { signal: limit.signal }).catch(() => undefined);
+      await Promise.race([until(() => counts.sent === counts.acknowledged), late]);
+      limit.abort();
+      return counts.sent === counts.acknowledged;
+    },
+    kick: () => devices.forEach((device) => device.fill()),
+    async close(how = 'disconnect') {
+      closing = true;
+      running = false;
+      opener.stop();
+      pacer.stop();
+      clearInterval(pings);
+      for (const device of devices) device.close(how);
+      await until(() => counts.online === 0 && opener.opening() === 0);
+    },
+    counts: () => ({ ...counts }),
+    isOnline: (device) => devices[device]?.isOnline() ?? false,
+  };
+}

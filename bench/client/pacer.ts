@@ -1,0 +1,48 @@
+const tickMs = 5;
+
+export type Pacer = {
+  start(): void;
+  stop(): void;
+  /** Whether one more message is due; `spend` when it is sent. */
+  isDue(): boolean;
+  spend(): void;
+};
+
+/** No pace at all: as fast as the acknowledgements come. */
+export const unpaced: Pacer = { start() {}, stop() {}, isDue: () => true, spend() {} };
+
+/**
+ * Lets `ratePerSecond` messages through, going round the devices so that none of them starves.
+ * What could not be sent within a tenth of a second is not made up for.
+ */
+export function createPacer(
+  ratePerSecond: number,
+  devices: number,
+  sendOne: (device: number) => void,
+): Pacer {
+  let timer: NodeJS.Timeout | undefined;
+  let credit = 0;
+  let turn = 0;
+  let lastMs = 0;
+
+  function tick(): void {
+    const nowMs = performance.now();
+    const due = ((nowMs - lastMs) * ratePerSecond) / 1_000;
+    lastMs = nowMs;
+    credit = Math.min(credit + due, Math.max(1, ratePerSecond / 10));
+    for (let asked = 0; asked < devices; asked += 1) {
+      if (credit < 1) return;
+      sendOne(turn++ % devices);
+    }
+  }
+
+  return {
+    start() {
+      lastMs = performance.now();
+      timer = setInterval(tick, tickMs);
+    },
+    stop: () => clearInterval(timer),
+    isDue: () => credit >= 1,
+    spend: () => void (credit -= 1),
+  };
+}

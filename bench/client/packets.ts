@@ -1,0 +1,104 @@
+/**
+ * The few MQTT 3.1.1 packets that a load client sends, written by hand: a client library costs more
+ * than the broker that it is meant to measure.
+ */
+
+const disconnectPacket = Buffer.from([0xe0, 0]);
+const pingPacket = Buffer.from([0xc0, 0]);
+
+export type ConnectFields = {
+  clientId: string;
+  username?: string | undefined;
+  password?: string | undefined;
+  /** Seconds; 0 switches it off. */
+  keepaliveSeconds: number;
+};
+
+/** MQTT 3.1.1, section 3.1, always with a clean session. */
+export function encodeConnect({
+  clientId,
+  username,
+  password,
+  keepaliveSeconds,
+}: ConnectFields): Buffer {
+  const flags = 0x02 | (username === undefined ? 0 : 0x80) | (password === undefined ? 0 : 0x40);
+  const fields = [clientId, username, password].filter((field) => field !== undefined);
+  return packetOf(0x10, [
+    Buffer.from([0, 4, 0x4d, 0x51, 0x54, 0x54, 4, flags]),
+    Buffer.from([keepaliveSeconds >> 8, keepaliveSeconds & 0xff]),
+    ...fields.map(encodeString),
+  ]);
+}
+
+/**
+ * Section 3.3, QoS 1; `topic` as `encodeString` gives it, so that it is encoded once a device.
+ * Bytes 0 to 65,535 of packet identifier; see `markRedelivered` for DUP.
+ */
+export function encodePublish(topic: Buffer, packetId: number, payload: Buffer | string): Buffer {
+  const payloadLength =
+    typeof payload === 'string' ? Buffer.byteLength(payload, 'utf8') : payload.length;
+  const length = topic.length + 2 + payloadLength;
+  const lengthBytes = length < 128 ? 1 : length < 16_384 ? 2 : length < 2_097_152 ? 3 : 4;
+  const packet = Buffer.allocUnsafe(1 + lengthBytes + length);
+  packet[0] = 0x32;
+  let at = writeLength(packet, 1, length);
+  at += topic.copy(packet, at);
+  at = packet.writeUInt16BE(packetId, at);
+  if (typeof payload === 'string') packet.write(payload, at, 'utf8');
+  else payload.copy(packet, at);
+  return packet;
+}
+
+/** [MQTT-3.3.1-1]: a redelivered PUBLISH says so. */
+export function markRedelivered(publish: Buffer): Buffer {
+  publish[0] = (publish[0] ?? 0) | 0x08;
+  return publish;
+}
+
+/** Section 3.8. */
+export function encodeSubscribe(packetId: number, filters: string[], qos: 0 | 1): Buffer {
+  return packetOf(0x82, [
+    Buffer.from([packetId >> 8, packetId & 0xff]),
+    ...filters.flatMap((filter) => [encodeString(filter), Buffer.from([qos])]),
+  ]);
+}
+
+/** Section 3.4. */
+export function encodePuback(packetId: number): Buffer {
+  return Buffer.from([0x40, 2, packetId >> 8, packetId & 0xff]);
+}
+
+/** Section 3.12. */
+export function pingRequest(): Buffer {
+  return pingPacket;
+}
+
+/** Section 3.14. */
+export function disconnectNotice(): Buffer {
+  return disconnectPacket;
+}
+
+/** Section 1.5.3: two bytes of length, then UTF-8. */
+export function encodeString(text: string): Buffer {
+  const bytes = Buffer.from(text, 'utf8');
+  return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes]);
+}
+
+function packetOf(header: number, parts: Buffer[]): Buffer {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const head = Buffer.alloc(5);
+  head[0] = header;
+  return Buffer.concat([head.subarray(0, writeLength(head, 1, length)), ...parts]);
+}
+
+/** Section 2.2.3; gives the offset behind what it wrote. */
+function writeLength(target: Buffer, offset: number, length: number): number {
+  let at = offset;
+  let rest = length;
+  do {
+    const digit = rest % 128;
+    rest = Math.floor(rest / 128);
+    target[at++] = rest > 0 ? digit | 0x80 : digit;
+  } while (rest > 0);
+  return at;
+}

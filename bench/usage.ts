@@ -1,0 +1,48 @@
+import { readFileSync, readdirSync } from 'node:fs';
+
+/** /proc counts in ticks of 10 ms (USER_HZ is 100 on every Linux that Node runs on). */
+const msPerTick = 10;
+
+type Process = { pid: number; parent: number; cpuMs: number };
+
+/** CPU time in ms of a process and all its descendants, those included that it has reaped. */
+export function cpuMsOf(pid: number): number {
+  const all = listProcesses();
+  const family = new Set([pid]);
+  // Parents come before children but for wrapped pids, so a second look finds the rest.
+  for (let look = 0; look < 2; look += 1)
+    for (const each of all) if (family.has(each.parent)) family.add(each.pid);
+  return all.reduce((sum, each) => sum + (family.has(each.pid) ? each.cpuMs : 0), 0);
+}
+
+/** Resident memory in bytes. */
+export function residentBytesOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
+  if (kilobytes === undefined) throw new Error(`Process ${pid} has no memory.`);
+  return Number(kilobytes) * 1_024;
+}
+
+function listProcesses(): Process[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(readProcess)
+    .filter((each) => each !== null)
+    .toSorted((a, b) => a.pid - b.pid);
+}
+
+/** See proc_pid_stat(5); the program's name may hold anything, so fields are counted behind it. */
+function readProcess(name: string): Process | null {
+  try {
+    const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+    const fields = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number);
+    const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0);
+    return { pid: Number(name), parent: fields[1] ?? 0, cpuMs: ticks * msPerTick };
+  } catch {
+    // It ended between the listing and now.
+    return null;
+  }
+}
