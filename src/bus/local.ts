@@ -10,7 +10,7 @@ export function createLocalBus({ onListenerError }: LocalBusOptions): Bus {
   const listeners = new Map<Channel, Set<(message: never) => void>>();
   return {
     publish(channel, message) {
-      for (const listener of [...(listeners.get(channel) ?? [])]) {
+      for (const listener of Array.from(listeners.get(channel) ?? [])) {
         try {
           (listener as (message: BusMessages[Channel]) => void)(message);
         } catch (error) {

@@ -59,7 +59,7 @@ function describe(route: Route): Operation {
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: route.auth === 'account' ? [{ bearer: [] }] : [],
+    security: route.auth !== 'none' ? [{ bearer: [] }] : [],
     requestParams: {
       ...(route.params instanceof z.ZodObject ? { path: route.params } : {}),
       ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
@@ -95,10 +95,10 @@ function failures(route: Route): Responses {
   const statuses = new Set([...route.errors, 500, 503]);
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);
-  if (route.auth === 'account') statuses.add(401);
+  if (route.auth !== 'none') statuses.add(401);
   if (route.params) statuses.add(404);
   const entries = [...statuses]
-    .sort((a, b) => a - b)
+    .toSorted((a, b) => a - b)
     .map((status) => [
       String(status),
       {

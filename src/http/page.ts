@@ -26,7 +26,7 @@ export function linkNext(request: RequestInfo, cursor: unknown): void {
   const [path = '', search = ''] = request.url.split('?', 2);
   const query = new URLSearchParams(search);
   query.set('cursor', Buffer.from(JSON.stringify(cursor)).toString('base64url'));
-  request.setHeader('Link', `<${path}?${query}>; rel="next"`);
+  request.setHeader('Link', `<${path}?${query.toString()}>; rel="next"`);
 }
 
 function decode(text: string): unknown {

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { parseInput, parseParams } from './parse.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token. */
@@ -21,8 +21,10 @@ export type RequestInfo = {
   readonly signal: AbortSignal;
 };
 
-export type Auth = 'account' | 'none';
-type AccountOf<A extends Auth> = A extends 'account' ? Account : null;
+/** `token`: a bearer token is asked for, and judged by the handler itself. */
+export type Auth = 'account' | 'token' | 'none';
+export type Token = { token: string };
+type AccountOf<A extends Auth> = { account: Account; token: Token; none: null }[A];
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
 export type Input<A extends Auth, P, Q, B> = {
@@ -93,7 +95,7 @@ export type RawInput = {
   params: unknown;
   query: unknown;
   body: unknown;
-  account: Account | null;
+  account: Account | Token | null;
   request: RequestInfo;
 };
 

@@ -5,7 +5,7 @@ import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
 import { requestInfo } from './request-info.ts';
-import { type Account, type Route, Streamed } from './route.ts';
+import { type Account, type Auth, type Route, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
@@ -41,7 +41,7 @@ const refuseTheRest: Middleware = async (ctx, next) => {
 
 async function answer(deps: RouterDeps, route: Route, ctx: Context): Promise<void> {
   ctx['route'] = route.path;
-  const account = route.auth === 'account' ? await deps.authenticate(bearer(ctx)) : null;
+  const account = await identify(deps, route.auth, ctx);
   const body = route.body ? await deps.readBody(ctx) : undefined;
   const result = await route.call({
     params: (ctx as Context & { params: unknown }).params,
@@ -57,6 +57,12 @@ async function answer(deps: RouterDeps, route: Route, ctx: Context): Promise<voi
   }
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
+}
+
+async function identify({ authenticate }: RouterDeps, auth: Auth, ctx: Context) {
+  if (auth === 'none') return null;
+  const token = bearer(ctx);
+  return auth === 'token' ? { token } : authenticate(token);
 }
 
 /** RFC 6750 section 2.1. Throws `unauthenticated`. */

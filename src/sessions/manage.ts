@@ -32,16 +32,16 @@ export type SessionsDeps = {
 
 export type Sessions = {
   /** `/v2`: one token that slides, 30 days from its last use, a year at most. */
-  startAccountSession(owner: Owner): Promise<{ token: string; sessionId: string }>;
+  startAccountSession: (owner: Owner) => Promise<{ token: string; sessionId: string }>;
   /** `/v1`: an access token for 15 minutes, and a refresh token for 30 days. */
-  startPair(owner: Owner): Promise<TokenPair & { sessionId: string }>;
+  startPair: (owner: Owner) => Promise<TokenPair & { sessionId: string }>;
   /** Specification 5.1 step 4. The access token may have expired. Throws `unauthenticated`. */
-  refresh(accessToken: string, refreshToken: string): Promise<TokenPair>;
+  refresh: (accessToken: string, refreshToken: string) => Promise<TokenPair>;
   /** Who a bearer token speaks for, asked of the store each time. Throws `unauthenticated`. */
-  authenticate(token: string): Promise<Bearer>;
-  list(accountId: number): Promise<Session[]>;
-  revoke(accountId: number, sessionId: string): Promise<boolean>;
-  revokeAll(accountId: number): Promise<void>;
+  authenticate: (token: string) => Promise<Bearer>;
+  list: (accountId: number) => Promise<Session[]>;
+  revoke: (accountId: number, sessionId: string) => Promise<boolean>;
+  revokeAll: (accountId: number) => Promise<void>;
 };
 
 export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps): Sessions {

@@ -11,6 +11,7 @@ type Row = {
   expires_at: number;
 };
 
+/** Of an account that has gone meanwhile there is no session. */
 export async function insertSession(
   sql: Sql,
   session: Session,
@@ -19,7 +20,9 @@ export async function insertSession(
   await sql.query(
     `
       insert into session (id, account_id, kind, created_at, used_at, expires_at, refresh_hash)
-      values ($1, $2, $3, ms_to_timestamp($4), ms_to_timestamp($5), ms_to_timestamp($6), $7)
+      select $1, id, $3, ms_to_timestamp($4), ms_to_timestamp($5), ms_to_timestamp($6), $7
+      from account
+      where id = $2
     `,
     [
       session.sessionId,

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { cursorQuery, linkNext } from '../http/page.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { limitQuery, MessageResponse, timestamp, timestampQuery } from '../http/schema.ts';
+import { TimestampResponse } from '../http/schema.ts';
+import { deleteAccount } from './delete-account.ts';
+import { listAccountEvents } from './list-events.ts';
+import { getAccount, insertAccountEvent, updateAccount } from './queries.ts';
+import type { AccountsDeps } from './routes.ts';
+import { AccountEvent, AccountUpdate } from './schema.ts';
+
+const EventsQuery = z.object({
+  limit: limitQuery(10),
+  start: timestampQuery.optional(),
+  end: timestampQuery.optional(),
+  cursor: cursorQuery(z.object({ ts: z.int(), id: z.int() })),
+});
+
+/** Specification 4.2, but for what hands out tokens. */
+export function accountRoutes(deps: AccountsDeps): Route[] {
+  const { db, clock } = deps;
+  return [
+    defineRoute({
+      method: 'get',
+      path: '/v2/accounts',
+      summary: 'Get Account',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      response: z.object({ timestamp, email: z.string(), name: z.string().nullable() }),
+      handler: async ({ account: { accountId } }) => {
+        const { email, name } = await getAccount(db, accountId);
+        return { timestamp: clock(), email, name };
+      },
+    }),
+    defineRoute({
+      method: 'put',
+      path: '/v2/accounts',
+      summary: 'Update Account',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      body: AccountUpdate,
+      response: TimestampResponse,
+      handler: async ({ account: { accountId }, body }) => {
+        await db.transaction(async (tx) => {
+          await updateAccount(tx, accountId, body);
+          await insertAccountEvent(tx, accountId, 'update', clock());
+        });
+        return { timestamp: clock() };
+      },
+    }),
+    defineRoute({
+      method: 'delete',
+      path: '/v2/accounts',
+      summary: 'Delete Account',
+      description: 'Removes the account with its devices, purposes, events and measurements.',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      response: MessageResponse,
+      handler: async ({ account: { accountId } }) => {
+        await deleteAccount(deps, accountId);
+        return { timestamp: clock(), message: 'The account was deleted.' };
+      },
+    }),
+    defineRoute({
+      method: 'get',
+      path: '/v2/accounts/events',
+      summary: 'Get account events',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      responseHeaders: { Link: 'The next page: `<…>; rel="next"`; absent on the last.' },
+      query: EventsQuery,
+      response: z.object({ timestamp, events: z.array(AccountEvent) }),
+      handler: async ({ account, query, request }) => {
+        const { events, next } = await listAccountEvents(db, account, query);
+        if (next) linkNext(request, next);
+        return { timestamp: clock(), events };
+      },
+    }),
+  ];
+}

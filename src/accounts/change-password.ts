@@ -1,0 +1,61 @@
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import { lockAccount } from './delete-account.ts';
+import type { Passwords } from './passwords.ts';
+import { getAccount, updatePassword } from './queries.ts';
+import type { Queue } from './queue.ts';
+import type { Throttle } from './throttle.ts';
+
+export type ChangePasswordDeps = {
+  db: Database;
+  passwords: Passwords;
+  throttle: Throttle;
+  /** One at a time: the work inside the transaction may need a second connection. */
+  exclusively: Queue;
+  revokeSessions: (accountId: number) => Promise<void>;
+};
+
+export type ChangePassword = {
+  accountId: number;
+  oldPassword: string;
+  newPassword: string;
+  address: string;
+};
+
+/**
+ * Replaces the password and ends every session of the account. Throws `forbidden` when the old one is
+ * wrong, and changes nothing (`unavailable`) while the session store is away.
+ */
+export async function changePassword(
+  deps: ChangePasswordDeps,
+  { accountId, oldPassword, newPassword, address }: ChangePassword,
+): Promise<void> {
+  const { db, passwords, throttle } = deps;
+  const { email, passwordHash: oldHash } = await getAccount(db, accountId);
+  const check = () => throttle.check(email, address);
+  if (!(await passwords.verify(oldHash, oldPassword, check))) {
+    await throttle.countFailure(email, address);
+    throw wrong();
+  }
+  const newHash = await passwords.hash(newPassword);
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }))) throw wrong();
+}
+
+/** False when the password was changed by somebody else meanwhile. */
+export async function setPassword(
+  { db, exclusively, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle'>,
+  change: { accountId: number; oldHash: string; newHash: string },
+): Promise<boolean> {
+  return exclusively(() =>
+    db.transaction(async (tx) => {
+      await lockAccount(tx, change.accountId);
+      if (!(await updatePassword(tx, change))) return false;
+      await revokeSessions(change.accountId);
+      return true;
+    }),
+  );
+}
+
+function wrong(): DomainError {
+  return new DomainError('forbidden', 'The old password is wrong.');
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { timestamp } from '../http/schema.ts';
+import { logIn } from './login.ts';
+import { registerAccount } from './register.ts';
+import type { AccountsDeps } from './routes.ts';
+import { Credentials, NewCredentials } from './schema.ts';
+
+const TokenPairResponse = z.object({
+  data: z.object({
+    token: z.string().meta({ description: 'Access token, good for 15 minutes.' }),
+    refreshToken: z.string().meta({ description: 'Good once, for 30 days.' }),
+  }),
+});
+
+const AccountTokenResponse = z.object({
+  timestamp,
+  accountAuthUuid: z.guid(),
+  accountAuthToken: z.string().meta({ description: 'Good for 30 days from its last use.' }),
+});
+
+/** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
+export function loginRoutes(deps: AccountsDeps): Route[] {
+  const { sessions, clock } = deps;
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/v1/auth/login',
+      summary: 'Log in, for an access and a refresh token',
+      tag: 'Authentication',
+      auth: 'none',
+      errors: [401, 429],
+      body: Credentials,
+      response: TokenPairResponse,
+      handler: async ({ body, request: { address } }) => {
+        const session = await logIn(deps, { ...body, address }, sessions.startPair);
+        const { token, refreshToken } = session;
+        return { data: { token, refreshToken } };
+      },
+    }),
+    defineRoute({
+      method: 'post',
+      path: '/v1/auth/refresh',
+      summary: 'Exchange a refresh token for a new pair',
+      description:
+        'The Authorization header carries the access token of the same session, which may have ' +
+        'expired. A refresh token is good once: using it again ends its session.',
+      tag: 'Authentication',
+      // It may have expired, which no other route takes.
+      auth: 'token',
+      errors: [],
+      body: z.object({ refreshToken: z.string() }),
+      response: TokenPairResponse,
+      handler: async ({ body, account }) => ({
+        data: await sessions.refresh(account.token, body.refreshToken),
+      }),
+    }),
+    defineRoute({
+      method: 'post',
+      path: '/v2/accounts',
+      summary: 'Register New Account',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [403, 409],
+      body: NewCredentials,
+      response: AccountTokenResponse,
+      handler: async ({ body }) => {
+        if (!deps.openRegistration) {
+          throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
+        }
+        const { accountId, accountUuid } = await registerAccount(deps, body);
+        const { token } = await sessions.startAccountSession({ accountId, accountUuid });
+        return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
+      },
+    }),
+    defineRoute({
+      method: 'post',
+      path: '/v2/accounts/login',
+      summary: 'Authenticate Account',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [401, 429],
+      body: Credentials,
+      response: AccountTokenResponse,
+      handler: async ({ body, request: { address } }) => {
+        const login = await logIn(deps, { ...body, address }, sessions.startAccountSession);
+        const { accountUuid, token } = login;
+        return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,147 @@
+import type { Sql } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import type { AccountEvent, AccountUpdate } from './schema.ts';
+
+export type AccountRow = {
+  accountId: number;
+  accountUuid: string;
+  email: string;
+  passwordHash: string;
+};
+
+const columns = `
+  id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash"
+`;
+
+/** Null when the e-mail address is taken. */
+export async function insertAccount(
+  sql: Sql,
+  { email, passwordHash }: { email: string; passwordHash: string },
+): Promise<AccountRow | null> {
+  const { rows } = await sql.query<AccountRow>(
+    `
+      insert into account (email, password_hash)
+      values ($1, $2)
+      on conflict (lower(email)) do nothing
+      returning ${columns}
+    `,
+    [email, passwordHash],
+  );
+  return rows[0] ?? null;
+}
+
+export async function findAccountByEmail(sql: Sql, email: string): Promise<AccountRow | null> {
+  const { rows } = await sql.query<AccountRow>(
+    `
+      select ${columns}
+      from account
+      where lower(email) = lower($1)
+    `,
+    [email],
+  );
+  return rows[0] ?? null;
+}
+
+/** Throws `unauthenticated` when the account has gone since its token was looked at. */
+export async function getAccount(
+  sql: Sql,
+  accountId: number,
+): Promise<AccountRow & { name: string | null }> {
+  const { rows } = await sql.query<AccountRow & { name: string | null }>(
+    `
+      select ${columns}, name
+      from account
+      where id = $1
+    `,
+    [accountId],
+  );
+  if (!rows[0]) throw new DomainError('unauthenticated', 'The account is gone.');
+  return rows[0];
+}
+
+export async function updateAccount(
+  sql: Sql,
+  accountId: number,
+  { name, apn }: AccountUpdate,
+): Promise<void> {
+  await sql.query(
+    `
+      update account
+      set name = coalesce($2, name), apn = coalesce($3::jsonb, apn)
+      where id = $1
+    `,
+    [accountId, name ?? null, apn === undefined ? null : JSON.stringify(apn)],
+  );
+}
+
+/** False when the password is not the one behind `oldHash` any more. */
+export async function updatePassword(
+  sql: Sql,
+  { accountId, oldHash, newHash }: { accountId: number; oldHash: string; newHash: string },
+): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      update account
+      set password_hash = $3
+      where id = $1 and password_hash = $2
+    `,
+    [accountId, oldHash, newHash],
+  );
+  return rowCount === 1;
+}
+
+export async function insertAccountEvent(
+  sql: Sql,
+  accountId: number,
+  event: AccountEvent['event'],
+  ts: number,
+): Promise<void> {
+  await sql.query(
+    `
+      insert into account_event (account_id, ts, event)
+      select id, ms_to_timestamp($3), $2
+      from account
+      where id = $1
+    `,
+    [accountId, event, ts],
+  );
+}
+
+/**
+ * Records a login, unless the account has gone or its password was changed since it was verified.
+ * Waits for a change that is under way.
+ */
+export async function insertLogin(
+  sql: Sql,
+  { accountId, passwordHash }: AccountRow,
+  ts: number,
+): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      insert into account_event (account_id, ts, event)
+      select id, ms_to_timestamp($3), 'login'
+      from account
+      where id = $1 and password_hash = $2
+      for share
+    `,
+    [accountId, passwordHash, ts],
+  );
+  return rowCount === 1;
+}
+
+export async function listAccounts(
+  sql: Sql,
+): Promise<{ email: string; accountUuid: string; createdTs: number; devices: number }[]> {
+  const { rows } = await sql.query<{
+    email: string;
+    accountUuid: string;
+    createdTs: number;
+    devices: number;
+  }>(`
+    select account.email, account.uuid as "accountUuid", account.created_at as "createdTs",
+      (select count(*) from device where device.account_id = account.id) as devices
+    from account
+    order by lower(account.email)
+  `);
+  return rows;
+}

@@ -1,0 +1,22 @@
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import type { Passwords } from './passwords.ts';
+import { type AccountRow, insertAccount, insertAccountEvent } from './queries.ts';
+import type { NewCredentials } from './schema.ts';
+
+export type RegisterDeps = { db: Database; passwords: Passwords; clock: () => number };
+
+/** Specification 4.2, Register New Account. Throws `conflict` when the e-mail address is taken. */
+export async function registerAccount(
+  { db, passwords, clock }: RegisterDeps,
+  { email, password }: NewCredentials,
+): Promise<AccountRow> {
+  const passwordHash = await passwords.hash(password);
+  return db.transaction(async (tx) => {
+    const account = await insertAccount(tx, { email, passwordHash });
+    if (!account)
+      throw new DomainError('conflict', 'There is an account with this e-mail address.');
+    await insertAccountEvent(tx, account.accountId, 'register', clock());
+    return account;
+  });
+}

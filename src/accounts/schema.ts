@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** Compared case-insensitively, kept as it was given. */
+export const Email = z.email('expected an e-mail address').max(254);
+
+const minPassword = 8;
+const maxPassword = 128;
+
+/** 8 to 128 characters (code points, as a person counts them). */
+export const Password = z
+  .string()
+  .refine((text) => {
+    const { length } = Array.from(text);
+    return length >= minPassword && length <= maxPassword;
+  }, `expected ${minPassword} to ${maxPassword} characters`)
+  .meta({ minLength: minPassword, maxLength: maxPassword, format: 'password' });
+
+export const NewCredentials = z.object({ email: Email, password: Password });
+export type NewCredentials = z.infer<typeof NewCredentials>;
+
+/** What is no address, or too short a password, opens nothing; it need not be said here. */
+export const Credentials = z.object({
+  email: z.string(),
+  password: z.string().meta({ format: 'password' }),
+});
+export type Credentials = z.infer<typeof Credentials>;
+
+/** Specification 4.2, Update Account. What is absent stays as it is. */
+export const AccountUpdate = z.object({
+  name: z.string().max(200).optional(),
+  apn: z
+    .array(z.object({ token: z.string().min(1).max(512) }))
+    .max(100)
+    .optional(),
+});
+export type AccountUpdate = z.infer<typeof AccountUpdate>;
+
+export const PasswordChange = z.object({
+  oldPassword: z.string().meta({ format: 'password' }),
+  newPassword: Password,
+});
+export type PasswordChange = z.infer<typeof PasswordChange>;
+
+/** Specification section 6. */
+export const AccountEvent = z.object({
+  timestamp: z.int(),
+  type: z.literal('account'),
+  event: z.enum(['register', 'login', 'update']),
+  accountAuthUuid: z.string(),
+});
+export type AccountEvent = z.infer<typeof AccountEvent>;

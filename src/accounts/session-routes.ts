@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { MessageResponse, timestamp, TimestampResponse, uuidParam } from '../http/schema.ts';
+import { changePassword } from './change-password.ts';
+import type { AccountsDeps } from './routes.ts';
+import { PasswordChange } from './schema.ts';
+
+const SessionEntry = z.object({
+  id: z.guid(),
+  kind: z
+    .enum(['pair', 'account'])
+    .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
+  createdTs: z.int(),
+  lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
+  expiresTs: z.int(),
+  current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
+});
+
+/** Beyond the specification: where an account is logged in, ending that, and a new password. */
+export function sessionRoutes(deps: AccountsDeps): Route[] {
+  const { sessions, clock } = deps;
+  return [
+    defineRoute({
+      method: 'put',
+      path: '/v2/accounts/password',
+      summary: 'Change the password',
+      description: 'Ends every session of the account, this one too.',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [403, 429],
+      body: PasswordChange,
+      response: TimestampResponse,
+      handler: async ({ account: { accountId }, body, request: { address } }) => {
+        await changePassword(deps, { accountId, ...body, address });
+        return { timestamp: clock() };
+      },
+    }),
+    defineRoute({
+      method: 'get',
+      path: '/v2/accounts/sessions',
+      summary: 'List sessions',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [],
+      response: z.object({ timestamp, sessions: z.array(SessionEntry) }),
+      handler: async ({ account }) => {
+        const list = await sessions.list(account.accountId);
+        const entries = list.map(({ sessionId, kind, createdTs, lastUsedTs, expiresTs }) => {
+          const current = sessionId === account.sessionId;
+          return { id: sessionId, kind, createdTs, lastUsedTs, expiresTs, current };
+        });
+        return { timestamp: clock(), sessions: entries };
+      },
+    }),
+    defineRoute({
+      method: 'delete',
+      path: '/v2/accounts/sessions/{id}',
+      summary: 'End a session',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [],
+      params: z.object({ id: uuidParam }),
+      response: MessageResponse,
+      handler: async ({ account, params: { id } }) => {
+        if (!(await sessions.revoke(account.accountId, id))) {
+          throw new DomainError('not-found', 'There is no such session.');
+        }
+        return { timestamp: clock(), message: 'The session was ended.' };
+      },
+    }),
+  ];
+}

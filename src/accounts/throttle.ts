@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import {
+  RateLimiterMemory,
+  type RateLimiterAbstract,
+  type RateLimiterRes,
+} from 'rate-limiter-flexible';
+import { DomainError } from '../errors.ts';
+
+type Attempts = { attempts: number; windowSeconds: number };
+
+export type ThrottleLimits = {
+  /** Failures for one account from one address. */
+  perAccount: Attempts;
+  /** Failures from one address, whatever the account. */
+  perAddress: Attempts;
+};
+
+/** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
+export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;
+
+export type Throttle = {
+  /** Throws `too-many-requests`. */
+  check(email: string, address: string): Promise<void>;
+  countFailure(email: string, address: string): Promise<void>;
+  countSuccess(email: string, address: string): Promise<void>;
+};
+
+const inMemory: MakeLimiter = (keyPrefix, points, duration) =>
+  new RateLimiterMemory({ keyPrefix, points, duration });
+
+// Below the longest timer there is: 2^31 ms.
+const knownSeconds = 20 * 24 * 3_600;
+
+/**
+ * Slows down guessing without giving anybody a way to lock others out: an account's limit counts one
+ * address at a time. A guess spread over many addresses meets a limit for the whole account, ten
+ * times as high and a minute long, which addresses that logged in before are exempt from.
+ */
+export function createThrottle(limits: ThrottleLimits, makeLimiter = inMemory): Throttle {
+  const { perAccount, perAddress } = limits;
+  const byPair = makeLimiter('login-pair', perAccount.attempts, perAccount.windowSeconds);
+  const byAddress = makeLimiter('login-address', perAddress.attempts, perAddress.windowSeconds);
+  const byAccount = makeLimiter('login-account', 10 * perAccount.attempts, 60);
+  const known = makeLimiter('login-known', 1, knownSeconds);
+
+  return {
+    async check(email, address) {
+      const pair = pairKey(email, address);
+      const [ofPair, ofAddress, ofAccount, isKnown] = await Promise.all([
+        byPair.get(pair),
+        byAddress.get(network(address)),
+        byAccount.get(accountKey(email)),
+        known.get(pair),
+      ]);
+      refuse(byPair, ofPair);
+      refuse(byAddress, ofAddress);
+      if (isKnown === null) refuse(byAccount, ofAccount);
+    },
+    async countFailure(email, address) {
+      await Promise.all([
+        byPair.penalty(pairKey(email, address)),
+        byAddress.penalty(network(address)),
+        byAccount.penalty(accountKey(email)),
+      ]);
+    },
+    async countSuccess(email, address) {
+      const pair = pairKey(email, address);
+      await Promise.all([known.set(pair, 1, knownSeconds), byPair.delete(pair)]);
+    },
+  };
+}
+
+function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): void {
+  if (result === null || result.consumedPoints < limiter.points) return;
+  throw new DomainError('too-many-requests', 'Too many failed logins: wait a while.', {
+    retryAfterSeconds: Math.ceil(result.msBeforeNext / 1_000),
+  });
+}
+
+// Strangers choose what they send: keys are of one length, and no store shows who logs in.
+function accountKey(email: string): string {
+  return createHash('sha256').update(email.toLowerCase()).digest('base64url').slice(0, 22);
+}
+
+function pairKey(email: string, address: string): string {
+  return `${accountKey(email)}:${network(address)}`;
+}
+
+/** An IPv6 client has a whole /64 to itself (RFC 6177): that is one address here. */
+export function network(address: string): string {
+  if (!address.includes(':')) return address;
+  const [head = '', tail] = address.replace(/%.*/, '').split('::', 2);
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  const groups = [...before, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':')}::/64`;
+}
