@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OutboxConfig } from './outbox/settings.ts';
 
 const count = z.int().min(1);
 const ms = z.int().min(1);
@@ -44,11 +45,12 @@ export const Settings = z.strictObject({
     trustedProxies: z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])),
     corsOrigins: z.array(z.string()),
     bodyLimitBytes: count,
+    headersTimeoutMs: ms,
+    requestTimeoutMs: ms,
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),
-    failedLoginsPerAccount: Attempts,
-    failedLoginsPerAddress: Attempts,
+    failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
   }),
   mqtt: z.strictObject({
     maxPacketBytes: count,
@@ -74,32 +76,9 @@ export const Settings = z.strictObject({
     connectTimeoutMs: ms,
     statementTimeoutMs: ms,
   }),
-  notifications: z.strictObject({
-    dailyQuota: z.int().min(0),
-    push: z
-      .strictObject({
-        keyFile: z.string(),
-        keyId: z.string(),
-        teamId: z.string(),
-        topic: z.string(),
-        production: z.boolean(),
-      })
-      .nullable(),
-    sms: z.discriminatedUnion('driver', [
-      z.strictObject({ driver: z.literal('log') }),
-      z.strictObject({
-        driver: z.literal('webhook'),
-        url: z.url({ protocol: /^https?$/ }),
-        secretFile: z.string(),
-      }),
-      z.strictObject({
-        driver: z.literal('rest'),
-        url: z.url({ protocol: /^https?$/ }),
-        username: z.string(),
-        passwordFile: z.string(),
-        from: z.string(),
-      }),
-    ]),
-  }),
+  notifications: OutboxConfig.strict(),
 });
 export type Settings = z.infer<typeof Settings>;
+
+/** The same, where a default may be left out. */
+export type SettingsInput = z.input<typeof Settings>;
