@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { enqueueNotifications } from '../../src/outbox/enqueue.ts';
+import { migrateWorker } from '../../src/outbox/worker.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { givenDevice, outcomesOf, pushOf, silent, smsOf } from './fixtures.ts';
+
+let database: TestDatabase;
+const day = 86_400_000;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await migrateWorker(database.url, silent);
+});
+afterAll(() => database.drop());
+
+const options = { dailyQuota: 100, nowMs: 40 * day };
+
+async function countJobs(): Promise<number> {
+  const { rows } = await database.db.query<{ n: number }>(
+    'select count(*) as n from graphile_worker.jobs',
+  );
+  return rows[0]?.n ?? 0;
+}
+
+describe('writing notifications', () => {
+  test('a push becomes one row and one job for each token of the account', async () => {
+    const owner = await givenDevice(database.db, ['token-aaaa', 'token-bbbb', 'token-aaaa']);
+    const before = await countJobs();
+    await enqueueNotifications(database.db, [pushOf(owner)], options);
+    const outcomes = await outcomesOf(database.db, owner);
+    expect(outcomes.map((o) => [o.kind, o.state, o.recipient, o.title, o.body])).toEqual([
+      ['push', 'queued', '…bbbb', 'Too warm', '0x1: 21.5'],
+      ['push', 'queued', '…aaaa', 'Too warm', '0x1: 21.5'],
+    ]);
+    expect(await countJobs()).toBe(before + 2);
+  });
+
+  test('an account without tokens is sent no push', async () => {
+    const owner = await givenDevice(database.db);
+    const before = await countJobs();
+    await enqueueNotifications(database.db, [pushOf(owner)], options);
+    expect(await outcomesOf(database.db, owner)).toEqual([]);
+    expect(await countJobs()).toBe(before);
+  });
+
+  test('an event without a name is told by its number', async () => {
+    const owner = await givenDevice(database.db, ['token-aaaa']);
+    await enqueueNotifications(database.db, [pushOf(owner, '')], options);
+    expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Event 3' }]);
+  });
+
+  test('what rolls back leaves neither row nor job', async () => {
+    const owner = await givenDevice(database.db);
+    const before = await countJobs();
+    const failing = database.db.transaction(async (tx) => {
+      await enqueueNotifications(tx, [smsOf(owner, '+420123456789')], options);
+      throw new Error('the event could not be stored');
+    });
+    await expect(failing).rejects.toThrow('the event could not be stored');
+    expect(await outcomesOf(database.db, owner)).toEqual([]);
+    expect(await countJobs()).toBe(before);
+  });
+
+  test('nothing to write is no statement', async () => {
+    await enqueueNotifications(database.db, [], options);
+  });
+});
+
+describe('the daily quota', () => {
+  test('holds back what is beyond it, and says so', async () => {
+    const owner = await givenDevice(database.db);
+    const before = await countJobs();
+    const numbers = ['+4201', '+4202', '+4203'];
+    const asked = numbers.map((number) => smsOf(owner, number));
+    await enqueueNotifications(database.db, asked, { ...options, dailyQuota: 2 });
+    const outcomes = await outcomesOf(database.db, owner);
+    expect(outcomes.map((o) => [o.recipient, o.state, o.error])).toEqual([
+      ['…03', 'held-back', 'The daily quota of the account is used up.'],
+      ['…02', 'queued', undefined],
+      ['…01', 'queued', undefined],
+    ]);
+    expect(await countJobs()).toBe(before + 2);
+  });
+
+  test('is counted over transactions, for each account, and anew on the next day', async () => {
+    const owner = await givenDevice(database.db);
+    const other = await givenDevice(database.db);
+    const quota = { ...options, dailyQuota: 2 };
+    await enqueueNotifications(database.db, [smsOf(owner, '+1')], quota);
+    await enqueueNotifications(database.db, [smsOf(owner, '+2'), smsOf(other, '+3')], quota);
+    await enqueueNotifications(database.db, [smsOf(owner, '+4')], quota);
+    await enqueueNotifications(database.db, [smsOf(owner, '+5')], { ...quota, nowMs: 41 * day });
+    const states = (await outcomesOf(database.db, owner)).map((o) => o.state);
+    expect(states).toEqual(['queued', 'held-back', 'queued', 'queued']);
+    expect(await outcomesOf(database.db, other)).toMatchObject([{ state: 'queued' }]);
+  });
+
+  test('is not shared out twice by transactions at the same time', async () => {
+    const owner = await givenDevice(database.db);
+    const numbers = ['+1', '+2', '+3', '+4', '+5', '+6'];
+    await Promise.all(
+      numbers.map((number) =>
+        database.db.transaction((tx) =>
+          enqueueNotifications(tx, [smsOf(owner, number)], { ...options, dailyQuota: 4 }),
+        ),
+      ),
+    );
+    const states = (await outcomesOf(database.db, owner)).map((o) => o.state).toSorted();
+    expect(states).toEqual(['held-back', 'held-back', 'queued', 'queued', 'queued', 'queued']);
+  });
+});
+
+test.each(['device', 'account'])('removing the %s removes its notifications', async (table) => {
+  const owner = await givenDevice(database.db);
+  await enqueueNotifications(database.db, [smsOf(owner, '+1')], options);
+  const id = table === 'device' ? owner.deviceId : owner.accountId;
+  await database.db.query(`delete from ${table} where id = $1`, [id]);
+  expect(await outcomesOf(database.db, owner)).toEqual([]);
+});
