@@ -1,0 +1,51 @@
+import type { Bus } from '../bus/bus.ts';
+import { Configuration } from '../core/configuration.ts';
+import type { Sql } from '../db/database.ts';
+import { defineRoute } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { TimestampResponse } from '../http/schema.ts';
+import { updateConfiguration } from './configuration-queries.ts';
+import { describeDevice } from './describe-device.ts';
+import { noSuchDevice } from './no-such-device.ts';
+import { DescribedDevice, DeviceParams } from './schema.ts';
+
+/** What a device is, where it stands and what it runs. */
+export function describeRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/configuration',
+    summary: 'Get Configuration',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: DescribedDevice,
+    errors: [404],
+    handler: async ({ account, params }) => {
+      const device = await describeDevice(db, account.accountId, params.deviceAuthUuid);
+      if (!device) throw noSuchDevice();
+      return { ...device, timestamp: Date.now() };
+    },
+  });
+}
+
+/** Replaces a device's description of itself, and hands it to the device. */
+export function configureRoute({ db, bus }: { db: Sql; bus: Bus }): Route {
+  return defineRoute({
+    method: 'put',
+    path: '/v2/devices/{deviceAuthUuid}/configuration',
+    summary: 'Update Configuration',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    body: Configuration,
+    response: TimestampResponse,
+    errors: [404],
+    handler: async ({ account, params, body }) => {
+      const uuid = params.deviceAuthUuid;
+      const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
+      if (deviceId === null) throw noSuchDevice();
+      bus.publish('device', { deviceId, uuid, push: 'configuration' });
+      return { timestamp: Date.now() };
+    },
+  });
+}

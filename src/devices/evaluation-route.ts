@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { compileProfile } from '../core/compile.ts';
+import { explain, Explanation } from '../core/explain.ts';
+import type { Purpose } from '../core/purpose.ts';
+import { startRuntime } from '../core/runtime.ts';
+import type { Runtime } from '../core/runtime.ts';
+import type { Sql } from '../db/database.ts';
+import { defineRoute } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { timestamp } from '../http/schema.ts';
+import { noSuchDevice } from './no-such-device.ts';
+import { DeviceParams } from './schema.ts';
+
+const Evaluation = z.object({
+  engine: z.enum(['service', 'device', 'none']).meta({
+    description: 'Who evaluates the current profile; `none` where there is no current profile.',
+  }),
+  evaluation: Explanation.nullable().meta({
+    description: 'Null unless the service evaluates.',
+  }),
+  timestamp,
+});
+
+/** Why an event has not fired yet: what each live event's causes have collected and still lack. */
+export function evaluationRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/evaluation',
+    summary: 'Explain where the purpose engine stands',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: Evaluation,
+    errors: [404],
+    handler: async ({ account, params }) => {
+      const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
+      if (!row) throw noSuchDevice();
+      const { engine, profile_id: pId, purposes, runtime } = row;
+      if (!pId || !purposes || engine !== 'service') {
+        return { engine: engine ?? ('none' as const), evaluation: null, timestamp: Date.now() };
+      }
+      const profile = compileProfile(pId, purposes);
+      const evaluation = explain(profile, runtime ?? startRuntime(profile));
+      return { engine, evaluation, timestamp: Date.now() };
+    },
+  });
+}
+
+type EvaluationRow = {
+  runtime: Runtime | null;
+  profile_id: string | null;
+  engine: 'service' | 'device' | null;
+  purposes: Purpose[] | null;
+};
+
+async function findEvaluation(
+  db: Sql,
+  accountId: number,
+  uuid: string,
+): Promise<EvaluationRow | null> {
+  const { rows } = await db.query<EvaluationRow>(
+    `
+      select s.runtime, c.profile_id, c.engine, p.purposes
+        from device d
+        join device_state s on s.device_id = d.id
+        left join device_profile c on c.device_id = d.id and c.state = 'current'
+        left join profile p on p.id = c.profile_id
+       where d.uuid = $2 and d.account_id = $1`,
+    [accountId, uuid],
+  );
+  return rows[0] ?? null;
+}

@@ -1,0 +1,34 @@
+import type { Sql } from '../db/database.ts';
+import { defineRoute } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { noSuchDevice } from './no-such-device.ts';
+import { findDeviceId } from './queries.ts';
+import { listRejections } from './rejections.ts';
+import { DeviceParams, RejectionList, RejectionsQuery } from './schema.ts';
+
+/** What a device sent and was not taken for what it claims to be. */
+export function rejectionsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/rejections',
+    summary: 'List what a device sent that was wrong',
+    description: 'Newest first; the newest 1,000 of a device are kept.',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    query: RejectionsQuery,
+    response: RejectionList,
+    errors: [404],
+    handler: async ({ account, params, query }) => {
+      const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
+      if (deviceId === null) throw noSuchDevice();
+      const rows = await listRejections(db, deviceId, query.limit);
+      const rejections = rows.map(({ rejected_at, path, ...rest }) => ({
+        timestamp: rejected_at,
+        ...rest,
+        path: path ?? undefined,
+      }));
+      return { rejections, timestamp: Date.now() };
+    },
+  });
+}

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import type { Bus } from '../bus/bus.ts';
+import { Configuration } from '../core/configuration.ts';
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import { defineRoute } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { MessageResponse } from '../http/schema.ts';
+import { configureRoute, describeRoute } from './configuration-routes.ts';
+import { evaluationRoute } from './evaluation-route.ts';
+import { noSuchDevice } from './no-such-device.ts';
+import { pickConnector } from './pick-connector.ts';
+import type { ConnectorAddress } from './pick-connector.ts';
+import { insertDevice, listDevices } from './queries.ts';
+import { rejectionsRoute } from './rejections-route.ts';
+import { DeviceList, DeviceParams, Registration } from './schema.ts';
+import { tokenRoute } from './token-route.ts';
+import { deriveToken } from './token.ts';
+
+export type DeviceRouteDeps = {
+  db: Database;
+  bus: Bus;
+  /** What device tokens are derived from, newest first. */
+  keys: readonly Buffer[];
+  /** Where devices connect; asked at each registration. */
+  listConnectors: () => readonly ConnectorAddress[];
+  /** False when the account has no such device. */
+  removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
+};
+
+const tag = 'Devices';
+
+/** Specification section 4.3. */
+export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
+  return [
+    register(deps),
+    list(deps),
+    describeRoute(deps),
+    configureRoute(deps),
+    remove(deps),
+    tokenRoute(deps),
+    rejectionsRoute(deps),
+    evaluationRoute(deps),
+  ];
+}
+
+function register({ db, keys, listConnectors }: DeviceRouteDeps): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/v2/devices',
+    summary: 'Register Device',
+    tag,
+    auth: 'account',
+    body: Configuration,
+    response: Registration,
+    errors: [],
+    handler: async ({ account, body }) => {
+      const uuid = randomUUID();
+      const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
+      const { accountId } = account;
+      const stored = await insertDevice(db, {
+        accountId,
+        uuid,
+        connectorId: id,
+        configuration: body,
+      });
+      if (!stored) throw new DomainError('unauthenticated', 'The account is gone.');
+      return {
+        connectorId: id,
+        connectorName: name,
+        protocol,
+        host,
+        port,
+        deviceAuthUuid: uuid,
+        deviceAuthToken: deriveToken(keys, uuid, 1),
+        timestamp: Date.now(),
+      };
+    },
+  });
+}
+
+function list({ db, keys }: DeviceRouteDeps): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/devices',
+    summary: 'Get user devices',
+    tag,
+    auth: 'account',
+    response: DeviceList,
+    errors: [],
+    handler: async ({ account }) => {
+      const rows = await listDevices(db, account.accountId);
+      const devices = rows.map((row) => ({
+        uuid: row.uuid,
+        token: deriveToken(keys, row.uuid, row.token_version),
+        state: { puId: row.pu_id, stId: row.st_id, ts: row.state_at },
+        name: row.name,
+        connected: row.connected ?? false,
+        lastSeenTs: row.last_seen_at,
+      }));
+      return { devices, timestamp: Date.now() };
+    },
+  });
+}
+
+function remove({ removeDevice }: DeviceRouteDeps): Route {
+  return defineRoute({
+    method: 'delete',
+    path: '/v2/devices/{deviceAuthUuid}',
+    summary: 'Remove device',
+    tag,
+    auth: 'account',
+    params: DeviceParams,
+    response: MessageResponse,
+    errors: [404],
+    handler: async ({ account, params }) => {
+      if (!(await removeDevice(account.accountId, params.deviceAuthUuid))) throw noSuchDevice();
+      return { timestamp: Date.now(), message: 'The device and its data were removed.' };
+    },
+  });
+}

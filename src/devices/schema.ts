@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { Configuration } from '../core/configuration.ts';
+import { Purpose } from '../core/purpose.ts';
+import { limitQuery, timestamp, uuidParam } from '../http/schema.ts';
+
+export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+
+const uuid = z.guid().meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
+
+const deviceToken = z.string().meta({
+  description: 'The password of the device at its connector; its user name is its uuid.',
+});
+
+/** Specification section 2.4: the answer of Register Device. */
+export const Registration = z.object({
+  connectorId: z.int(),
+  connectorName: z.string(),
+  protocol: z.string().meta({ example: 'mqtt' }),
+  host: z.string(),
+  port: z.int(),
+  deviceAuthUuid: uuid,
+  deviceAuthToken: deviceToken,
+  timestamp,
+});
+export type Registration = z.infer<typeof Registration>;
+
+/** Specification section 2.4; `ts` is the registration for a device that never reported. */
+export const DeviceState = z.object({ puId: z.int(), stId: z.int(), ts: timestamp });
+export type DeviceState = z.infer<typeof DeviceState>;
+
+export const DeviceList = z.object({
+  devices: z.array(
+    z.object({
+      uuid,
+      token: deviceToken,
+      state: DeviceState,
+      name: z.string(),
+      connected: z.boolean(),
+      lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
+    }),
+  ),
+  timestamp,
+});
+export type DeviceList = z.infer<typeof DeviceList>;
+
+/** A profile as it stands on a device; empty where there is none. */
+const ProfileOrEmpty = z.union([
+  z.object({ pId: z.string(), purposes: z.array(Purpose), ts: timestamp }),
+  z.strictObject({}),
+]);
+
+/** Specification section 2.4: the answer of Get Configuration. */
+export const DescribedDevice = Configuration.safeExtend({
+  currentProfile: ProfileOrEmpty.meta({ description: '`ts`: when it became current.' }),
+  pendingProfile: ProfileOrEmpty.meta({ description: '`ts`: when it was installed.' }),
+  state: DeviceState,
+  timestamp,
+});
+export type DescribedDevice = z.infer<typeof DescribedDevice>;
+
+export const TokenRotation = z
+  .object({
+    revoke: z.boolean().default(false).meta({
+      description:
+        'The old token opens nothing from now on; otherwise it does until the new one is first used.',
+    }),
+  })
+  .prefault({});
+
+export const RotatedToken = z.object({ deviceAuthToken: deviceToken, timestamp });
+
+export const RejectionsQuery = z.object({ limit: limitQuery(1_000) });
+
+export const RejectionList = z.object({
+  rejections: z.array(
+    z.object({
+      timestamp,
+      topic: z.string(),
+      reason: z.string(),
+      message: z.string(),
+      path: z.string().optional(),
+      payload: z.string().meta({ description: 'The first KiB of what was sent.' }),
+    }),
+  ),
+  timestamp,
+});
+export type RejectionList = z.infer<typeof RejectionList>;
