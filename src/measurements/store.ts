@@ -1,4 +1,5 @@
 import type { Sql } from '../db/database.ts';
+import type { KnownSenses } from './known-senses.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
 export type StoredMeasurement = {
@@ -13,16 +14,38 @@ export type StoredMeasurement = {
  * Stores a batch; what is there already (same sense, time and value) stays once. The sense
  * identifiers must match the configuration's `^0x[0-9A-Fa-f]+$`: the arrays are written here, without
  * quotes, because the driver's own way of writing them costs as much as the insert itself.
+ * `known` spares the look whether a sense is new.
  */
-export async function storeMeasurements(tx: Sql, rows: readonly StoredMeasurement[]): Promise<void> {
+export async function storeMeasurements(
+  tx: Sql,
+  rows: readonly StoredMeasurement[],
+  known?: KnownSenses,
+): Promise<void> {
   if (rows.length === 0) return;
-  const columns = ['', '', '', '', ''];
-  for (const { deviceId, sId, ts, val, long } of rows) {
-    columns[0] += `,${deviceId}`;
-    columns[1] += `,${sId}`;
-    columns[2] += `,${ts / 1_000}`;
-    columns[3] += `,${val}`;
-    columns[4] += `,${long ?? 'NaN'}`;
+  await insertMeasurements(tx, rows);
+  const senses = new Map<string, StoredMeasurement>();
+  for (const row of rows) {
+    if (!known?.has(row.deviceId, row.sId)) senses.set(`${row.deviceId} ${row.sId}`, row);
+  }
+  if (senses.size === 0) return;
+  const fresh = await insertSenses(tx, [...senses.values()]);
+  for (const name of fresh) senses.delete(name);
+  // What this transaction adds may yet be rolled back; what it found is there for good.
+  for (const { deviceId, sId } of senses.values()) known?.add(deviceId, sId);
+}
+
+async function insertMeasurements(tx: Sql, rows: readonly StoredMeasurement[]): Promise<void> {
+  let deviceIds = '';
+  let sIds = '';
+  let seconds = '';
+  let vals = '';
+  let longs = '';
+  for (const row of rows) {
+    deviceIds += `,${row.deviceId}`;
+    sIds += `,${row.sId}`;
+    seconds += `,${row.ts / 1_000}`;
+    vals += `,${row.val}`;
+    longs += `,${row.long ?? 'NaN'}`;
   }
   await tx.query({
     name: 'store-measurements',
@@ -31,7 +54,24 @@ export async function storeMeasurements(tx: Sql, rows: readonly StoredMeasuremen
       select device_id, s_id, to_timestamp(seconds), val, long
         from unnest($1::bigint[], $2::text[], $3::float8[], $4::float8[], $5::float8[])
           as m (device_id, s_id, seconds, val, long)
-      on conflict do nothing`,
-    values: columns.map((column) => `{${column.slice(1)}}`),
+          on conflict do nothing`,
+    values: [deviceIds, sIds, seconds, vals, longs].map((list) => `{${list.slice(1)}}`),
   });
+}
+
+/** Gives the names of those that were not there. */
+async function insertSenses(tx: Sql, rows: StoredMeasurement[]): Promise<string[]> {
+  const inserted = await tx.query<{ device_id: number; s_id: string }>({
+    name: 'store-measured-senses',
+    // In order, so that two transactions that add the same senses wait for each other in one direction.
+    text: `
+      insert into measured_sense (device_id, s_id)
+      select device_id, s_id
+        from unnest($1::bigint[], $2::text[]) as m (device_id, s_id)
+       order by device_id, s_id
+          on conflict do nothing
+      returning device_id, s_id`,
+    values: [rows.map((row) => row.deviceId), rows.map((row) => row.sId)],
+  });
+  return inserted.rows.map((row) => `${row.device_id} ${row.s_id}`);
 }

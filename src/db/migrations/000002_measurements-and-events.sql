@@ -12,6 +12,13 @@ create table measurement (
 -- The only index: it recognises a redelivery and, read backwards, gives a sense's newest first.
 create unique index measurement_key on measurement (device_id, s_id, ts, val, long);
 
+-- The senses that ever measured something: what a sense once stored is found without reading it all.
+create table measured_sense (
+  device_id bigint not null,
+  s_id text collate "C" not null,
+  primary key (device_id, s_id)
+);
+
 create sequence event_seq cache 32;
 create table event (
   device_id bigint not null,
@@ -52,5 +59,5 @@ create table event_feed (
 create index event_feed_account on event_feed (account_id, xact, seq);
 
 -- Down Migration
-drop table event_feed, event_sense, event, measurement;
+drop table event_feed, event_sense, event, measured_sense, measurement;
 drop sequence event_seq;

@@ -1,0 +1,121 @@
+import type { QueryConfig } from 'pg';
+import type { Sql } from '../db/database.ts';
+import type { MeasurementRange } from './queries.ts';
+import type { BucketView } from './schema.ts';
+
+/** `timescaledb` has the hourly aggregate and `last()`; ordinary tables have neither. */
+export type HistoryKind = 'timescaledb' | 'plain';
+
+/** One statement's share of a list of buckets. */
+export type BucketWindow = MeasurementRange & {
+  widthMs: number;
+  /** Only what is listed behind this bucket. */
+  after?: { ts: number; sId: string } | undefined;
+  limit: number;
+};
+
+export type BucketRow = {
+  s_id: string;
+  ts: number;
+  min: number;
+  max: number;
+  sum: number;
+  count: number;
+  last: number;
+};
+
+/** Buckets of the points between `start` and `end`, newest first, each bucket's senses in order. */
+export async function listBuckets(
+  sql: Sql,
+  source: HistoryKind | 'hours',
+  window: BucketWindow,
+): Promise<BucketRow[]> {
+  const { rows } = await sql.query<BucketRow>(listBucketsQuery(source, window));
+  return rows;
+}
+
+/** `hours`: from the aggregate; at both ends, where an hour is not whole, from the points themselves. */
+export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
+  const { deviceId, senses, start, end, widthMs, after, limit } = window;
+  const values = [deviceId, senses, start, end, widthMs, after?.ts, after?.sId, limit];
+  switch (source) {
+    case 'plain':
+      return { name: 'buckets-plain', text: plain, values };
+    case 'timescaledb':
+      return { name: 'buckets-points', text: fromPoints, values };
+    case 'hours': {
+      const firstHour = Math.ceil(start / hourMs) * hourMs;
+      const lastHour = Math.floor((end + 1) / hourMs) * hourMs;
+      return { name: 'buckets-hours', text: fromHours, values: [...values, firstHour, lastHour] };
+    }
+  }
+}
+
+export const hourMs = 3_600_000;
+
+const bucket = (column: string) =>
+  `date_bin($5::float8 * interval '1 millisecond', ${column}, timestamptz 'epoch')`;
+
+const kept = `m.device_id = $1 and m.s_id = any($2::text[]) and m.long = 'NaN'`;
+
+// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+const summable = 'greatest(least(m.val, 1e290), -1e290)';
+
+const page = `
+   where ($6::bigint is null or ts < ms_to_timestamp($6) or s_id > $7::text)
+   order by ts desc, s_id
+   limit $8`;
+
+const fromPoints = `
+  with bucket as (
+    select m.s_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+           count(*), last(m.val, m.ts)
+      from measurement m
+     where ${kept} and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+     group by 1, 2)
+  select * from bucket ${page}`;
+
+// The newest value of a bucket is looked up where the key has it.
+const plain = `
+  with bucket as (
+    select m.s_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+           count(*), max(m.ts) as last_ts
+      from measurement m
+     where ${kept} and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+     group by 1, 2),
+  listed as (select * from bucket ${page})
+  select s_id, ts, min, max, sum, count,
+         (select m.val
+            from measurement m
+           where m.device_id = $1 and m.s_id = listed.s_id and m.ts = listed.last_ts
+             and m.long = 'NaN'
+           order by m.val desc
+           limit 1) as last
+    from listed
+   order by ts desc, s_id`;
+
+const edgeOf = (from: string, until: string) => `
+  select m.s_id, m.ts, m.val, m.val, ${summable}, 1, m.val
+    from measurement m
+   where ${kept} and m.ts >= ${from} and m.ts < ${until}`;
+
+const fromHours = `
+  with part (s_id, ts, min, max, sum, count, last) as (
+    select h.s_id, h.bucket, h.min, h.max, h.sum, h.count, h.last
+      from measurement_hour h
+     where h.device_id = $1 and h.s_id = any($2::text[])
+       and h.bucket >= ms_to_timestamp($9) and h.bucket < ms_to_timestamp($10)
+     union all ${edgeOf('ms_to_timestamp($3)', 'ms_to_timestamp($9)')}
+     union all ${edgeOf('ms_to_timestamp($10)', 'ms_to_timestamp($4::bigint + 1)')}),
+  bucket as (
+    select s_id, ${bucket('ts')} as ts, min(min), max(max), sum(sum),
+           sum(count)::bigint as count, last(last, ts)
+      from part
+     group by 1, 2)
+  select * from bucket ${page}`;
+
+/** The mean is held between its extremes, which rounding could leave. */
+export function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {
+  const avg = Math.min(max, Math.max(min, sum / count));
+  return { sId: s_id, ts, min, max, avg, count, last };
+}

@@ -1,0 +1,81 @@
+import { Readable } from 'node:stream';
+import type { Database } from '../db/database.ts';
+import { linkNext } from '../http/page.ts';
+import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
+import type { HistoryKind } from './buckets.ts';
+import { listMeasurements, listSenses, toCursor, toView } from './queries.ts';
+import type { MeasurementRange } from './queries.ts';
+import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';
+import { walkBuckets } from './walk-buckets.ts';
+import { begin, bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
+
+export type MeasurementRoutesDeps = {
+  db: Database;
+  kind: HistoryKind;
+  /** Throws `not-found` unless the device is the account's. */
+  getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
+  clock?: () => number;
+};
+
+/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
+const lastTs = 8_640_000_000_000_000;
+
+/** What devices measured, for dashboards: an addition to the specification. */
+export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
+  return [
+    defineRoute({
+      method: 'get',
+      path: '/v2/measurements/{deviceAuthUuid}',
+      summary: 'Get measurements',
+      description:
+        'Points, newest first, page by page; or, with `bucket`, all buckets of the range, newest ' +
+        'first, without positions. In ranges of more than a week what arrives late is in the buckets ' +
+        'within five minutes.',
+      tag: 'Measurements',
+      errors: [400, 401, 404, 503],
+      responseHeaders: { Link: 'The next page of points, where there is one.' },
+      streams: { types: ['text/csv'], json: true },
+      auth: 'account',
+      params: DeviceParams,
+      query: MeasurementQuery,
+      response: MeasurementResponse,
+      handler: async ({ params, query, account, request }) => {
+        const deviceId = await deps.getDeviceId(account.accountId, params.deviceAuthUuid);
+        const senses = query.senses?.length ? query.senses : await listSenses(deps.db, deviceId);
+        const range = { deviceId, senses, start: query.start, end: query.end ?? lastTs };
+        const asCsv = request.accepts('application/json', csvType) === csvType;
+        return query.bucket === undefined
+          ? answerPoints(deps, range, query, request, asCsv)
+          : answerBuckets(deps, range, query.bucket, asCsv);
+      },
+    }),
+  ];
+}
+
+async function answerPoints(
+  { db, clock = Date.now }: MeasurementRoutesDeps,
+  range: MeasurementRange,
+  { limit, cursor }: MeasurementQuery,
+  request: RequestInfo,
+  asCsv: boolean,
+) {
+  const found = await listMeasurements(db, range, limit + 1, cursor);
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  if (last && found.length > page.length) linkNext(request, toCursor(last));
+  const measurements = page.map(toView);
+  if (asCsv) return stream(csvType, Readable.from(measurementsAsCsv(measurements)));
+  return { measurements, timestamp: clock() };
+}
+
+async function answerBuckets(
+  { db, kind, clock = Date.now }: MeasurementRoutesDeps,
+  range: MeasurementRange,
+  widthMs: number,
+  asCsv: boolean,
+) {
+  const chunks = await begin(walkBuckets(db, kind, range, widthMs));
+  return asCsv
+    ? stream(csvType, bucketsAsCsv(chunks))
+    : stream('application/json', bucketsAsJson(chunks, clock()));
+}

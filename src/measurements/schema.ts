@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { cursorQuery } from '../http/page.ts';
+import { limitQuery, timestamp, timestampQuery, uuidParam } from '../http/schema.ts';
+
+export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+
+const Position = z.object({ lat: z.number(), long: z.number() });
+
+export const MeasurementView = z.object({
+  sId: z.string(),
+  val: z.union([z.number(), Position]),
+  ts: timestamp,
+});
+export type MeasurementView = z.infer<typeof MeasurementView>;
+
+export const BucketView = z.object({
+  sId: z.string(),
+  ts: timestamp.meta({ description: 'Where the bucket begins; buckets are counted from the epoch.' }),
+  min: z.number(),
+  max: z.number(),
+  avg: z.number(),
+  count: z.int(),
+  last: z.number().meta({ description: 'The newest value in the bucket.' }),
+});
+export type BucketView = z.infer<typeof BucketView>;
+
+/** Where a page ends: ts in ms, sense, val and long; null stands for "no position". */
+export const MeasurementCursor = z.tuple([z.int(), z.string(), z.number(), z.number().nullable()]);
+export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
+
+const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** A bucket wider than a century says nothing, and its bounds would leave what a timestamp holds. */
+const maxBucketMs = 36_500 * unitMs.d;
+
+/** `15m` and the like, as a width in ms. */
+const bucketQuery = z
+  .string()
+  .regex(/^0*[1-9]\d{0,9}[smhd]$/, 'expected a positive whole number of s, m, h or d, such as 15m')
+  .transform((text) => Number.parseInt(text, 10) * unitMs[text.at(-1) as keyof typeof unitMs])
+  .refine((ms) => ms <= maxBucketMs, 'is wider than 36500 days')
+  .optional()
+  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
+
+export const MeasurementQuery = z.object({
+  senses: z
+    .string()
+    .transform((text) => [...new Set(text.split(',').map((sId) => sId.trim()))].filter(Boolean))
+    .refine((senses) => senses.length <= 256, 'names more than 256 senses')
+    .optional()
+    .meta({ description: 'Only these senses: 0x1a,0x1b' }),
+  start: timestampQuery.default(0),
+  end: timestampQuery.optional(),
+  bucket: bucketQuery,
+  limit: limitQuery(1_000),
+  cursor: cursorQuery(MeasurementCursor),
+});
+export type MeasurementQuery = z.output<typeof MeasurementQuery>;
+
+export const MeasurementResponse = z.union([
+  z.object({ measurements: z.array(MeasurementView), timestamp }),
+  z.object({ buckets: z.array(BucketView), timestamp }),
+]);

@@ -1,0 +1,61 @@
+import type { Sql } from '../db/database.ts';
+import { hourMs, listBuckets, toBucketView } from './buckets.ts';
+import type { BucketRow, HistoryKind } from './buckets.ts';
+import { findBounds } from './queries.ts';
+import type { MeasurementRange } from './queries.ts';
+import type { BucketView } from './schema.ts';
+
+const weekMs = 7 * 24 * hourMs;
+
+/** A statement gives no more rows than this: that is all that is ever held in memory. */
+const maxRows = 5_000;
+
+/** Points are aggregated this much time at once, so that no statement runs long. */
+const maxPointsSpanMs = 4 * weekMs;
+
+/**
+ * All buckets of a range, newest first, a few thousand at a time: however many there are, and however
+ * slowly they are read, no more is held, and no transaction stays open. A longer range in buckets of
+ * whole hours comes from the hourly aggregate, where there is one.
+ */
+export async function* walkBuckets(
+  sql: Sql,
+  kind: HistoryKind,
+  range: MeasurementRange,
+  widthMs: number,
+): AsyncGenerator<BucketView[]> {
+  const bounds = await findBounds(sql, range);
+  if (!bounds) return;
+  const start = Math.max(range.start, bounds.oldest);
+  let end = Math.min(range.end, bounds.newest);
+  const hours = kind === 'timescaledb' && widthMs % hourMs === 0 && end - start > weekMs;
+  const source = hours ? 'hours' : kind;
+  const maxSpan = hours ? Infinity : Math.max(1, Math.floor(maxPointsSpanMs / widthMs));
+
+  // How many buckets' time the next statement covers: more where there is little, less where there is much.
+  let span = Math.max(1, Math.floor(maxRows / 2 / range.senses.length));
+  let after: { ts: number; sId: string } | undefined;
+  while (end >= start) {
+    span = Math.min(span, maxSpan);
+    const from = Math.max(start, Math.floor(end / widthMs) * widthMs - (span - 1) * widthMs);
+    const window = { ...range, start: from, end, widthMs, after, limit: maxRows };
+    const rows = await listBuckets(sql, source, window);
+    if (rows.length > 0) yield rows.map(toBucketView);
+    const last = rows.at(-1);
+    if (last && rows.length === maxRows) {
+      after = { ts: last.ts, sId: last.s_id };
+      end = Math.min(end, last.ts + widthMs - 1);
+      span = Math.max(1, Math.floor(bucketsIn(rows, widthMs) / 2));
+    } else {
+      after = undefined;
+      end = from - 1;
+      if (rows.length < maxRows / 4) span *= 4;
+    }
+  }
+}
+
+function bucketsIn(rows: BucketRow[], widthMs: number): number {
+  const first = rows[0]?.ts ?? 0;
+  const last = rows.at(-1)?.ts ?? 0;
+  return (first - last) / widthMs + 1;
+}

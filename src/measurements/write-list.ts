@@ -1,0 +1,53 @@
+import type { BucketView, MeasurementView } from './schema.ts';
+
+/** CSV as RFC 4180 has it; no field here ever needs quotes. */
+export const csvType = 'text/csv';
+
+const measurementHeader = 'sId,ts,val,lat,long\r\n';
+const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
+
+/** A position leaves `val` empty, a number `lat` and `long`. */
+export function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
+  yield measurementHeader;
+  for (const { sId, ts, val } of rows) {
+    yield typeof val === 'number'
+      ? `${sId},${ts},${val},,\r\n`
+      : `${sId},${ts},,${val.lat},${val.long}\r\n`;
+  }
+}
+
+export async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerator<string> {
+  yield bucketHeader;
+  for await (const rows of chunks) {
+    yield rows
+      .map((b) => `${b.sId},${b.ts},${b.min},${b.max},${b.avg},${b.count},${b.last}\r\n`)
+      .join('');
+  }
+}
+
+/** `{buckets: […], timestamp}`, written as it comes. */
+export async function* bucketsAsJson(
+  chunks: AsyncIterable<BucketView[]>,
+  timestamp: number,
+): AsyncGenerator<string> {
+  let separator = '';
+  yield '{"buckets":[';
+  for await (const rows of chunks) {
+    yield separator + rows.map((row) => JSON.stringify(row)).join(',');
+    separator = ',';
+  }
+  yield `],"timestamp":${timestamp}}`;
+}
+
+/** Waits for the first item, so that a fault at the start is still an error and not half an answer. */
+export async function begin<T>(source: AsyncIterable<T>): Promise<AsyncIterable<T>> {
+  const iterator = source[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  return (async function* () {
+    try {
+      for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
+    } finally {
+      await iterator.return?.();
+    }
+  })();
+}
