@@ -1,0 +1,70 @@
+import type { Bus } from '../bus/bus.ts';
+import type { DeviceIdentity, Downlink, DownTopic } from '../core/uplink.ts';
+import { coalesce } from '../db/coalesce.ts';
+import type { Sql } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import { listDue, markDelivered, rememberAnswering } from './downlink-queries.ts';
+import type { DueRow } from './downlink-queries.ts';
+
+export type Downlinks = {
+  /** What a device that subscribed to these topics is sent now. Rejects with `device-gone` or `unavailable`. */
+  subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
+  /** What is due for a connected device after a notice. */
+  due(device: DeviceIdentity, topic: 'profile' | 'configuration'): Promise<Downlink[]>;
+  /** The device has a message; a profile that waited for it is `sent`. */
+  delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
+  /** Has the device's connections, wherever they are, hand over the profile that is due. */
+  handOver(device: DeviceIdentity): Promise<void>;
+};
+
+/** What goes down to devices, always from the database: nothing is retained or queued anywhere else. */
+export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
+  const rows = coalesce({ load: (deviceIds: number[]) => listDue(db, deviceIds) });
+
+  async function getDue(device: DeviceIdentity): Promise<DueRow> {
+    const row = await rows.find(device.deviceId);
+    if (!row) throw new DomainError('device-gone', 'The device was removed.');
+    return row;
+  }
+
+  async function subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]> {
+    const row = await getDue(device);
+    if (topics.includes('profile') && !row.answers_profiles) {
+      await rememberAnswering(db, [device.deviceId]);
+      bus.publish('device', { deviceId: device.deviceId, uuid: device.uuid });
+      // A message that arrived meanwhile may have made the pending profile current.
+      return toDownlinks(await getDue(device), topics);
+    }
+    return toDownlinks(row, topics);
+  }
+
+  return {
+    subscribed,
+    due: async (device, topic) => toDownlinks(await getDue(device), [topic]),
+    delivered: async (device, { topic, pId }) => {
+      if (topic === 'profile' && pId !== undefined) await markDelivered(db, device.deviceId, pId);
+    },
+    handOver: async ({ deviceId, uuid }) =>
+      bus.publish('device', { deviceId, uuid, push: 'profile' }),
+  };
+}
+
+/** The configuration first: a profile may name senses that only it describes. */
+function toDownlinks(row: DueRow, topics: DownTopic[]): Downlink[] {
+  const wanted = new Set(topics);
+  const messages: Downlink[] = [];
+  if (wanted.has('configuration')) {
+    const { device, module } = row.configuration;
+    const payload = { device, module, ts: row.configured_at };
+    messages.push({ topic: 'configuration', payload });
+  }
+  if (wanted.has('profile') && row.offered_id !== null) {
+    const { offered_id: pId, offered_purposes: purposes, offered_at: ts } = row;
+    messages.push({ topic: 'profile', payload: { pId, purposes, ts }, pId });
+  }
+  if (wanted.has('state')) {
+    const payload = { puId: row.pu_id, stId: row.st_id, ts: row.state_at };
+    messages.push({ topic: 'state', payload });
+  }
+  return messages;
+}

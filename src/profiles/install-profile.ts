@@ -1,0 +1,103 @@
+import type { Bus } from '../bus/bus.ts';
+import { checkProfile } from '../core/profile.ts';
+import type { Purpose } from '../core/purpose.ts';
+import { remarkProfile } from '../core/remarks.ts';
+import type { Database, Sql } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import type { Problem } from '../errors.ts';
+import { retryDeadlock } from './retry-deadlock.ts';
+import { claimDevices, insertProfile, listPurposes, listSenses } from './queries.ts';
+import type { Target } from './queries.ts';
+import type { ProfileInstall } from './schema.ts';
+
+export type InstallDeps = { db: Database; bus: Bus };
+
+// What a large fleet's senses are would take longer to read than the remark is worth.
+const maxRemarkedDevices = 1_000;
+
+// It goes to devices in one message.
+const maxProfileBytes = 1_048_576;
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Installs a profile on devices: on all or, when a device or a purpose is not the account's
+ * (`not-found`) or the purposes do not fit together (`invalid-input`), on none. Connected devices
+ * are handed it at once.
+ */
+export async function installProfile(
+  { db, bus }: InstallDeps,
+  accountId: number,
+  request: ProfileInstall,
+): Promise<{ pId: string; warnings: Problem[] }> {
+  const uuids = normalize(request.deviceAuthUuids);
+  const purposes = [
+    ...(await getPurposes(db, accountId, request.purposeUuids)),
+    ...request.purposes,
+  ];
+  const pathOf = placeIn(request);
+  const problems = [...checkProfile(purposes, pathOf), ...checkSize(purposes)];
+  const install = (tx: Sql) => installWithin(tx, accountId, { uuids, purposes, problems });
+  const { pId, targets } = await retryDeadlock(() => db.transaction(install));
+  for (const device of targets) bus.publish('device', { ...device, push: 'profile' });
+
+  const deviceIds = targets.map(({ deviceId }) => deviceId);
+  const senses =
+    deviceIds.length > maxRemarkedDevices ? undefined : await listSenses(db, deviceIds);
+  return { pId, warnings: remarkProfile(purposes, senses, pathOf) };
+}
+
+async function installWithin(
+  tx: Sql,
+  accountId: number,
+  { uuids, purposes, problems }: { uuids: string[]; purposes: Purpose[]; problems: Problem[] },
+): Promise<{ pId: string; targets: Target[] }> {
+  const targets = await claimDevices(tx, accountId, uuids);
+  if (targets.length !== uuids.length) {
+    throw new DomainError('not-found', 'A device is not there: nothing was installed.');
+  }
+  if (problems.length > 0) {
+    throw new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
+  }
+  const deviceIds = targets.map(({ deviceId }) => deviceId);
+  return { pId: await insertProfile(tx, accountId, deviceIds, purposes), targets };
+}
+
+function checkSize(purposes: Purpose[]): Problem[] {
+  const bytes = Buffer.byteLength(JSON.stringify(purposes));
+  if (bytes <= maxProfileBytes) return [];
+  const message = `a profile has at most ${maxProfileBytes} bytes, this one has ${bytes}`;
+  return [{ path: '', message }];
+}
+
+/** In the order given. Throws `not-found` when one is not there. */
+async function getPurposes(db: Sql, accountId: number, purposeUuids: string[]): Promise<Purpose[]> {
+  if (purposeUuids.length === 0) return [];
+  const ids = purposeUuids.map((id) => id.toLowerCase());
+  const stored = await listPurposes(
+    db,
+    accountId,
+    ids.filter((id) => uuidPattern.test(id)),
+  );
+  return ids.map((id) => {
+    const purpose = stored.get(id);
+    if (!purpose) {
+      throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
+    }
+    return purpose;
+  });
+}
+
+/** Each device once. What is no UUID names no device: `not-found`. */
+function normalize(deviceAuthUuids: string[]): string[] {
+  const uuids = [...new Set(deviceAuthUuids.map((uuid) => uuid.toLowerCase()))];
+  if (uuids.every((uuid) => uuidPattern.test(uuid))) return uuids;
+  throw new DomainError('not-found', 'A device is not there: nothing was installed.');
+}
+
+/** Where a purpose of the profile stands in the request: stored ones come first. */
+function placeIn({ purposeUuids }: ProfileInstall) {
+  const stored = purposeUuids.length;
+  return (index: number) =>
+    index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
+}

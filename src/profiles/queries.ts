@@ -1,0 +1,109 @@
+import type { Sense } from '../core/configuration.ts';
+import type { Purpose } from '../core/purpose.ts';
+import type { Sql } from '../db/database.ts';
+import type { ProfileState } from './schema.ts';
+
+/** The account's purposes of these identifiers; what it does not have is left out. */
+export async function listPurposes(
+  db: Sql,
+  accountId: number,
+  purposeIds: string[],
+): Promise<Map<string, Purpose>> {
+  const { rows } = await db.query<{ id: string; body: Purpose }>(
+    'select id, body from purpose where id = any($2::uuid[]) and account_id = $1',
+    [accountId, purposeIds],
+  );
+  return new Map(rows.map(({ id, body }) => [id, body]));
+}
+
+export type Target = { deviceId: number; uuid: string };
+
+/**
+ * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
+ * else changes where they stand, and what was computed from how they stood before is void.
+ */
+export async function claimDevices(tx: Sql, accountId: number, uuids: string[]): Promise<Target[]> {
+  // In one order, so that two installations do not wait for each other.
+  const { rows } = await tx.query<{ device_id: number; uuid: string }>(
+    `
+      with target as (
+        select s.device_id, d.uuid
+          from device d
+          join device_state s on s.device_id = d.id
+         where d.uuid = any($2::uuid[]) and d.account_id = $1
+         order by s.device_id
+           for update of s
+      )
+      update device_state s
+         set version = version + 1
+        from target
+       where s.device_id = target.device_id
+      returning s.device_id, target.uuid`,
+    [accountId, uuids],
+  );
+  return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
+}
+
+/** Installs the purposes on the devices as a new profile: an older one without an answer is superseded. */
+export async function insertProfile(
+  tx: Sql,
+  accountId: number,
+  deviceIds: number[],
+  purposes: Purpose[],
+): Promise<string> {
+  await tx.query(
+    `
+      update device_profile
+         set state = 'superseded', changed_at = now()
+       where device_id = any($1::bigint[]) and state in ('pending', 'sent')`,
+    [deviceIds],
+  );
+  const { rows } = await tx.query<{ profile_id: string }>(
+    `
+      with installed as (
+        insert into profile (account_id, purposes) values ($1, $2::text::json) returning id
+      ), waiting as (
+        insert into device_profile (device_id, profile_id)
+        select device_id, id from installed, unnest($3::bigint[]) as device_id
+      )
+      select id as profile_id from installed`,
+    [accountId, JSON.stringify(purposes), deviceIds],
+  );
+  return rows[0]?.profile_id ?? '';
+}
+
+/** The senses of each of these devices. */
+export async function listSenses(db: Sql, deviceIds: number[]): Promise<Sense[][]> {
+  const { rows } = await db.query<{ module: { senses: Sense[] }[] }>(
+    `select configuration->'module' as module from device where id = any($1::bigint[])`,
+    [deviceIds],
+  );
+  return rows.map(({ module }) => module.flatMap(({ senses }) => senses));
+}
+
+export type RollOutRow = {
+  uuid: string;
+  state: ProfileState;
+  answer_text: string | null;
+  changed_at: number;
+};
+
+/** How far a profile is on each of its devices; null when the account has no such profile. */
+export async function findRollOut(
+  db: Sql,
+  accountId: number,
+  profileId: string,
+): Promise<RollOutRow[] | null> {
+  const { rows } = await db.query<RollOutRow | { [K in keyof RollOutRow]: null }>(
+    `
+      select d.uuid, dp.state, dp.answer_text, dp.changed_at
+        from profile p
+        left join device_profile dp on dp.profile_id = p.id
+        left join device d on d.id = dp.device_id
+       where p.id = $2 and p.account_id = $1
+       order by d.id`,
+    [accountId, profileId],
+  );
+  if (rows.length === 0) return null;
+  return rows.filter((row): row is RollOutRow => row.uuid !== null);
+}

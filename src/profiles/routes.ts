@@ -1,0 +1,54 @@
+import { DomainError } from '../errors.ts';
+import { defineRoute } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { installProfile } from './install-profile.ts';
+import type { InstallDeps } from './install-profile.ts';
+import { findRollOut } from './queries.ts';
+import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './schema.ts';
+
+/** Specification section 4.3, Install device profile; and how far a profile's roll-out is. */
+export function profileRoutes(deps: InstallDeps): Route[] {
+  return [install(deps), rollOut(deps)];
+}
+
+function install(deps: InstallDeps): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/v2/devices/profile',
+    summary: 'Install device profile',
+    description: 'Stored purposes come first, in the order given, then those given in full.',
+    tag: 'Profiles',
+    auth: 'account',
+    body: ProfileInstall,
+    response: InstalledProfile,
+    errors: [404],
+    handler: async ({ account, body }) => {
+      const { pId, warnings } = await installProfile(deps, account.accountId, body);
+      return { timestamp: Date.now(), state: 'pending' as const, pId, warnings };
+    },
+  });
+}
+
+function rollOut({ db }: InstallDeps): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/devices/profile/{pId}',
+    summary: 'Show how far the roll-out of a profile is',
+    tag: 'Profiles',
+    auth: 'account',
+    params: ProfileParams,
+    response: RollOut,
+    errors: [404],
+    handler: async ({ account, params }) => {
+      const rows = await findRollOut(db, account.accountId, params.pId);
+      if (!rows) throw new DomainError('not-found', 'There is no such profile.');
+      const devices = rows.map(({ uuid, state, answer_text, changed_at }) => ({
+        deviceAuthUuid: uuid,
+        state,
+        text: answer_text ?? undefined,
+        ts: changed_at,
+      }));
+      return { pId: params.pId, devices, timestamp: Date.now() };
+    },
+  });
+}

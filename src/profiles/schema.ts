@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { Purpose } from '../core/purpose.ts';
+import { timestamp, uuidParam } from '../http/schema.ts';
+
+export const ProfileParams = z.object({ pId: uuidParam });
+
+/** Specification section 4.3: the body of Install device profile. */
+export const ProfileInstall = z
+  .object({
+    deviceAuthUuids: z.array(z.string()).min(1, 'name at least one device').max(20_000),
+    purposeUuids: z.array(z.string()).max(256).default([]),
+    purposes: z.array(Purpose).max(256).default([]),
+  })
+  .refine((body) => body.purposeUuids.length + body.purposes.length > 0, {
+    message: 'give at least one purpose, here or in purposes',
+    path: ['purposeUuids'],
+  });
+export type ProfileInstall = z.infer<typeof ProfileInstall>;
+
+export const ProfileState = z.enum([
+  'pending',
+  'sent',
+  'current',
+  'rejected',
+  'superseded',
+  'replaced',
+]);
+export type ProfileState = z.infer<typeof ProfileState>;
+
+export const InstalledProfile = z.object({
+  timestamp,
+  state: z.literal('pending'),
+  pId: z.guid(),
+  warnings: z
+    .array(z.object({ path: z.string(), message: z.string() }))
+    .meta({ description: 'What is allowed but hardly meant. Nothing was refused because of it.' }),
+});
+
+export const RollOut = z.object({
+  pId: z.guid(),
+  devices: z.array(
+    z.object({
+      deviceAuthUuid: z.guid(),
+      state: ProfileState,
+      text: z.string().optional().meta({ description: "The device's words, where it had any." }),
+      ts: timestamp.meta({ description: 'When it came to this state.' }),
+    }),
+  ),
+  timestamp,
+});
