@@ -12,9 +12,9 @@ import { migrateWorker, startWorker } from './worker.ts';
 
 export type Outbox = {
   /** Writes push and SMS within the transaction of their event. */
-  enqueue(tx: Sql, notifications: readonly NewNotification[]): Promise<void>;
+  enqueue: (tx: Sql, notifications: readonly NewNotification[]) => Promise<void>;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
-  close(): Promise<void>;
+  close: () => Promise<void>;
 };
 
 export type OutboxOptions = {

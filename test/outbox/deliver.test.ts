@@ -129,9 +129,10 @@ test('the job of a process that ended under it is freed', async () => {
     `update graphile_worker._private_jobs set locked_at = now() - interval '1 hour', locked_by = 'dead'`,
   );
   await freeAbandonedJobs(database.db, 120_000);
-  const { driver } = given.scriptedDriver();
+  const { driver, sent } = given.scriptedDriver();
   await start(driver);
   await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
+  expect(sent).toHaveLength(1);
 });
 
 test('closing waits for the delivery under way', async () => {

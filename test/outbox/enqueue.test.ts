@@ -61,8 +61,10 @@ describe('writing notifications', () => {
     expect(await countJobs()).toBe(before);
   });
 
-  test('nothing to write is no statement', async () => {
+  test('nothing to write writes nothing', async () => {
+    const before = await countJobs();
     await enqueueNotifications(database.db, [], options);
+    expect(await countJobs()).toBe(before);
   });
 });
 

@@ -13,8 +13,8 @@ export type Driver = {
   /** Stands in the outcome. */
   name: string;
   /** Resolves once the service has taken the message over; rejects with a `DeliveryError`. */
-  send(message: Message): Promise<void>;
-  close(): Promise<void>;
+  send: (message: Message) => Promise<void>;
+  close: () => Promise<void>;
 };
 
 /**
