@@ -21,7 +21,12 @@ type InsertedRow = { device_id: number; type: string; ts: number; key: string };
 
 async function insertEvents(tx: Sql, events: NewEvent[]): Promise<InsertedRow[]> {
   const senses = events.flatMap((event) =>
-    sensesOf(event).map((sId) => ({ deviceId: event.deviceId, ts: event.event.ts, key: event.key, sId })),
+    sensesOf(event).map((sId) => ({
+      deviceId: event.deviceId,
+      ts: event.event.ts,
+      key: event.key,
+      sId,
+    })),
   );
   const { rows } = await tx.query<InsertedRow>({
     name: 'record-events',

@@ -1,10 +1,8 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/database.ts';
+import type { HistoryKind } from '../db/history/kind.ts';
 import type { MeasurementRange } from './queries.ts';
 import type { BucketView } from './schema.ts';
-
-/** `timescaledb` has the hourly aggregate and `last()`; ordinary tables have neither. */
-export type HistoryKind = 'timescaledb' | 'plain';
 
 /** One statement's share of a list of buckets. */
 export type BucketWindow = MeasurementRange & {

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
+import type { HistoryKind } from '../db/history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
-import type { HistoryKind } from './buckets.ts';
+
 import { listMeasurements, listSenses, toCursor, toView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';

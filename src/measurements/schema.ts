@@ -15,7 +15,9 @@ export type MeasurementView = z.infer<typeof MeasurementView>;
 
 export const BucketView = z.object({
   sId: z.string(),
-  ts: timestamp.meta({ description: 'Where the bucket begins; buckets are counted from the epoch.' }),
+  ts: timestamp.meta({
+    description: 'Where the bucket begins; buckets are counted from the epoch.',
+  }),
   min: z.number(),
   max: z.number(),
   avg: z.number(),

@@ -1,6 +1,7 @@
 import type { Sql } from '../db/database.ts';
+import type { HistoryKind } from '../db/history/kind.ts';
 import { hourMs, listBuckets, toBucketView } from './buckets.ts';
-import type { BucketRow, HistoryKind } from './buckets.ts';
+import type { BucketRow } from './buckets.ts';
 import { findBounds } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import type { BucketView } from './schema.ts';
