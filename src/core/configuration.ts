@@ -1,29 +1,47 @@
 import { z } from 'zod';
+import { Text } from './text.ts';
 
 /** A sense (sensor) of a module; specification section 2.4. `minInterval` in milliseconds. */
-export const Sense = z.object({
-  sId: z.string().regex(/^0x[0-9A-Fa-f]+$/, 'expected 0x followed by hexadecimal digits'),
-  min: z.number().optional(),
-  max: z.number().optional(),
-  minInterval: z.int().min(0).optional(),
-});
+export const Sense = z
+  .object({
+    sId: z.string().regex(/^0x[0-9A-Fa-f]+$/, 'expected 0x followed by hexadecimal digits'),
+    min: z.number().optional(),
+    max: z.number().optional(),
+    minInterval: z.int().min(0).optional(),
+  })
+  .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
+    path: ['min'],
+    error: 'expected min not to be above max',
+  });
 export type Sense = z.infer<typeof Sense>;
 
 export const Module = z.object({
-  moduleId: z.string(),
-  moduleName: z.string().optional(),
+  moduleId: Text,
+  moduleName: Text.optional(),
   senses: z.array(Sense).default([]),
 });
 
-/** A device's description of itself; specification section 2.4. */
-export const Configuration = z.object({
-  device: z.object({
-    name: z.string().optional(),
-    swName: z.string().optional(),
-    swVersion: z.string().optional(),
-    hwVersion: z.string().optional(),
-    serial: z.string().optional(),
-  }),
-  module: z.array(Module),
-});
+/** A device's description of itself; specification section 2.4. A `sId` is unique in the device. */
+export const Configuration = z
+  .object({
+    device: z.object({
+      name: Text.optional(),
+      swName: Text.optional(),
+      swVersion: Text.optional(),
+      hwVersion: Text.optional(),
+      serial: Text.optional(),
+    }),
+    module: z.array(Module),
+  })
+  .superRefine(({ module }, context) => {
+    const seen = new Set<string>();
+    for (const [m, { senses }] of module.entries()) {
+      for (const [s, { sId }] of senses.entries()) {
+        const path = ['module', m, 'senses', s, 'sId'];
+        if (seen.has(sId))
+          context.addIssue({ code: 'custom', path, message: `${sId} is in use already` });
+        seen.add(sId);
+      }
+    }
+  });
 export type Configuration = z.infer<typeof Configuration>;

@@ -1,28 +1,77 @@
+import { z } from 'zod';
 import type { Configuration } from './configuration.ts';
-import type { Position } from './measurement.ts';
+import { Position } from './measurement.ts';
 import type { Rejection } from './rejection.ts';
+import { Text } from './text.ts';
+import type { DownTopic } from './topic.ts';
+
+export type { DownTopic } from './topic.ts';
+
+/** Milliseconds since the Unix epoch. */
+const timestamp = z.int().min(0);
 
 /** One measurement as a device sends it; the time of arrival stands in for an absent `ts`. */
-export type SentMeasurement = { sId: string; val: number | Position; ts?: number };
+export const SentMeasurement = z.object({
+  sId: Text,
+  val: z.union([z.number(), Position], {
+    error: 'expected a finite number, or a position {lat, long} in degrees',
+  }),
+  ts: timestamp.optional(),
+});
+export type SentMeasurement = z.infer<typeof SentMeasurement>;
 
 /** A device's report of where its own engine stands. */
-export type StateReport = { puId: number; stId: number; evId?: number; ts?: number };
+export const StateReport = z.object({
+  puId: z.int32(),
+  stId: z.int32(),
+  evId: z.int32().optional(),
+  ts: timestamp.optional(),
+});
+export type StateReport = z.infer<typeof StateReport>;
 
 /** A `sense` event found by the device's own engine. */
-export type EventReport = {
-  cause: {
-    engine: { pId: string; puId: number; stId: number; evId: number; ts: number };
-    senses: { sId: string; val: number; ts: number; lat?: number; long?: number }[];
-  };
-};
+export const EventReport = z.object({
+  cause: z.object({
+    engine: z.object({
+      pId: Text,
+      puId: z.int32(),
+      stId: z.int32(),
+      evId: z.int32(),
+      ts: timestamp,
+    }),
+    senses: z.array(
+      z.object({
+        sId: Text,
+        val: z.number(),
+        ts: timestamp,
+        lat: Position.shape.lat.optional(),
+        long: Position.shape.long.optional(),
+      }),
+    ),
+  }),
+  timestamp: timestamp.optional(),
+});
+export type EventReport = z.infer<typeof EventReport>;
 
 /** A device's answer to a profile it was handed. */
-export type ProfileAnswer = {
-  pId: string;
-  state: 'current' | 'rejected';
-  engine?: 'service' | 'device';
-  text?: string;
-};
+export const ProfileAnswer = z.object({
+  pId: Text,
+  state: z.enum(['current', 'rejected']),
+  engine: z.enum(['service', 'device']).optional(),
+  text: Text.optional(),
+});
+export type ProfileAnswer = z.infer<typeof ProfileAnswer>;
+
+/** What a device publishes on `up/profile`: its answer, or the wish to be sent what waits for it. */
+export const ProfileMessage = z.discriminatedUnion(
+  'state',
+  [ProfileAnswer, z.object({ state: z.literal('request') })],
+  { error: 'expected state to be "current", "rejected" or "request"' },
+);
+export type ProfileMessage = z.infer<typeof ProfileMessage>;
+
+/** Measurements, or events, in one message. */
+export const maxItems = 1_000;
 
 /** `index` is the item's place in the array that was sent, or null where a single one was sent. */
 export type Item<T> = { index: number | null; value: T };
@@ -41,8 +90,8 @@ export type UplinkContent =
 export type Uplink = {
   /** As it was published, for rejections. */
   topic: string;
-  /** First 1 KiB of the payload as text, for rejections. */
-  excerpt: string;
+  /** First 1 KiB of the payload as text, for rejections; may be made when it is asked for. */
+  readonly excerpt: string;
   arrivedTs: number;
   content: UplinkContent;
   rejections: Rejection[];
@@ -50,9 +99,6 @@ export type Uplink = {
 
 /** A device whose credentials were checked. */
 export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
-
-/** The topics below `devices/{uuid}/down/`. */
-export type DownTopic = 'profile' | 'configuration' | 'state' | 'display' | 'errors';
 
 /** A message towards a device. `pId` names the profile that an acknowledgement settles. */
 export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };

@@ -1,0 +1,126 @@
+import { isUtf8 } from 'node:buffer';
+import type { z } from 'zod';
+import { Configuration } from '../src/core/configuration.ts';
+import type { Rejection } from '../src/core/rejection.ts';
+import { findUpTopic, type UpTopic } from '../src/core/topic.ts';
+import { EventReport, maxItems, ProfileMessage, SentMeasurement } from '../src/core/uplink.ts';
+import { StateReport, type Item, type Uplink, type UplinkContent } from '../src/core/uplink.ts';
+
+const excerptBytes = 1_024;
+const maxTopicLength = 1_024;
+
+/** Its excerpt is made only when a rejection asks for it. */
+class ParsedUplink implements Uplink {
+  readonly topic: string;
+  readonly arrivedTs: number;
+  readonly rejections: Rejection[] = [];
+  content: UplinkContent = { kind: 'none' };
+  readonly #payload: Buffer;
+
+  constructor(topic: string, payload: Buffer, arrivedTs: number) {
+    this.topic = topic;
+    this.arrivedTs = arrivedTs;
+    this.#payload = payload;
+  }
+
+  get excerpt(): string {
+    return this.#payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
+  }
+}
+
+/**
+ * What a device published, item by item: what is right goes on, what is wrong is a rejection with
+ * its place in the payload. `prefix` is the device's `upPrefix`, with which `topic` begins.
+ */
+export function parseUplink(
+  topic: string,
+  prefix: string,
+  payload: Buffer,
+  arrivedTs: number,
+): Uplink {
+  const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
+  const { rejections } = uplink;
+  const kind = findUpTopic(topic, prefix);
+  if (kind === null) {
+    const message = 'Devices publish to measurements, state, events, profile and configuration.';
+    rejections.push({ reason: 'unknown-topic', message });
+    return uplink;
+  }
+  const value = parseJson(payload, rejections);
+  if (value !== undefined) uplink.content = parseContent(kind, value, rejections);
+  return uplink;
+}
+
+function parseJson(payload: Buffer, rejections: Rejection[]): unknown {
+  if (!isUtf8(payload)) {
+    rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
+    return undefined;
+  }
+  try {
+    return JSON.parse(payload.toString());
+  } catch (error) {
+    const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
+    rejections.push({ reason: 'invalid-json', message });
+    return undefined;
+  }
+}
+
+function parseContent(kind: UpTopic, value: unknown, rejections: Rejection[]): UplinkContent {
+  switch (kind) {
+    case 'measurements':
+      return { kind, items: parseItems(SentMeasurement, value, rejections) };
+    case 'events':
+      return { kind, items: parseItems(EventReport, value, rejections) };
+    case 'state': {
+      const report = parseOne(StateReport, value, '', rejections);
+      return report ? { kind, report } : { kind: 'none' };
+    }
+    case 'configuration': {
+      const configuration = parseOne(Configuration, value, '', rejections);
+      return configuration ? { kind, configuration } : { kind: 'none' };
+    }
+    case 'profile': {
+      const message = parseOne(ProfileMessage, value, '', rejections);
+      if (!message) return { kind: 'none' };
+      if (message.state === 'request') return { kind: 'profile-request' };
+      return { kind: 'profile-answer', answer: message };
+    }
+  }
+}
+
+function parseItems<T>(schema: z.ZodType<T>, sent: unknown, rejections: Rejection[]): Item<T>[] {
+  if (!Array.isArray(sent)) {
+    const value = parseOne(schema, sent, '', rejections);
+    return value === undefined ? [] : [{ index: null, value }];
+  }
+  if (sent.length > maxItems) {
+    const message = `${sent.length} items in one message; at most ${maxItems} are taken.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    return [];
+  }
+  const items: Item<T>[] = [];
+  for (let index = 0; index < sent.length; index++) {
+    const value = parseOne(schema, sent[index], `/${index}`, rejections);
+    if (value !== undefined) items.push({ index, value });
+  }
+  return items;
+}
+
+/** Undefined, and one rejection that names the first problem, where the schema does not fit. */
+function parseOne<T>(
+  schema: z.ZodType<T>,
+  sent: unknown,
+  at: string,
+  rejections: Rejection[],
+): T | undefined {
+  const result = schema.safeParse(sent);
+  if (result.success) return result.data;
+  const [first, ...others] = result.error.issues;
+  const path = at + (first?.path ?? []).map((key) => `/${escapeKey(String(key))}`).join('');
+  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
+  rejections.push({ reason: 'invalid-payload', message: `${first?.message}${more}`, path });
+  return undefined;
+}
+
+/** RFC 6901 section 3. */
+const escapeKey = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,0 +1,37 @@
+/** What a device may publish, below `devices/{uuid}/up/`. */
+export const upTopics = ['measurements', 'state', 'events', 'profile', 'configuration'] as const;
+export type UpTopic = (typeof upTopics)[number];
+
+/** What a device is sent, below `devices/{uuid}/down/`. */
+export const downTopics = ['profile', 'configuration', 'state', 'display', 'errors'] as const;
+export type DownTopic = (typeof downTopics)[number];
+
+export const upPrefix = (uuid: string) => `devices/${uuid}/up/`;
+export const downPrefix = (uuid: string) => `devices/${uuid}/down/`;
+
+const isUpTopic = (name: string): name is UpTopic => (upTopics as readonly string[]).includes(name);
+
+/** The uplink topic that `topic` is for a device whose `upPrefix` is given; null below it but unknown. */
+export function findUpTopic(topic: string, prefix: string): UpTopic | null {
+  const name = topic.slice(prefix.length);
+  return isUpTopic(name) ? name : null;
+}
+
+/** The device that a topic below `devices/{uuid}/up/` belongs to; null for any other topic. */
+export function findPublisher(topic: string): string | null {
+  const [root, uuid, direction, ...rest] = topic.split('/', 4);
+  return root === 'devices' && uuid && direction === 'up' && rest.length > 0 ? uuid : null;
+}
+
+/**
+ * The downlink topics that a filter below the device's own `down/` takes in; null for a filter that
+ * reaches beyond it (`#`, `+/…`, `$SYS/…`, `$share/…`, another device's). MQTT 3.1.1 section 4.7.1.
+ */
+export function findMatchedTopics(filter: string, prefix: string): DownTopic[] | null {
+  if (!filter.startsWith(prefix)) return null;
+  const [first, second, ...rest] = filter.slice(prefix.length).split('/', 3);
+  if (first === '#') return [...downTopics];
+  // "profile/#" takes in its parent "profile"; nothing lies deeper.
+  if (rest.length > 0 || (second !== undefined && second !== '#')) return [];
+  return downTopics.filter((topic) => first === '+' || first === topic);
+}
