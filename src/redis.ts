@@ -27,6 +27,20 @@ export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClien
   return redis;
 }
 
+/** Opens a connection and waits until it is there, or has failed once: Redis may come later. */
+export async function connectRedis(options: RedisClientOptions): Promise<Redis> {
+  const redis = openRedis(options);
+  await firstOf(redis, ['ready', 'close']);
+  return redis;
+}
+
+/** Resolves with the first of these events. */
+export function firstOf(redis: Redis, events: ('ready' | 'close')[]): Promise<void> {
+  return new Promise((resolve) => {
+    for (const event of events) redis.once(event, () => resolve());
+  });
+}
+
 /** Ends a connection, politely where the server still answers. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') return redis.disconnect();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeRedis, openRedis } from '../redis.ts';
+import { closeRedis, firstOf, openRedis } from '../redis.ts';
 import type { Bus, Channel } from './bus.ts';
 import { createLocalBus, type LocalBusOptions } from './local.ts';
 import { decodeBusMessage } from './messages.ts';
@@ -72,8 +72,8 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
 
   // Redis may be away while we start: then the bus begins when it comes back.
   await Promise.all([
-    Promise.race([firstSubscription, once(subscriber, 'close')]),
-    Promise.race([once(publisher, 'ready'), once(publisher, 'close')]),
+    Promise.race([firstSubscription, firstOf(subscriber, ['close'])]),
+    firstOf(publisher, ['ready', 'close']),
   ]);
 
   return {
@@ -88,8 +88,4 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
       await Promise.all([closeRedis(publisher), closeRedis(subscriber)]);
     },
   };
-}
-
-function once(emitter: { once(event: string, listener: () => void): unknown }, event: string) {
-  return new Promise<void>((resolve) => emitter.once(event, resolve));
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { closeRedis, openRedis, reachRedis } from '../redis.ts';
+import { closeRedis, connectRedis, reachRedis } from '../redis.ts';
 import { batchLookups } from './batch.ts';
 import { revokeAllScript, rotateScript } from './scripts.ts';
 import type { Rotation, Session, SessionStore } from './sessions.ts';
@@ -22,9 +22,9 @@ const StoredSession = z.object({
 });
 
 /** Sessions in Redis: `session:{id}` and `refresh:{id}` run out by themselves, `sessions:{account}` lists them. */
-export function startRedisSessions(options: RedisSessionOptions): SessionStore {
+export async function startRedisSessions(options: RedisSessionOptions): Promise<SessionStore> {
   const { url, prefix = 'sensorium:', onError } = options;
-  const redis = openRedis({ url, onError });
+  const redis = await connectRedis({ url, onError });
   const sessionKey = (id: string) => `${prefix}session:${id}`;
   const refreshKey = (id: string) => `${prefix}refresh:${id}`;
   const listKey = (accountId: number) => `${prefix}sessions:${accountId}`;

@@ -1,0 +1,129 @@
+import { pino } from 'pino';
+import type { RemovedDevice } from '../../src/accounts/delete-account.ts';
+import { createPasswords } from '../../src/accounts/passwords.ts';
+import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
+import { accountsRoutes } from '../../src/accounts/routes.ts';
+import { createThrottle } from '../../src/accounts/throttle.ts';
+import type { BusMessages } from '../../src/bus/bus.ts';
+import { startHttp, type HttpOptions } from '../../src/http/server.ts';
+import { statusRoutes } from '../../src/http/status.ts';
+import { deriveKeys } from '../../src/keys.ts';
+import { closeRedis, connectRedis } from '../../src/redis.ts';
+import { startDatabaseSessions } from '../../src/sessions/database.ts';
+import { createSessions } from '../../src/sessions/manage.ts';
+import { startRedisSessions } from '../../src/sessions/redis.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+
+export type AppOptions = {
+  redisUrl?: string;
+  /** Another process of the same installation: the same database. */
+  database?: TestDatabase;
+  openRegistration?: boolean;
+  maxWaiting?: number;
+  http?: Partial<HttpOptions>;
+};
+
+export type Answer = {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: Record<string, unknown>;
+};
+
+export type App = Awaited<ReturnType<typeof startApp>>;
+
+const keys = deriveKeys('a secret of the tests, long enough to be one');
+
+/** The accounts' part of the service on a port of its own, with a clock that tests can turn. */
+export async function startApp(options: AppOptions = {}) {
+  const database = options.database ?? (await testDatabase());
+  const { db } = database;
+  const time = { offsetMs: 0 };
+  const clock = () => Date.now() + time.offsetMs;
+  const revoked: BusMessages['revoked'][] = [];
+  const removedDevices: RemovedDevice[] = [];
+  const lines: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
+  const onError = () => {};
+  const redis = options.redisUrl ? await connectRedis({ url: options.redisUrl, onError }) : null;
+  const store = options.redisUrl
+    ? await startRedisSessions({ url: options.redisUrl, onError })
+    : startDatabaseSessions(db, { onError });
+  const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
+  const sessions = createSessions({ store, keys, clock, onRevoked });
+  const routes = [
+    ...accountsRoutes({
+      db,
+      sessions,
+      passwords: createPasswords({ maxWaiting: options.maxWaiting ?? 256 }),
+      throttle: createThrottle(
+        {
+          perAccount: { attempts: 10, windowSeconds: 300 },
+          perAddress: { attempts: 50, windowSeconds: 300 },
+        },
+        redis ? redisLimiters(redis) : undefined,
+      ),
+      openRegistration: options.openRegistration ?? true,
+      onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
+      clock,
+    }),
+    ...statusRoutes({ clock, findTroubles: async () => [], isReady: async () => true }),
+  ];
+  const authenticate = (token: string) => sessions.authenticate(token);
+  const server = await startHttp({
+    routes,
+    authenticate,
+    log,
+    clock,
+    host: '127.0.0.1',
+    port: 0,
+    ...options.http,
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+
+  return {
+    url,
+    database,
+    db,
+    routes,
+    sessions,
+    time,
+    revoked,
+    removedDevices,
+    lines,
+    call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
+    async register(email: string, password = 'correct horse') {
+      const { body } = await call(url, 'POST', '/v2/accounts', { body: { email, password } });
+      return { uuid: String(body['accountAuthUuid']), token: String(body['accountAuthToken']) };
+    },
+    async close() {
+      await server.close();
+      await store.close();
+      if (redis) await closeRedis(redis);
+      if (!options.database) await database.drop();
+    },
+  };
+}
+
+export type CallOptions = { token?: string; body?: unknown; headers?: Record<string, string> };
+
+export async function call(
+  url: string,
+  method: string,
+  path: string,
+  { token, body, headers }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+  const parsed = (isJson && text !== '' ? JSON.parse(text) : {}) as Answer['body'];
+  return { status: response.status, headers: response.headers, text, body: parsed };
+}

@@ -1,0 +1,260 @@
+import { decodeJwt } from 'jose';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { type Answer, type App, startApp } from './app.ts';
+
+const password = 'correct horse';
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+describe.each(hasRedis ? ['database', 'redis'] : ['database'])('sessions in the %s', (kind) => {
+  let redis: Redis | undefined;
+  let app: App;
+  beforeAll(async () => {
+    redis = kind === 'redis' ? await startRedis() : undefined;
+    app = await startApp({ redisUrl: redis?.url });
+  });
+  afterAll(async () => {
+    await app.close();
+    await redis?.kill();
+  });
+
+  let accounts = 0;
+  async function newAccount() {
+    const email = `${kind}-${(accounts += 1)}@example.com`;
+    return { email, ...(await app.register(email)) };
+  }
+  const pairOf = ({ body }: Answer) => body['data'] as { token: string; refreshToken: string };
+  const logInV1 = async (email: string) =>
+    pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } }));
+  const refresh = (token: string | undefined, refreshToken: unknown) =>
+    app.call('POST', '/v1/auth/refresh', { token, body: { refreshToken } });
+  const opens = async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status;
+
+  describe('4.1 POST /v1/auth/login', () => {
+    test('5.1 gives an access token of 15 minutes and a refresh token', async () => {
+      const { email } = await newAccount();
+      const answer = await app.call('POST', '/v1/auth/login', { body: { email, password } });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { data: { token: expect.any(String), refreshToken: expect.any(String) } },
+      });
+      const { token } = pairOf(answer);
+      const { exp = 0, iat = 0 } = decodeJwt(token);
+      expect(exp - iat).toBe(15 * 60);
+      expect(await opens(token)).toBe(200);
+    });
+
+    test('5.1 the access token expires after 15 minutes', async () => {
+      const { email } = await newAccount();
+      const { token } = await logInV1(email);
+      app.time.offsetMs += 15 * minuteMs + 1_000;
+      expect(await opens(token)).toBe(401);
+    });
+  });
+
+  describe('4.1 POST /v1/auth/refresh', () => {
+    test('5.1 step 4 gives a new pair, also for an expired access token', async () => {
+      const { email } = await newAccount();
+      const first = await logInV1(email);
+      app.time.offsetMs += 20 * minuteMs;
+      const answer = await refresh(first.token, first.refreshToken);
+      expect(answer.status).toBe(200);
+      const second = pairOf(answer);
+      expect(second.refreshToken).not.toBe(first.refreshToken);
+      expect(await opens(second.token)).toBe(200);
+      expect((await refresh(second.token, second.refreshToken)).status).toBe(200);
+    });
+
+    test('a refresh token used twice ends its family', async () => {
+      const { email } = await newAccount();
+      const other = await logInV1(email);
+      const first = await logInV1(email);
+      const second = pairOf(await refresh(first.token, first.refreshToken));
+      expect((await refresh(first.token, first.refreshToken)).status).toBe(401);
+      expect(await opens(second.token)).toBe(401);
+      expect((await refresh(second.token, second.refreshToken)).status).toBe(401);
+      expect(await opens(other.token)).toBe(200);
+    });
+
+    test('of 50 parallel uses exactly one succeeds, and the family is revoked', async () => {
+      const { email } = await newAccount();
+      const { token, refreshToken } = await logInV1(email);
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, () => refresh(token, refreshToken)),
+      );
+      const good = answers.filter(({ status }) => status === 200);
+      expect(good).toHaveLength(1);
+      expect(answers.filter(({ status }) => status === 401)).toHaveLength(49);
+      const pair = pairOf(good[0] as Answer);
+      expect(await opens(pair.token)).toBe(401);
+      expect((await refresh(pair.token, pair.refreshToken)).status).toBe(401);
+    });
+
+    test('5.1 wants both: no bearer, a made-up token or that of another session is 401', async () => {
+      const { email } = await newAccount();
+      const { token, refreshToken } = await logInV1(email);
+      const other = await logInV1(email);
+      expect((await refresh(undefined, refreshToken)).status).toBe(401);
+      expect((await refresh(token, 'made up')).status).toBe(401);
+      expect((await refresh(token, `${refreshToken}x`)).status).toBe(401);
+      expect((await refresh(token, other.refreshToken)).status).toBe(401);
+      expect((await refresh(token, 5)).status).toBe(400);
+      // None of this was a second use: the session lives.
+      expect((await refresh(token, refreshToken)).status).toBe(200);
+    });
+
+    test('the refresh token runs out after 30 days', async () => {
+      const { email } = await newAccount();
+      const { token, refreshToken } = await logInV1(email);
+      app.time.offsetMs += 30 * dayMs + minuteMs;
+      expect((await refresh(token, refreshToken)).status).toBe(401);
+      app.time.offsetMs = 0;
+    });
+  });
+
+  describe('4.2 Authenticate Account', () => {
+    test('answers 200 with timestamp, accountAuthUuid and accountAuthToken', async () => {
+      const { email, uuid } = await newAccount();
+      const body = { email: email.toUpperCase(), password };
+      const answer = await app.call('POST', '/v2/accounts/login', { body });
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { timestamp: expect.any(Number), accountAuthUuid: uuid },
+      });
+      expect(await opens(String(answer.body['accountAuthToken']))).toBe(200);
+    });
+
+    test('the token slides: 30 days from its last use, a year at most', async () => {
+      const { token: idle } = await newAccount();
+      const { token } = await newAccount();
+      for (let day = 0; day < 360; day += 20) {
+        expect(await opens(token)).toBe(200);
+        app.time.offsetMs += 20 * dayMs;
+      }
+      expect(await opens(token)).toBe(200);
+      expect(await opens(idle)).toBe(401);
+      app.time.offsetMs += 6 * dayMs;
+      expect(await opens(token)).toBe(401);
+      app.time.offsetMs = 0;
+    });
+
+    test('answers 401 in the same words for a wrong password and an unknown address', async () => {
+      const { email } = await newAccount();
+      const tryIt = (credentials: object) =>
+        app.call('POST', '/v2/accounts/login', { body: credentials });
+      const wrong = await tryIt({ email, password: 'wrong password' });
+      const unknown = await tryIt({ email: `nobody-${email}`, password });
+      expect(wrong.status).toBe(401);
+      const { requestId: _a, timestamp: _b, ...said } = wrong.body;
+      expect(unknown).toMatchObject({ status: 401, body: said });
+      expect(Object.keys(unknown.body)).toEqual(Object.keys(wrong.body));
+    });
+  });
+
+  test.each(['', 'x', 'a.b.c', 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.'])(
+    'section 7: 401 with WWW-Authenticate for the token "%s"',
+    async (token) => {
+      const answer = await app.call('GET', '/v2/accounts', { token });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+    },
+  );
+
+  describe('sessions', () => {
+    test('are listed and ended one by one', async () => {
+      const { email, token } = await newAccount();
+      const { token: second } = await logInV1(email);
+      const list = async () =>
+        (await app.call('GET', '/v2/accounts/sessions', { token })).body['sessions'] as {
+          id: string;
+          kind: string;
+          current: boolean;
+        }[];
+      const entries = await list();
+      expect(entries.map(({ kind, current }) => [kind, current]).toSorted()).toEqual([
+        ['account', true],
+        ['pair', false],
+      ]);
+      const other = entries.find(({ current }) => !current)?.id ?? '';
+      const remove = () => app.call('DELETE', `/v2/accounts/sessions/${other}`, { token });
+      expect((await remove()).status).toBe(200);
+      expect(await opens(second)).toBe(401);
+      expect(await list()).toHaveLength(1);
+      expect((await remove()).status).toBe(404);
+      expect((await app.call('DELETE', '/v2/accounts/sessions/x', { token })).status).toBe(404);
+    });
+
+    test('of another account cannot be told from none', async () => {
+      const mine = await newAccount();
+      const { token } = await newAccount();
+      const sid = String(decodeJwt(mine.token)['sid']);
+      const answer = await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
+      expect(answer.status).toBe(404);
+      expect(await opens(mine.token)).toBe(200);
+    });
+
+    test('end all at once when the password changes', async () => {
+      const { email, token } = await newAccount();
+      const { token: second } = await logInV1(email);
+      const change = (oldPassword: string, newPassword: string) =>
+        app.call('PUT', '/v2/accounts/password', { token, body: { oldPassword, newPassword } });
+      expect((await change('not it at all', 'battery staple')).status).toBe(403);
+      expect((await change(password, 'short')).status).toBe(400);
+      expect(await opens(token)).toBe(200);
+      expect((await change(password, 'battery staple')).status).toBe(200);
+      expect([await opens(token), await opens(second)]).toEqual([401, 401]);
+      const logIn = (secret: string) =>
+        app.call('POST', '/v2/accounts/login', { body: { email, password: secret } });
+      expect((await logIn(password)).status).toBe(401);
+      expect((await logIn('battery staple')).status).toBe(200);
+    });
+
+    test('a login that races with a password change leaves no session behind', async () => {
+      const { email, token } = await newAccount();
+      const logins = Array.from({ length: 10 }, () =>
+        app.call('POST', '/v2/accounts/login', { body: { email, password } }),
+      );
+      const body = { oldPassword: password, newPassword: 'battery staple' };
+      const change = await app.call('PUT', '/v2/accounts/password', { token, body });
+      expect(change.status).toBe(200);
+      const statuses = await Promise.all(
+        (await Promise.all(logins)).map((login) => opens(String(login.body['accountAuthToken']))),
+      );
+      expect(statuses).toEqual(Array(10).fill(401));
+    });
+
+    test('revocation is told to whoever streams', async () => {
+      const { token } = await newAccount();
+      app.revoked.length = 0;
+      const sessionId = String(decodeJwt(token)['sid']);
+      await app.call('DELETE', `/v2/accounts/sessions/${sessionId}`, { token });
+      expect(app.revoked).toEqual([{ accountId: expect.any(Number), sessionId }]);
+    });
+
+    test('a token ended on one process opens nothing on another', async () => {
+      const { token } = await newAccount();
+      const second = await startApp({ redisUrl: redis?.url, database: app.database });
+      try {
+        expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(200);
+        const sid = String(decodeJwt(token)['sid']);
+        await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
+        expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(401);
+      } finally {
+        await second.close();
+      }
+    });
+  });
+});
+
+describe('4.2 with registration closed', () => {
+  test('Register New Account answers 403', async () => {
+    const app = await startApp({ openRegistration: false });
+    try {
+      const body = { email: 'ada@example.com', password };
+      expect((await app.call('POST', '/v2/accounts', { body })).status).toBe(403);
+    } finally {
+      await app.close();
+    }
+  });
+});

@@ -1,0 +1,147 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import type { Bus } from '../../src/bus/bus.ts';
+import { createLocalBus } from '../../src/bus/local.ts';
+import { startRedisBus } from '../../src/bus/redis.ts';
+import { connectRedis, closeRedis } from '../../src/redis.ts';
+import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+
+const revoked = (accountId: number) => ({ accountId });
+
+describe('the local bus', () => {
+  test('calls listeners at once and in order, and one that throws harms no other', () => {
+    const errors: unknown[] = [];
+    const bus = createLocalBus({ onListenerError: (error) => errors.push(error) });
+    const heard: string[] = [];
+    const stop = bus.subscribe('revoked', ({ accountId }) => heard.push(`first ${accountId}`));
+    bus.subscribe('revoked', () => {
+      throw new Error('no');
+    });
+    bus.subscribe('revoked', ({ accountId }) => heard.push(`third ${accountId}`));
+    bus.publish('revoked', revoked(1));
+    expect(heard).toEqual(['first 1', 'third 1']);
+    expect(errors).toHaveLength(1);
+    stop();
+    bus.publish('revoked', revoked(2));
+    expect(heard).toEqual(['first 1', 'third 1', 'third 2']);
+  });
+});
+
+describe.skipIf(!hasRedis)('the bus over Redis', () => {
+  let redis: Redis;
+  const buses: Bus[] = [];
+  const errors: Error[] = [];
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.kill());
+  afterEach(async () => {
+    await Promise.all(buses.splice(0).map((bus) => bus.close()));
+  });
+
+  async function startBus(): Promise<Bus> {
+    const bus = await startRedisBus({
+      url: redis.url,
+      heartbeatMs: 100,
+      onError: (error) => errors.push(error),
+      onListenerError: () => {},
+    });
+    buses.push(bus);
+    return bus;
+  }
+  function listen(bus: Bus) {
+    const heard: unknown[] = [];
+    bus.subscribe('revoked', (message) => heard.push(message));
+    bus.subscribe('resync', () => heard.push('resync'));
+    return heard;
+  }
+  /** Publishes until it arrives: proof that the way is open. */
+  async function expectToArrive(from: Bus, heard: unknown[], accountId: number) {
+    await vi.waitFor(
+      () => {
+        from.publish('revoked', revoked(accountId));
+        expect(heard).toContainEqual(revoked(accountId));
+      },
+      { timeout: 10_000 },
+    );
+  }
+
+  test('tells oneself at once and only once, and the others', async () => {
+    const [a, b] = [await startBus(), await startBus()];
+    const [atA, atB] = [listen(a), listen(b)];
+    a.publish('revoked', revoked(1));
+    expect(atA).toEqual([revoked(1)]);
+    b.publish('revoked', revoked(2));
+    await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)));
+    await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)));
+    // What A published before must have come back to it by now, and was not heard again.
+    expect(atA).toEqual([revoked(1), revoked(2)]);
+    expect(atB).toEqual([revoked(2), revoked(1)]);
+  });
+
+  test('carries every kind of message as it is', async () => {
+    const [a, b] = [await startBus(), await startBus()];
+    const down = { topic: 'profile' as const, payload: { deep: [1, { x: null }] }, pId: 'p' };
+    const heard: unknown[] = [];
+    b.subscribe('down', (message) => heard.push(message));
+    b.subscribe('device', (message) => heard.push(message));
+    a.publish('down', { uuid: 'u', message: down });
+    a.publish('device', { deviceId: 1, uuid: 'u', push: 'configuration' });
+    await vi.waitFor(() => expect(heard).toHaveLength(2));
+    expect(heard).toEqual([
+      { uuid: 'u', message: down },
+      { deviceId: 1, uuid: 'u', push: 'configuration' },
+    ]);
+  });
+
+  test('leaves alone what it does not understand', async () => {
+    const [a, b] = [await startBus(), await startBus()];
+    const heard = listen(b);
+    const client = await connectRedis({ url: redis.url, onError: () => {} });
+    errors.length = 0;
+    const wrong = { from: 'x', channel: 'revoked', message: { accountId: 'one' } };
+    const future = { from: 'x', channel: 'unheard-of', message: {} };
+    for (const text of ['{', '5', JSON.stringify(wrong), JSON.stringify(future)]) {
+      await client.publish('sensorium:bus', text);
+    }
+    await closeRedis(client);
+    await expectToArrive(a, heard, 3);
+    expect(new Set(heard)).toEqual(new Set([revoked(3)]));
+    expect(errors.length).toBeGreaterThanOrEqual(4);
+  });
+
+  test('comes back when Redis does, and says that something may have been missed', async () => {
+    const [a, b] = [await startBus(), await startBus()];
+    const [atA, atB] = [listen(a), listen(b)];
+    await redis.restart();
+    await vi.waitFor(() => expect(atA).toContain('resync'), { timeout: 10_000 });
+    await vi.waitFor(() => expect(atB).toContain('resync'), { timeout: 10_000 });
+    await expectToArrive(a, atB, 4);
+    await expectToArrive(b, atA, 5);
+  });
+
+  test('hears oneself while Redis is away, and starts without it', async () => {
+    const a = await startBus();
+    const atA = listen(a);
+    await redis.kill();
+    a.publish('revoked', revoked(6));
+    expect(atA).toEqual([revoked(6)]);
+    const late = await startBus();
+    const atLate = listen(late);
+    await redis.restart();
+    await expectToArrive(a, atLate, 7);
+    await expectToArrive(late, atA, 8);
+  });
+
+  test('connects again when a connection hangs without breaking', async () => {
+    const [a, b] = [await startBus(), await startBus()];
+    const atB = listen(b);
+    redis.pause();
+    try {
+      errors.length = 0;
+      await vi.waitFor(() => expect(errors.length).toBeGreaterThan(0), { timeout: 10_000 });
+    } finally {
+      redis.resume();
+    }
+    await expectToArrive(a, atB, 9);
+  });
+});
