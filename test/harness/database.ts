@@ -18,11 +18,32 @@ export type TestDatabase = {
 
 /** A fresh, migrated database; `drop` closes `db` and removes it, whoever is still connected. */
 export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<TestDatabase> {
+  const template = findTemplate(kind);
+  const name = newName();
+  await runOn(template.adminUrl, (admin) => clone(template, name, (sql) => admin.query(sql)));
+  return open(template, name);
+}
+
+/** The same without anything in it, on a server of that kind. */
+export async function emptyDatabase(kind: DatabaseKind = 'postgresql'): Promise<TestDatabase> {
+  const template = findTemplate(kind);
+  const name = newName();
+  await runOn(template.adminUrl, (admin) => admin.query(`create database ${name}`));
+  return open(template, name);
+}
+
+function findTemplate(kind: DatabaseKind): Template {
   const template = inject('templates').find((candidate) => candidate.kind === kind);
   if (template === undefined) throw new Error(`No ${kind} here.`);
-  const name = `test_${randomBytes(8).toString('hex')}`;
-  await runOn(template.adminUrl, (admin) => clone(template, name, (sql) => admin.query(sql)));
-  const url = urlOf(template.adminUrl, name);
+  return template;
+}
+
+function newName(): string {
+  return `test_${randomBytes(8).toString('hex')}`;
+}
+
+function open({ adminUrl, kind }: Template, name: string): TestDatabase {
+  const url = urlOf(adminUrl, name);
   const db = openDatabase({
     connectionString: url,
     maxConnections: 10,
@@ -36,7 +57,7 @@ export async function testDatabase(kind: DatabaseKind = 'postgresql'): Promise<T
     kind,
     async drop() {
       await db.close();
-      await runOn(template.adminUrl, (admin) => admin.query(`drop database ${name} with (force)`));
+      await runOn(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`));
     },
   };
 }

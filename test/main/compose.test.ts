@@ -1,0 +1,27 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { findProgram } from '../harness/program.ts';
+
+const program = findProgram('docker-compose');
+
+async function readCompose(environment: Record<string, string>): Promise<string> {
+  const { stdout } = await promisify(execFile)(program ?? '', ['config'], {
+    env: { PATH: process.env['PATH'], HOME: '/tmp', ...environment },
+  });
+  return stdout;
+}
+
+describe.skipIf(program === null)('docker-compose.yml', () => {
+  it('is understood, and gives the service its secret', async () => {
+    const text = await readCompose({ SECRET: 'made-here', DATABASE_PASSWORD: 'made-too' });
+    expect(text).toContain('SECRET: made-here');
+    expect(text).toContain('postgresql://sensorium:made-too@database:5432/sensorium');
+    expect(text).toContain('condition: service_healthy');
+  });
+
+  it.each(['SECRET', 'DATABASE_PASSWORD'])('has no default for %s', async (name) => {
+    const given = { SECRET: 'x', DATABASE_PASSWORD: 'y', [name]: '' };
+    await expect(readCompose(given)).rejects.toThrow('openssl rand');
+  });
+});

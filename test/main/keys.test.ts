@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest';
+import { deriveKeys } from '../../src/keys.ts';
+
+const first = 'a'.repeat(48);
+const second = 'b'.repeat(48);
+
+it('gives every use a key of its own, the same each time', () => {
+  const keys = deriveKeys(first);
+  const all = Object.values(keys).flat();
+  expect(new Set(all.map((key) => key.toString('hex'))).size).toBe(all.length);
+  expect(all.every((key) => key.length === 32)).toBe(true);
+  expect(deriveKeys(first)).toEqual(keys);
+});
+
+it('keeps the keys of the previous secret behind the new ones', () => {
+  const changed = deriveKeys(second, first);
+  expect(changed.accountTokens).toEqual([
+    ...deriveKeys(second).accountTokens,
+    ...deriveKeys(first).accountTokens,
+  ]);
+});
