@@ -1,0 +1,140 @@
+import { pino } from 'pino';
+import { createLocalBus } from '../../src/bus/local.ts';
+import type { BusMessages } from '../../src/bus/bus.ts';
+import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
+import { deviceRoutes } from '../../src/devices/routes.ts';
+import { DomainError } from '../../src/errors.ts';
+import { startHttp } from '../../src/http/server.ts';
+import { deriveKeys } from '../../src/keys.ts';
+import { profileRoutes } from '../../src/profiles/routes.ts';
+import { purposeRoutes } from '../../src/purposes/routes.ts';
+import { call, type CallOptions } from '../accounts/app.ts';
+import { testDatabase } from '../harness/database.ts';
+
+export type App = Awaited<ReturnType<typeof startApp>>;
+
+export const keys = deriveKeys('a secret of the tests, long enough to be one').deviceTokens;
+
+export const connectors = [
+  { id: 1, name: 'one', protocol: 'mqtt', host: 'one.example.com', port: 1883 },
+  { id: 2, name: 'two', protocol: 'mqtt', host: 'two.example.com', port: 1884 },
+];
+
+export const configuration = {
+  device: { name: 'probe', swName: 'fw', swVersion: '1.2', hwVersion: 'b', serial: 's-1' },
+  module: [
+    {
+      moduleId: 'm1',
+      moduleName: 'climate',
+      senses: [
+        { sId: '0x01', min: -40, max: 85, minInterval: 1000 },
+        { sId: '0x02', max: 100 },
+      ],
+    },
+  ],
+};
+
+/** A purpose of two states; 0x01 above `limit` leads from the first to the second. */
+export function purpose(puId: number, limit = 20) {
+  const causes = [{ sId: '0x01', orderId: 1, thresholds: { isGt: limit } }];
+  const actions = { engine: { gotoStId: 2 } };
+  return {
+    puId,
+    name: `purpose ${puId}`,
+    initStId: 1,
+    states: [
+      { stId: 1, name: 'calm', events: [{ evId: 1, name: 'warm', causes, actions }] },
+      { stId: 2, name: 'alarm', events: [] },
+    ],
+  };
+}
+
+/** Devices, purposes and profiles on a port of their own; a bearer token is the account's id. */
+export async function startApp() {
+  const database = await testDatabase();
+  const { db } = database;
+  const bus = createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+  const told: { channel: string; message: unknown }[] = [];
+  for (const channel of ['device', 'access'] as const) {
+    bus.subscribe(channel, (message: BusMessages[typeof channel]) => {
+      told.push({ channel, message });
+    });
+  }
+  const purged: number[][] = [];
+  const purging = { fails: false };
+  const removal = createDeviceRemoval({
+    db,
+    bus,
+    purge: async (_db, deviceIds) => {
+      if (purging.fails) throw new Error('no purge now');
+      purged.push(deviceIds);
+    },
+    onPurgeError: () => {},
+  });
+  const { removeDevice } = removal;
+  const routes = [
+    ...profileRoutes({ db, bus }),
+    ...deviceRoutes({ db, bus, keys, listConnectors: () => connectors, removeDevice }),
+    ...purposeRoutes({ db }),
+  ];
+  const server = await startHttp({
+    routes,
+    authenticate: async (token) => {
+      const accountId = Number(token);
+      if (!accountId) throw new DomainError('unauthenticated', 'No such token.');
+      return { accountId, accountUuid: '', sessionId: '' };
+    },
+    log: pino({ level: 'silent' }),
+    host: '127.0.0.1',
+    port: 0,
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+
+  const app = {
+    url,
+    db,
+    bus,
+    told,
+    purged,
+    purging,
+    removal,
+    call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
+    /** A new account's token. */
+    async account(): Promise<string> {
+      const { rows } = await db.query<{ id: number }>(
+        `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+         returning id`,
+      );
+      return String(rows[0]?.id);
+    },
+    async device(token: string, body: unknown = configuration) {
+      const answer = await app.call('POST', '/v2/devices', { token, body });
+      const uuid = String(answer.body['deviceAuthUuid']);
+      const { rows } = await db.query<{ id: number }>('select id from device where uuid = $1', [
+        uuid,
+      ]);
+      const deviceId = rows[0]?.id ?? 0;
+      const password = String(answer.body['deviceAuthToken']);
+      return { uuid, deviceId, password, accountId: Number(token) };
+    },
+    async install(token: string, uuids: string[], purposes: unknown[] = [purpose(7)]) {
+      const body = { deviceAuthUuids: uuids, purposes };
+      const answer = await app.call('POST', '/v2/devices/profile', { token, body });
+      if (answer.status !== 200) throw new Error(answer.text);
+      return String(answer.body['pId']);
+    },
+    async close() {
+      await server.close();
+      await database.drop();
+    },
+  };
+  return app;
+}
+
+/** The places that an answer's problems name. */
+export const pathsOf = (body: Record<string, unknown>) =>
+  (body['errors'] as { path: string }[]).map(({ path }) => path);
