@@ -44,12 +44,13 @@ async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<
 }
 
 function listMissing(templates: Template[]): string[] {
-  const programs = ['redis-server', 'mosquitto', 'mosquitto_pub'];
+  const programs = ['redis-server', 'mosquitto', 'mosquitto_pub', 'docker-compose'];
   const missing = programs.filter((program) => findProgram(program) === null);
   if (!templates.some(({ kind }) => kind === 'timescaledb'))
     missing.push(
       'TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)',
     );
+  if (process.getuid?.() !== 0) missing.push('root (how the embedded database runs as root)');
   return missing;
 }
 

@@ -1,0 +1,152 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { runOn } from '../harness/template.ts';
+
+const dir = makeTemporaryDir();
+const dataDir = join(dir, 'data');
+const clusterDir = join(dataDir, 'postgresql');
+const children: ChildProcess[] = [];
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+  rmSync(dir, { recursive: true });
+});
+
+function start(lines: string[] = []) {
+  const log = { info: (l: string) => lines.push(l), warn: (l: string) => lines.push(l) };
+  return startEmbeddedDatabase({ dataDir, log });
+}
+
+/** A process of its own that runs the database; resolves when that is up. */
+async function startElsewhere(): Promise<{ url: string; child: ChildProcess }> {
+  const script = new URL('../harness/embedded-process.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [script, dataDir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  const [url] = (await once(createInterface(child.stdout), 'line')) as [string];
+  return { url, child };
+}
+
+async function killHard(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
+
+const count = (url: string) =>
+  runOn(url, async (client) => (await client.query('select n from kept order by n')).rows);
+const keep = (url: string, n: number) =>
+  runOn(url, (client) => client.query('insert into kept values ($1)', [n]));
+
+async function postmaster(): Promise<number> {
+  return (await readPostmasterFile(clusterDir))?.pid ?? 0;
+}
+
+describe('the embedded database', () => {
+  it('is made on the first start, durable, and closed to everybody without the password', async () => {
+    const lines: string[] = [];
+    const database = await start(lines);
+    expect(lines[0]).toContain('first start');
+    await runOn(database.connectionString, async (client) => {
+      await client.query('create table kept (n int)');
+      const { rows } = await client.query(
+        `select name, setting from pg_settings
+         where name in ('fsync', 'synchronous_commit', 'full_page_writes', 'listen_addresses')`,
+      );
+      expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
+        fsync: 'on',
+        synchronous_commit: 'on',
+        full_page_writes: 'on',
+        listen_addresses: '127.0.0.1',
+      });
+    });
+    const withoutPassword = new URL(database.connectionString);
+    withoutPassword.password = 'guessed';
+    await expect(count(withoutPassword.href)).rejects.toThrow('password');
+    expect(statSync(join(dataDir, 'database-password')).mode & 0o777).toBe(0o600);
+    expect(statSync(clusterDir).mode & 0o777).toBe(0o700);
+    await keep(database.connectionString, 1);
+    await database.stop();
+    expect(await postmaster()).toBe(0);
+  });
+
+  it('is found by the second start', async () => {
+    const database = await start();
+    expect(await count(database.connectionString)).toEqual([{ n: 1 }]);
+    await database.stop();
+  });
+
+  it('is taken over where a killed process left it running', async () => {
+    const { url, child } = await startElsewhere();
+    await keep(url, 2);
+    const before = await postmaster();
+    await killHard(child);
+    const database = await start();
+    expect(database.connectionString).toBe(url);
+    expect(await postmaster()).toBe(before);
+    expect(await count(url)).toEqual([{ n: 1 }, { n: 2 }]);
+    await database.stop();
+  });
+
+  it('recovers what was committed when the server is killed too', async () => {
+    const { url, child } = await startElsewhere();
+    await keep(url, 3);
+    await killHard(child);
+    process.kill(await postmaster(), 'SIGKILL');
+    const database = await start();
+    expect(await count(database.connectionString)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await database.stop();
+  });
+
+  it('starts although its number has been given to another process meanwhile', async () => {
+    const left = `${process.pid}\n${clusterDir}\n1\n1\n\n127.0.0.1\n`;
+    writeFileSync(join(clusterDir, 'postmaster.pid'), left);
+    const database = await start();
+    expect(await count(database.connectionString)).toHaveLength(3);
+    await database.stop();
+  });
+
+  it('comes back on the same port when the server ends under it', async () => {
+    const lines: string[] = [];
+    const database = await start(lines);
+    process.kill(await postmaster(), 'SIGKILL');
+    await vi.waitFor(async () => expect(await count(database.connectionString)).toHaveLength(3), {
+      timeout: 15_000,
+      interval: 50,
+    });
+    await vi.waitFor(() => expect(lines).toContain('The database is back.'), { timeout: 15_000 });
+    await database.stop();
+  });
+
+  it('serves one process at a time, and says which', async () => {
+    const { url, child } = await startElsewhere();
+    await expect(start()).rejects.toThrow(`process ${child.pid}`);
+    expect(await count(url)).toHaveLength(3);
+    await killHard(child);
+    await (await start()).stop();
+  });
+
+  it('is refused when another major version wrote it', async () => {
+    const file = join(clusterDir, 'PG_VERSION');
+    const version = readFileSync(file, 'utf8');
+    writeFileSync(file, '12\n');
+    await expect(start()).rejects.toThrow('written by PostgreSQL 12');
+    writeFileSync(file, version);
+  });
+
+  it('needs a directory that it may write', async () => {
+    const log = { info: () => undefined, warn: () => undefined };
+    const below = join(dataDir, 'database-password', 'data');
+    await expect(startEmbeddedDatabase({ dataDir: below, log })).rejects.toThrow(
+      'cannot be written',
+    );
+  });
+});
