@@ -90,7 +90,8 @@ describe('settings that are wrong', () => {
       CONFIG_FILE: file('wrong.json', { mqtt: { maxSubscriptions: 0 }, retension: {} }),
     });
     const named = lines.map((line) => /([A-Z_]{3,}|retension|maxSubscriptions)/.exec(line)?.[1]);
-    expect(new Set(named)).toEqual(new Set([
+    expect(new Set(named)).toEqual(
+      new Set([
         'HTTP_PORT',
         'LOG_LEVEL',
         'MQTTS_PORT',
@@ -100,7 +101,8 @@ describe('settings that are wrong', () => {
         'TLS_KEY_FILE',
         'maxSubscriptions',
         'retension',
-      ]));
+      ]),
+    );
     expect(lines.join()).toContain('"eighty"');
   });
 
