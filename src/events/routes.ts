@@ -1,19 +1,16 @@
-import type { Database } from '../db/database.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { listEvents } from './queries.ts';
 import { DeviceParams, EventList, EventQuery } from './schema.ts';
+import { streamRoutes, type StreamRoutesDeps } from './stream-routes.ts';
 import { toView } from './view.ts';
 
-export type EventRoutesDeps = {
-  db: Database;
-  /** Throws `not-found` unless the device is the account's. */
-  getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
-};
-
 /** Specification section 4.4. */
-export function eventRoutes({ db, getDeviceId }: EventRoutesDeps): Route[] {
+export function eventRoutes(deps: StreamRoutesDeps): Route[] {
+  const { db, getDeviceId } = deps;
   return [
+    // First: their paths look like a device's.
+    ...streamRoutes(deps),
     defineRoute({
       method: 'get',
       path: '/v2/events/{deviceAuthUuid}',

@@ -1,0 +1,62 @@
+import type { Sql } from '../db/database.ts';
+import type { Position } from './position.ts';
+import type { EventRow } from './view.ts';
+
+/** What a stream is about: an account's devices, or one of them. */
+export type StreamScope = { accountId: number; deviceId: number | null };
+
+export type StreamedRow = EventRow & { uuid: string };
+
+/** The feed's own order; a number's order by transaction, so a text: it exceeds what a double holds. */
+export type FeedRow = StreamedRow & { xact: string };
+
+/** Everything that is committed now. */
+export async function readPosition(sql: Sql): Promise<Position> {
+  const { rows } = await sql.query<{ ts: number; snapshot: string }>({
+    name: 'stream-position',
+    text: `
+      select pg_current_snapshot()::text as snapshot,
+             trunc(extract(epoch from clock_timestamp()) * 1000)::bigint as ts`,
+  });
+  if (!rows[0]) throw new Error('The database did not say what is committed.');
+  return rows[0];
+}
+
+/**
+ * What was committed between two positions, in the order of its transactions, `limit` rows at most
+ * behind `after`. A row is in between when the later snapshot sees it and the earlier one did not.
+ */
+export async function readFeed(
+  sql: Sql,
+  { accountId, deviceId }: StreamScope,
+  between: { from: Position; to: Position },
+  after: { xact: string; seq: number } | null,
+  limit: number,
+): Promise<FeedRow[]> {
+  const { rows } = await sql.query<FeedRow>({
+    name: 'stream-feed',
+    text: `
+      select f.xact::text as xact, f.seq, f.type, f.ts, f.body, d.uuid
+        from event_feed f
+        join device d on d.id = f.device_id
+       where f.account_id = $1
+         and ($2::bigint is null or f.device_id = $2)
+         and f.xact >= pg_snapshot_xmin($3::pg_snapshot)
+         and f.xact < pg_snapshot_xmax($4::pg_snapshot)
+         and (f.xact, f.seq) > ($5::xid8, $6::bigint)
+         and not pg_visible_in_snapshot(f.xact, $3::pg_snapshot)
+         and pg_visible_in_snapshot(f.xact, $4::pg_snapshot)
+       order by f.xact, f.seq
+       limit $7`,
+    values: [
+      accountId,
+      deviceId,
+      between.from.snapshot,
+      between.to.snapshot,
+      after?.xact ?? '0',
+      after?.seq ?? 0,
+      limit,
+    ],
+  });
+  return rows;
+}

@@ -1,0 +1,74 @@
+import type { Bus } from '../bus/bus.ts';
+import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
+import type { Database } from '../db/database.ts';
+import { DeviceParams, EventView } from './schema.ts';
+import { eventStreamType } from './server-sent.ts';
+import { openEventStream } from './stream.ts';
+
+export type StreamRoutesDeps = {
+  db: Database;
+  bus: Bus;
+  /** Throws `not-found` unless the device is the account's. */
+  getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
+  /** Rejects once a token opens nothing any more. */
+  authenticate: (token: string) => Promise<unknown>;
+  /** 15 s. */
+  heartbeatMs?: number;
+  /** How long a reader may let a page wait; 30 s. */
+  patienceMs?: number;
+};
+
+const documentation = {
+  method: 'get' as const,
+  tag: 'Events',
+  streams: { types: [eventStreamType], json: false },
+  auth: 'account' as const,
+  response: EventView,
+};
+
+const description =
+  'Server-sent events: what is stored from now on, or from `Last-Event-ID` on. Resuming may repeat ' +
+  'events (`eventId` tells) and skips none. The stream ends with its token.';
+
+/** Events as they are stored; an addition to the specification. */
+export function streamRoutes(deps: StreamRoutesDeps): Route[] {
+  const open = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+    const token = request
+      .header('authorization')
+      .replace(/^\S+\s+/, '')
+      .trim();
+    const getDeviceId = async () =>
+      deviceUuid === null ? null : deps.getDeviceId(account.accountId, deviceUuid);
+    const deviceId = await getDeviceId();
+    request.setHeader('X-Accel-Buffering', 'no');
+    const { heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
+    const options = { db: deps.db, bus: deps.bus, heartbeatMs, patienceMs };
+    const source = await openEventStream(options, {
+      scope: { accountId: account.accountId, deviceId },
+      sessionId: account.sessionId,
+      lastEventId: request.header('last-event-id'),
+      recheck: () => Promise.all([deps.authenticate(token), getDeviceId()]),
+      signal: request.signal,
+    });
+    return stream(eventStreamType, source);
+  };
+  return [
+    defineRoute({
+      ...documentation,
+      path: '/v2/events/stream',
+      summary: "Stream the events of all the account's devices",
+      description,
+      errors: [400, 401, 503],
+      handler: ({ account, request }) => open(account, null, request),
+    }),
+    defineRoute({
+      ...documentation,
+      path: '/v2/events/{deviceAuthUuid}/stream',
+      summary: "Stream a device's events",
+      description,
+      errors: [400, 401, 404, 503],
+      params: DeviceParams,
+      handler: ({ params, account, request }) => open(account, params.deviceAuthUuid, request),
+    }),
+  ];
+}
