@@ -16,7 +16,9 @@ export type RedisClientOptions = {
  */
 export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClientOptions): Redis {
   const redis = new Redis(url, {
-    commandTimeout: commandTimeoutMs,
+    // A server that hangs is given up with the first command it leaves unanswered, not with each.
+    socketTimeout: commandTimeoutMs,
+    commandTimeout: commandTimeoutMs + 200,
     connectTimeout: 1_500,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,

@@ -76,9 +76,10 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
     },
     async list(accountId, nowTs) {
       const ids = await reachRedis(() => redis.smembers(listKey(accountId)));
-      const sessions = [...(await load(ids)).values()].filter(({ expiresTs }) => expiresTs > nowTs);
-      const gone = ids.filter((id) => !sessions.some(({ sessionId }) => sessionId === id));
+      const found = await load(ids);
+      const gone = ids.filter((id) => !found.has(id));
       if (gone.length > 0) await reachRedis(() => redis.srem(listKey(accountId), ...gone));
+      const sessions = [...found.values()].filter(({ expiresTs }) => expiresTs > nowTs);
       return sessions.toSorted((a, b) => b.createdTs - a.createdTs);
     },
     async revoke(accountId, sessionId) {
