@@ -47,6 +47,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     types,
   });
   pool.on('error', options.onIdleError);
+  // A connection that ends while a transaction holds it, between two statements, tells nobody else:
+  // without a listener that would end the process. The next statement fails, which is enough.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const query = ((text: string, values?: unknown[]) =>
     pool.query(text, values).catch(rethrow)) as Sql['query'];
   return {
@@ -66,16 +69,23 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
     await client.query('commit');
     return result;
   } catch (error) {
-    await client.query('rollback').catch((cause: Error) => (broken = cause));
+    // A server that is away would let the rollback wait as long again; it does one by itself when the
+    // connection ends.
+    if (isUnavailable(error)) broken = toError(error);
+    else await client.query('rollback').catch((cause: unknown) => (broken = toError(cause)));
     throw error;
   } finally {
     client.release(broken);
   }
 }
 
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
 /** Gives "the database is away" its own code, so that every edge can answer it in its own way. */
 function rethrow(error: unknown): never {
-  throw isUnavailable(error)
+  throw isUnavailable(error) && !(error instanceof DomainError)
     ? new DomainError('unavailable', 'The database is away.', { cause: error })
     : error;
 }
@@ -86,8 +96,12 @@ function rethrow(error: unknown): never {
  */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
+  if (error instanceof DomainError) return error.code === 'unavailable';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (/^(08|53|57P0|57014|58)/.test(code)) return true;
   if (/^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/.test(code)) return true;
-  return /timeout|Connection terminated|not queryable|connection error/i.test(error.message) && code === '';
+  return (
+    /timeout|Connection terminated|not queryable|connection error/i.test(error.message) &&
+    code === ''
+  );
 }

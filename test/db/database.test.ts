@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { isUnavailable, openDatabase, type Database } from '../../src/db/database.ts';
+import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { runOn } from '../harness/template.ts';
+
+let database: TestDatabase;
+let db: Database;
+beforeAll(async () => {
+  database = await testDatabase();
+  db = database.db;
+  await db.query('create table item (n int primary key)');
+});
+afterAll(() => database.drop());
+
+const unavailable = expect.objectContaining({ code: 'unavailable' }) as unknown;
+
+describe('a transaction', () => {
+  it('is taken back when its work throws, and gives its connection back', async () => {
+    for (let n = 0; n < 20; n += 1)
+      await expect(
+        db.transaction(async (tx) => {
+          await tx.query('insert into item values (1)');
+          throw new Error('no');
+        }),
+      ).rejects.toThrow('no');
+    expect((await db.query('select from item')).rowCount).toBe(0);
+    expect(db.pool.idleCount).toBe(db.pool.totalCount);
+  });
+
+  it('says "unavailable" when its connection ends between two statements, and the next works', async () => {
+    const lost = db.transaction(async (tx) => {
+      const { rows } = await tx.query<{ pid: number }>('select pg_backend_pid() as pid');
+      await runOn(database.url, (client) =>
+        client.query('select pg_terminate_backend($1, 5000)', [rows[0]?.pid]),
+      );
+      await tx.query('insert into item values (2)');
+    });
+    await expect(lost).rejects.toEqual(unavailable);
+    await db.transaction((tx) => tx.query('insert into item values (3)'));
+    expect((await db.query('select n from item')).rows).toEqual([{ n: 3 }]);
+  });
+
+  it('keeps its own errors', async () => {
+    await expect(db.query('insert into item values (3)')).rejects.toMatchObject({ code: '23505' });
+  });
+});
+
+describe('values', () => {
+  it('come as numbers where they are points in time or identities', async () => {
+    const { rows } = await db.query(
+      `select ms_to_timestamp($1) as ts, 9007199254740991::bigint as id`,
+      [1_700_000_000_123],
+    );
+    expect(rows).toEqual([{ ts: 1_700_000_000_123, id: 9_007_199_254_740_991 }]);
+  });
+});
+
+describe('a server that is away', () => {
+  let cluster: Cluster;
+  let away: Database;
+  beforeAll(async () => {
+    cluster = await startThrowAwayCluster();
+    away = openDatabase({
+      connectionString: cluster.url(),
+      maxConnections: 2,
+      connectTimeoutMs: 500,
+      statementTimeoutMs: 500,
+      onIdleError: () => undefined,
+    });
+  });
+  afterAll(async () => {
+    await away.close();
+    await cluster.remove();
+  });
+
+  it('is "unavailable" while it is stopped, and there again afterwards', async () => {
+    await away.query('select 1');
+    await cluster.halt('immediate');
+    await expect(away.query('select 1')).rejects.toEqual(unavailable);
+    await cluster.start();
+    await vi.waitFor(() => away.query('select 1'), { timeout: 10_000 });
+  });
+
+  it('is "unavailable" when it takes too long, and when it does not answer at all', async () => {
+    await expect(away.query('select pg_sleep(30)')).rejects.toEqual(unavailable);
+    const { rows } = await away.query<{ pid: number }>('select pg_backend_pid() as pid');
+    process.kill(rows[0]?.pid ?? 0, 'SIGSTOP');
+    const stuck = away.transaction((tx) => tx.query('select 1'));
+    await expect(stuck).rejects.toEqual(unavailable);
+    process.kill(rows[0]?.pid ?? 0, 'SIGCONT');
+    await vi.waitFor(() => away.query('select 1'), { timeout: 10_000 });
+  });
+
+  it.each([
+    [Object.assign(new Error('x'), { code: 'ECONNREFUSED' }), true],
+    [Object.assign(new Error('x'), { code: '57P03' }), true],
+    [new Error('Connection terminated unexpectedly'), true],
+    [Object.assign(new Error('duplicate key'), { code: '23505' }), false],
+    ['text', false],
+  ])('is told from other errors: %s', (error, expected) => {
+    expect(isUnavailable(error)).toBe(expected);
+  });
+});
