@@ -2,9 +2,9 @@ import type { Reporter, TestModule } from 'vitest/node';
 
 /** One plain line at the end, for people and programs that read logs. */
 export default class SummaryReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     let passed = 0;
-    let failed = 0;
+    let failed = errors.length;
     let skipped = 0;
     for (const module of modules) {
       if (module.state() === 'failed' && [...module.children.allTests()].length === 0) failed += 1;
