@@ -23,7 +23,7 @@ export function isToken(
   token: string,
 ): boolean {
   const given = Buffer.alloc(tokenLength);
-  given.write(token, 'latin1');
+  given.write(token);
   let same = false;
   for (const key of keys) {
     if (timingSafeEqual(Buffer.from(derive(key, uuid, version)), given)) same = true;

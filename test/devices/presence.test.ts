@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Sql } from '../../src/db/database.ts';
+import { startPresence } from '../../src/devices/presence.ts';
+import { type App, startApp } from './app.ts';
+
+let app: App;
+let token: string;
+beforeAll(async () => {
+  app = await startApp();
+  token = await app.account();
+});
+afterAll(() => app.close());
+
+type Listed = { uuid: string; connected: boolean; lastSeenTs: number | null };
+const listed = async (uuid: string) => {
+  const { body } = await app.call('GET', '/v2/devices', { token });
+  return (body['devices'] as Listed[]).find((device) => device.uuid === uuid);
+};
+
+const options = { connectorId: 1, onError: () => {}, writeIntervalMs: 60_000 };
+
+test('a device is connected as long as one of its connections is', async () => {
+  const device = await app.device(token);
+  let now = 1_700_000_000_000;
+  const presence = await startPresence({ ...options, db: app.db, clock: () => now });
+  presence.presence(device, 'connected');
+  presence.presence(device, 'connected');
+  presence.presence(device, 'disconnected');
+  await presence.flush();
+  expect(await listed(device.uuid)).toMatchObject({ connected: true, lastSeenTs: now });
+  now += 5_000;
+  presence.presence(device, 'seen');
+  await presence.flush();
+  expect(await listed(device.uuid)).toMatchObject({ connected: true, lastSeenTs: now });
+  presence.presence(device, 'disconnected');
+  await presence.flush();
+  expect(await listed(device.uuid)).toMatchObject({ connected: false, lastSeenTs: now });
+  await presence.close();
+});
+
+test('is written by itself a little later, and never on the way of a message', async () => {
+  const device = await app.device(token);
+  let writes = 0;
+  const counted = {
+    query: (query: string, values?: unknown[]) => {
+      writes += 1;
+      return app.db.query(query, values);
+    },
+  } as Sql;
+  const presence = await startPresence({ ...options, db: counted, writeIntervalMs: 5 });
+  writes = 0;
+  presence.presence(device, 'connected');
+  for (let n = 0; n < 1_000; n += 1) presence.presence(device, 'seen');
+  await expect.poll(() => listed(device.uuid)).toMatchObject({ connected: true });
+  expect(writes).toBe(1);
+  await presence.close();
+  expect(await listed(device.uuid)).toMatchObject({ connected: false });
+});
+
+test('what a killed process left is cleared at the start, on its own connector only', async () => {
+  const [here, there] = [await app.device(token), await app.device(token)];
+  const killed = await startPresence({ ...options, db: app.db });
+  const other = await startPresence({ ...options, connectorId: 2, db: app.db });
+  killed.presence(here, 'connected');
+  other.presence(there, 'connected');
+  await killed.flush();
+  await other.flush();
+  expect(await listed(here.uuid)).toMatchObject({ connected: true });
+  const next = await startPresence({ ...options, db: app.db });
+  expect(await listed(here.uuid)).toMatchObject({ connected: false });
+  expect(await listed(there.uuid)).toMatchObject({ connected: true });
+  await Promise.all([killed.close(), other.close(), next.close()]);
+});
+
+test('leaving one connector does not take back having come to another', async () => {
+  const device = await app.device(token);
+  const one = await startPresence({ ...options, db: app.db });
+  const two = await startPresence({ ...options, connectorId: 2, db: app.db });
+  one.presence(device, 'connected');
+  await one.flush();
+  two.presence(device, 'connected');
+  await two.flush();
+  one.presence(device, 'disconnected');
+  await one.flush();
+  expect(await listed(device.uuid)).toMatchObject({ connected: true });
+  await Promise.all([one.close(), two.close()]);
+});
+
+test('a write that failed is made up for, and a removed device is no obstacle', async () => {
+  const [gone, stays] = [await app.device(token), await app.device(token)];
+  let fails = true;
+  const failing = {
+    query: (query: string, values?: unknown[]) =>
+      fails && query.includes('insert')
+        ? Promise.reject(new Error('no'))
+        : app.db.query(query, values),
+  } as Sql;
+  const presence = await startPresence({ ...options, db: failing });
+  presence.presence(gone, 'connected');
+  presence.presence(stays, 'connected');
+  await expect(presence.flush()).rejects.toThrow('no');
+  fails = false;
+  await app.call('DELETE', `/v2/devices/${gone.uuid}`, { token });
+  await presence.flush();
+  expect(await listed(stays.uuid)).toMatchObject({ connected: true });
+  await presence.close();
+});

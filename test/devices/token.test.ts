@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { pickConnector } from '../../src/devices/pick-connector.ts';
+import { createRecent } from '../../src/devices/recent.ts';
+import { deriveToken, isToken } from '../../src/devices/token.ts';
+
+const key = Buffer.alloc(32, 1);
+const older = Buffer.alloc(32, 2);
+const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+const version = fc.integer({ min: 1, max: 2 ** 31 - 1 });
+
+describe('a device token', () => {
+  test('is short and URL-safe, and opens its own version of its own device only', () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.uuid(), version, version, (one, other, v, w) => {
+        const token = deriveToken([key], one, v);
+        expect(token).toMatch(/^[\w-]{32,43}$/);
+        expect(isToken([key], one, v, token)).toBe(true);
+        expect(isToken([key], one, w, token)).toBe(v === w);
+        expect(isToken([key], other, v, token)).toBe(one === other);
+        expect(isToken([older], one, v, token)).toBe(false);
+      }),
+    );
+  });
+
+  test('made under the secret before is still accepted, and the newest one makes new ones', () => {
+    const token = deriveToken([older], uuid, 1);
+    expect(isToken([key, older], uuid, 1, token)).toBe(true);
+    expect(deriveToken([key, older], uuid, 1)).toBe(deriveToken([key], uuid, 1));
+  });
+
+  test('is not opened by anything else, however long', () => {
+    const token = deriveToken([key], uuid, 1);
+    fc.assert(
+      fc.property(fc.string({ maxLength: 100 }), (text) => {
+        expect(isToken([key], uuid, 1, text)).toBe(false);
+        expect(isToken([key], uuid, 1, token + text)).toBe(text === '');
+        expect(isToken([key], uuid, 1, token.slice(1) + text)).toBe(false);
+      }),
+    );
+    // A character whose low byte is that of the right one.
+    const lookalike = String.fromCodePoint(0x100 + (token.codePointAt(0) ?? 0)) + token.slice(1);
+    expect(isToken([key], uuid, 1, lookalike)).toBe(false);
+  });
+});
+
+describe('the choice of a connector', () => {
+  const connectors = [1, 2, 3].map((id) => ({ id, name: '', protocol: 'mqtt', host: '', port: 1 }));
+  const added = { id: 4, name: '', protocol: 'mqtt', host: '', port: 1 };
+
+  test('does not depend on their order, and adding one moves devices to that one only', () => {
+    fc.assert(
+      fc.property(fc.uuid(), fc.shuffledSubarray(connectors, { minLength: 3 }), (device, order) => {
+        const before = pickConnector(connectors, device);
+        expect(pickConnector(order, device)).toBe(before);
+        const after = pickConnector([...order, added], device);
+        expect([before, added]).toContain(after);
+      }),
+    );
+  });
+
+  test('gives each about the same share', () => {
+    const uuids = Array.from({ length: 4_000 }, (_, n) => `device-${n}`);
+    for (const { id } of connectors) {
+      const share = uuids.filter((device) => pickConnector(connectors, device).id === id).length;
+      expect(share).toBeGreaterThan(1_150);
+      expect(share).toBeLessThan(1_520);
+    }
+  });
+
+  test('is refused where there is none', () => {
+    expect(() => pickConnector([], uuid)).toThrow('no connector');
+  });
+});
+
+test('a bounded map drops what was not used for longest', () => {
+  const recent = createRecent<number>(2);
+  recent.set('a', 1);
+  recent.set('b', 2);
+  recent.get('a');
+  recent.set('c', 3);
+  expect([recent.get('a'), recent.get('b'), recent.get('c')]).toEqual([1, undefined, 3]);
+});
