@@ -1,0 +1,137 @@
+import { pino } from 'pino';
+import type { Bus } from '../../src/bus/bus.ts';
+import { createLocalBus } from '../../src/bus/local.ts';
+import type { DeviceEvent, NewEvent, RecordedEvent, SenseEvent } from '../../src/core/event.ts';
+import type { Database } from '../../src/db/database.ts';
+import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { DomainError } from '../../src/errors.ts';
+import { getDeviceId } from '../../src/events/queries.ts';
+import { recordEvents } from '../../src/events/record.ts';
+import { eventRoutes } from '../../src/events/routes.ts';
+import { startHttp } from '../../src/http/server.ts';
+import { measurementRoutes } from '../../src/measurements/routes.ts';
+
+export type Device = { accountId: number; deviceId: number; uuid: string };
+export type HistoryApp = Awaited<ReturnType<typeof startHistory>>;
+
+export type HistoryOptions = { bus?: Bus; heartbeatMs?: number; patienceMs?: number };
+
+/** One process that serves the history of a database: a bearer token is the account's id. */
+export async function startHistory(db: Database, options: HistoryOptions = {}) {
+  const inner = options.bus ?? newBus();
+  let openStreams = 0;
+  const bus: Bus = {
+    ...inner,
+    subscribe(channel, listener) {
+      const end = inner.subscribe(channel, listener);
+      if (channel !== 'events') return end;
+      openStreams += 1;
+      return () => {
+        openStreams -= 1;
+        end();
+      };
+    },
+  };
+  const ended = new Set<string>();
+  const findDevice = (accountId: number, uuid: string) => getDeviceId(db, accountId, uuid);
+  const authenticate = async (token: string) => {
+    const accountId = Number(token);
+    if (!accountId || ended.has(token)) throw new DomainError('unauthenticated', 'No such token.');
+    return { accountId, accountUuid: '', sessionId: 'session' };
+  };
+  const server = await startHttp({
+    routes: [
+      ...eventRoutes({ ...options, db, bus, getDeviceId: findDevice, authenticate }),
+      ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId: findDevice }),
+    ],
+    authenticate,
+    log: pino({ level: 'silent' }),
+    host: '127.0.0.1',
+    port: 0,
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  return {
+    url,
+    bus,
+    openStreams: () => openStreams,
+    /** Tokens that open nothing any more. */
+    ended,
+    get: (path: string, accountId: number, headers: Record<string, string> = {}) =>
+      fetch(path.startsWith('http') ? path : url + path, {
+        headers: { authorization: `Bearer ${accountId}`, ...headers },
+      }),
+    async json(path: string, accountId: number): Promise<Record<string, unknown>> {
+      const response = await this.get(path, accountId);
+      if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+      return (await response.json()) as Record<string, unknown>;
+    },
+    close: () => server.close(),
+  };
+}
+
+export function newBus(): Bus {
+  return createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+}
+
+export async function newAccount(db: Database): Promise<number> {
+  const { rows } = await db.query<{ id: number }>(
+    `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+     returning id`,
+  );
+  return rows[0]?.id ?? 0;
+}
+
+export async function newDevice(db: Database, ofAccount?: number): Promise<Device> {
+  const accountId = ofAccount ?? (await newAccount(db));
+  const { rows } = await db.query<{ id: number; uuid: string }>(
+    `insert into device (account_id, connector_id, configuration) values ($1, 1, '{}')
+     returning id, uuid`,
+    [accountId],
+  );
+  return { accountId, deviceId: rows[0]?.id ?? 0, uuid: rows[0]?.uuid ?? '' };
+}
+
+export function senseEvent(ts: number, ...sIds: string[]): SenseEvent {
+  return {
+    type: 'sense',
+    ts,
+    cause: {
+      engine: { pId: 'p', puId: 1, stId: 2, evId: 3, ts },
+      senses: sIds.map((sId) => ({ sId, val: 1.5, ts })),
+    },
+    notified: true,
+  };
+}
+
+export function deviceEvent(ts: number): DeviceEvent {
+  return {
+    type: 'device',
+    ts,
+    event: 'purposeChanged',
+    cause: { engine: { pId: 'p', puId: 1, stId: 2, evId: 3, ts } },
+    newValue: 2,
+    oldValue: 1,
+  };
+}
+
+export function newEvent(device: Device, key: string, event: RecordedEvent): NewEvent {
+  return { accountId: device.accountId, deviceId: device.deviceId, key, event };
+}
+
+/** Commits events, and tells of them as ingest does. */
+export async function commitEvents(db: Database, bus: Bus, events: NewEvent[]): Promise<void> {
+  await db.transaction((tx) => recordEvents(tx, events));
+  bus.publish('events', {
+    accountIds: [...new Set(events.map((e) => e.accountId))],
+    deviceIds: [...new Set(events.map((e) => e.deviceId))],
+  });
+}
+
+/** The address in `Link: <…>; rel="next"`. */
+export function nextOf(response: Response): string | null {
+  return /^<([^>]+)>; rel="next"$/.exec(response.headers.get('link') ?? '')?.[1] ?? null;
+}
