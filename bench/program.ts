@@ -7,9 +7,8 @@ export type Program = {
   pid: number;
   /** The first line that `isReady` accepted, parsed. */
   ready: Record<string, unknown>;
-  /** The lines after it, as they come. */
-  onLine: (listener: (line: string) => void) => void;
-  send: (line: string) => void;
+  /** Sends a line and gives the next one that comes back. */
+  ask: (line: string) => Promise<string>;
   stop: () => Promise<void>;
 };
 
@@ -18,6 +17,8 @@ export type ProgramOptions = {
   args: string[];
   env?: Record<string, string>;
   cwd?: string;
+  /** Standard input, whole; absent: it stays open for `ask`. */
+  input?: string;
   isReady?: (line: Record<string, unknown>) => boolean;
   timeoutMs?: number;
 };
@@ -28,6 +29,7 @@ export async function startProgram({
   args,
   env = {},
   cwd,
+  input,
   isReady = (line) => line['ready'] === true,
   timeoutMs = 60_000,
 }: ProgramOptions): Promise<Program> {
@@ -36,7 +38,8 @@ export async function startProgram({
     env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const listeners: ((line: string) => void)[] = [];
+  if (input !== undefined) child.stdin.end(input);
+  const answers: ((line: string) => void)[] = [];
   const last: string[] = [];
   const ended = once(child, 'close');
   const name = `${command} ${args.join(' ')}`;
@@ -48,7 +51,7 @@ export async function startProgram({
     child.once('close', (code) => (clearTimeout(timer), fail(`ended with ${code}`)));
     createInterface(child.stdout).on('line', (line) => {
       remember(last, line);
-      for (const listener of listeners) listener(line);
+      answers.shift()?.(line);
       const parsed = parseLine(line);
       if (parsed === null || !isReady(parsed)) return;
       clearTimeout(timer);
@@ -58,8 +61,10 @@ export async function startProgram({
   return {
     pid: child.pid ?? 0,
     ready,
-    onLine: (listener) => void listeners.push(listener),
-    send: (line) => void child.stdin.write(`${line}\n`),
+    ask(line) {
+      child.stdin.write(`${line}\n`);
+      return new Promise((resolve) => answers.push(resolve));
+    },
     async stop() {
       const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
       child.kill('SIGTERM');
@@ -70,9 +75,17 @@ export async function startProgram({
 }
 
 /** The Node that runs this, on a file beside this one. */
-export function startContender(file: string, args: string[] = []): Promise<Program> {
+export function startContender(
+  file: string,
+  args: string[] = [],
+  input?: string,
+): Promise<Program> {
   const path = new URL(`./contenders/${file}`, import.meta.url).pathname;
-  return startProgram({ command: process.execPath, args: [path, ...args] });
+  return startProgram({
+    command: process.execPath,
+    args: [path, ...args],
+    ...(input === undefined ? {} : { input }),
+  });
 }
 
 function remember(lines: string[], line: string): void {

@@ -1,0 +1,74 @@
+import { meterConfiguration, meterPurpose } from './meter.ts';
+
+export type RegisteredDevice = { uuid: string; token: string };
+export type RegisteredAccount = { token: string; email: string };
+
+const registrationsAtOnce = 16;
+
+/** Calls the service as any client does; throws with the answer when it is not a 200. */
+export async function call<T>(
+  baseUrl: string,
+  method: string,
+  path: string,
+  { token, body }: { token?: string; body?: unknown } = {},
+): Promise<T> {
+  const response = await fetch(`${baseUrl}${path}`, {
+    method,
+    headers: {
+      'Content-Type': 'application/json',
+      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return JSON.parse(text) as T;
+}
+
+export async function registerAccount(baseUrl: string): Promise<RegisteredAccount> {
+  const email = `bench-${Date.now()}@example.com`;
+  const body = { email, password: 'a password of the bench' };
+  const account = await call<{ accountAuthToken: string }>(baseUrl, 'POST', '/v2/accounts', {
+    body,
+  });
+  return { token: account.accountAuthToken, email };
+}
+
+export async function registerDevices(
+  baseUrl: string,
+  token: string,
+  count: number,
+): Promise<RegisteredDevice[]> {
+  const devices: RegisteredDevice[] = [];
+  let next = 0;
+  const work = async () => {
+    while (next < count) {
+      const index = next++;
+      const answer = await call<{ deviceAuthUuid: string; deviceAuthToken: string }>(
+        baseUrl,
+        'POST',
+        '/v2/devices',
+        { token, body: meterConfiguration },
+      );
+      devices[index] = { uuid: answer.deviceAuthUuid, token: answer.deviceAuthToken };
+    }
+  };
+  await Promise.all(Array.from({ length: registrationsAtOnce }, work));
+  return devices;
+}
+
+/** They are plain sensors: the profile becomes current with each one's first message. */
+export async function installProfile(
+  baseUrl: string,
+  token: string,
+  devices: RegisteredDevice[],
+): Promise<void> {
+  await call(baseUrl, 'POST', '/v2/devices/profile', {
+    token,
+    body: {
+      deviceAuthUuids: devices.map(({ uuid }) => uuid),
+      purposeUuids: [],
+      purposes: [meterPurpose],
+    },
+  });
+}

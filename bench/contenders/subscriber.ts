@@ -1,0 +1,85 @@
+import { connectAsync } from 'mqtt';
+import pg from 'pg';
+
+// What a user runs beside Mosquitto: a subscriber that puts measurements into PostgreSQL, either in
+// batches or row by row. Arguments: broker's URL, database's URL, `batch` or `row`.
+const [brokerUrl = '', databaseUrl = '', mode = 'batch'] = process.argv.slice(2);
+
+type Row = { device: string; sId: string; ts: number; val: number };
+
+const maxBatch = 2_000;
+const maxWaiting = 10_000;
+const maxInFlight = 2;
+
+const maxConnections = 10;
+
+const pool = new pg.Pool({ connectionString: databaseUrl, max: maxConnections });
+const waiting: Row[] = [];
+let inFlight = 0;
+let stored = 0;
+const readOn: (() => void)[] = [];
+
+const statement = `
+  insert into measurement (device_id, s_id, ts, val)
+  select device_id, s_id, to_timestamp(ms / 1000.0), val
+    from unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[]) as m (device_id, s_id, ms, val)
+  on conflict do nothing`;
+
+/** All that came while the transactions before it were under way goes into the next one. */
+function flush(): void {
+  while (inFlight < maxInFlight && waiting.length > 0) {
+    const batch = waiting.splice(0, maxBatch);
+    inFlight += 1;
+    void insert(batch).then(() => {
+      inFlight -= 1;
+      stored += batch.length;
+      flush();
+    });
+  }
+  if (waiting.length < maxWaiting) for (const resume of readOn.splice(0)) resume();
+}
+
+async function insert(rows: Row[]): Promise<void> {
+  await pool.query({
+    name: 'insert',
+    text: statement,
+    values: [
+      rows.map((row) => row.device),
+      rows.map((row) => row.sId),
+      rows.map((row) => row.ts),
+      rows.map((row) => row.val),
+    ],
+  });
+}
+
+const client = await connectAsync(brokerUrl, { clean: false, clientId: 'subscriber' });
+client.handleMessage = ({ topic, payload }, done) => {
+  const device = String(topic.split('/')[1]);
+  const parsed = JSON.parse(payload.toString()) as Omit<Row, 'device'> | Omit<Row, 'device'>[];
+  const rows = (Array.isArray(parsed) ? parsed : [parsed]).map((each) => ({ device, ...each }));
+  if (mode === 'row') void storeAtOnce(rows, () => done());
+  else keep(rows, () => done());
+};
+
+/** An insert a message, as many at once as the pool has connections. */
+async function storeAtOnce(rows: Row[], readNext: () => void): Promise<void> {
+  inFlight += 1;
+  if (inFlight < maxConnections) readNext();
+  else readOn.push(readNext);
+  await insert(rows);
+  inFlight -= 1;
+  stored += rows.length;
+  readOn.shift()?.();
+}
+
+/** The next message is read at once, while there is room. */
+function keep(rows: Row[], readNext: () => void): void {
+  for (const row of rows) waiting.push(row);
+  if (waiting.length < maxWaiting) readNext();
+  else readOn.push(readNext);
+  setImmediate(flush);
+}
+
+await client.subscribeAsync('devices/+/up/measurements', { qos: 1 });
+process.stdin.on('data', () => console.log(JSON.stringify({ stored })));
+console.log(JSON.stringify({ ready: true }));

@@ -1,0 +1,60 @@
+import type { RegisteredDevice } from './api.ts';
+import { createFleet, type DeviceSpec } from './client/fleet.ts';
+import { measureFor, type Watched } from './measure.ts';
+import type { Metrics } from './rounds.ts';
+
+/** Devices as the service knows them; the topic is that of their contract. */
+export function specsOf(devices: RegisteredDevice[]): DeviceSpec[] {
+  return devices.map(({ uuid, token }) => ({
+    clientId: uuid,
+    username: uuid,
+    password: token,
+    topic: `devices/${uuid}/up/measurements`,
+  }));
+}
+
+/** Devices of a broker that knows nobody; names as long as those of the service's. */
+export function anonymousSpecs(count: number): DeviceSpec[] {
+  const uuids = Array.from(
+    { length: count },
+    (_, i) => `00000000-0000-4000-8000-${String(i + 1).padStart(12, '0')}`,
+  );
+  return specsOf(uuids.map((uuid) => ({ uuid, token: 'x'.repeat(43) })));
+}
+
+export type LoadOptions = {
+  port: number;
+  devices: DeviceSpec[];
+  inFlight: number;
+  payload: (device: number) => string;
+  samplesPerMessage: number;
+  warmupSeconds: number;
+  seconds: number;
+  watched: Watched;
+  /** Further counters whose rise a second is wanted. */
+  counts?: () => Promise<Metrics>;
+};
+
+/** One turn: connect, warm up, measure, wait for what is under way, disconnect. */
+export async function loadOnce(options: LoadOptions): Promise<Metrics> {
+  const { seconds, watched, samplesPerMessage } = options;
+  const fleet = createFleet({ host: '127.0.0.1', ...options });
+  try {
+    await fleet.connect();
+    fleet.start();
+    await measureFor(options.warmupSeconds, watched, () => ({}));
+    fleet.latency.reset();
+    const metrics = await measureFor(seconds, watched, async () => {
+      const acksPerSecond = fleet.counts().acknowledged;
+      const rest = await options.counts?.();
+      return { acksPerSecond, rowsPerSecond: acksPerSecond * samplesPerMessage, ...rest };
+    });
+    const p50Ms = fleet.latency.percentile(50) / 1_000;
+    const p99Ms = fleet.latency.percentile(99) / 1_000;
+    if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
+    if (fleet.counts().lost > 0) throw new Error(`${fleet.counts().lost} connections were lost.`);
+    return { ...metrics, p50Ms, p99Ms };
+  } finally {
+    await fleet.close();
+  }
+}

@@ -1,0 +1,41 @@
+import autocannon from 'autocannon';
+import { measureFor, type Watched } from './measure.ts';
+import type { Metrics } from './rounds.ts';
+
+export const connections = 50;
+
+export type HttpLoad = {
+  baseUrl: string;
+  paths: string[];
+  token?: string;
+  seconds: number;
+  warmupSeconds: number;
+  watched: Watched;
+};
+
+/** 50 connections, one request under way each; throws where an answer is not a 200. */
+export async function requestOnce(load: HttpLoad): Promise<Metrics> {
+  const headers: Record<string, string> =
+    load.token === undefined ? {} : { authorization: `Bearer ${load.token}` };
+  const run = (duration: number) =>
+    autocannon({
+      url: load.baseUrl,
+      connections,
+      duration,
+      requests: load.paths.map((path) => ({ method: 'GET' as const, path, headers })),
+    });
+  await run(load.warmupSeconds);
+  // The processor's share is taken from the middle, where all connections are at work.
+  const [result, { requestsPerSecond: _, ...cores }] = await Promise.all([
+    run(load.seconds),
+    measureFor(load.seconds, load.watched, () => ({})),
+  ]);
+  const failed = result.non2xx + result.errors + result.timeouts;
+  if (failed > 0) throw new Error(`${failed} requests to ${load.baseUrl} failed.`);
+  return {
+    requestsPerSecond: result.requests.total / result.duration,
+    p50Ms: result.latency.p50,
+    p99Ms: result.latency.p99,
+    ...cores,
+  };
+}

@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+
+/** Where and with what the figures were taken. */
+export type Machine = Record<string, string>;
+
+export function describeMachine(database: string): Machine {
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    cores: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
+    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
+    kernel: release(),
+    node: process.version,
+    aedes: versionOf('aedes'),
+    mqtt: versionOf('mqtt'),
+    koa: versionOf('koa'),
+    pg: versionOf('pg'),
+    database,
+    mosquitto: firstLineOf('mosquitto', ['-h']),
+    redis: firstLineOf('redis-server', ['--version']),
+    commit: firstLineOf('git', ['rev-parse', '--short', 'HEAD']),
+  };
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`../node_modules/${name}/package.json`, import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+function firstLineOf(program: string, args: string[]): string {
+  try {
+    const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` };
+    const text = execFileSync(program, args, { encoding: 'utf8', env, cwd: import.meta.dirname });
+    return text.split('\n')[0] ?? '';
+  } catch (error) {
+    // mosquitto prints its help and fails.
+    const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : '';
+    return output.split('\n')[0] || 'none';
+  }
+}

@@ -1,0 +1,72 @@
+/** What one turn measured, by name; names say their units. */
+export type Metrics = Record<string, number>;
+
+export type Contender = {
+  name: string;
+  turn: () => Promise<Metrics>;
+};
+
+/** `ratio` = ours / beside of one metric; with 'at most' less is better. */
+export type Comparison = {
+  metric: string;
+  ours: string;
+  beside: string;
+  bound: 'at least' | 'at most';
+  target: number;
+};
+
+export type Verdict = Comparison & { ratio: number; reached: boolean };
+
+/** All turns of a row in the order A B C, A B C, …, so that a slow minute hits all of them. */
+export async function interleave(
+  contenders: Contender[],
+  rounds: number,
+  tell: (line: string) => void,
+): Promise<Map<string, Metrics[]>> {
+  const measured = new Map(contenders.map(({ name }) => [name, [] as Metrics[]]));
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const { name, turn } of contenders) {
+      const metrics = await turn();
+      measured.get(name)?.push(metrics);
+      tell(`  ${round}/${rounds} ${name}: ${describe(metrics)}`);
+    }
+  }
+  return measured;
+}
+
+/** The median of each metric by itself. */
+export function mediansOf(rounds: Metrics[]): Metrics {
+  const names = Object.keys(rounds[0] ?? {});
+  return Object.fromEntries(names.map((name) => [name, median(rounds.map((r) => r[name] ?? NaN))]));
+}
+
+export function judge(comparison: Comparison, measured: Map<string, Metrics[]>): Verdict {
+  const { metric, ours, beside, bound, target } = comparison;
+  const of = (name: string) => mediansOf(measured.get(name) ?? [])[metric] ?? NaN;
+  const ratio = of(ours) / of(beside);
+  return {
+    ...comparison,
+    ratio,
+    reached: bound === 'at least' ? ratio >= target : ratio <= target,
+  };
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const low = sorted[Math.ceil(middle) - 1] ?? NaN;
+  const high = sorted[Math.floor(middle)] ?? NaN;
+  return (low + high) / 2;
+}
+
+function describe(metrics: Metrics): string {
+  return Object.entries(metrics)
+    .map(([name, value]) => `${name} ${formatNumber(value)}`)
+    .join(', ');
+}
+
+/** Three significant digits, thousands grouped. */
+export function formatNumber(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  return value.toLocaleString('en', { maximumSignificantDigits: 3 });
+}

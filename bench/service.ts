@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startProgram, type Program } from './program.ts';
+
+export type BenchService = {
+  pid: number;
+  mqttPort: number;
+  baseUrl: string;
+  stop: () => Promise<void>;
+};
+
+export type ServiceOptions = { databaseUrl: string; redisUrl: string | null };
+
+/**
+ * What differs from the defaults. The rates of one device and of new connections protect an
+ * installation; here they would be what is measured.
+ */
+export const raisedLimits = {
+  mqtt: {
+    messagesPerSecond: 1_000_000,
+    messagesBurst: 1_000_000,
+    measurementsPerSecond: 1_000_000,
+    connectsPerSecond: 1_000_000,
+  },
+};
+
+const project = new URL('..', import.meta.url).pathname;
+const secret = randomBytes(32).toString('hex');
+
+/** Starts the service as a process of its own, as `npm start` does, on any free ports. */
+export async function startBenchService({
+  databaseUrl,
+  redisUrl,
+}: ServiceOptions): Promise<BenchService> {
+  const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
+  const configFile = join(dir, 'bench.json');
+  writeFileSync(configFile, JSON.stringify(raisedLimits));
+  const program = await startProgram({
+    command: process.execPath,
+    // SENSORIUM_BENCH_NODE_ARGS holds what a profile needs: --cpu-prof --cpu-prof-dir=…
+    args: [...profilingArgs(), join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts')],
+    env: {
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl ?? '',
+      SECRET: secret,
+      HTTP_HOST: '127.0.0.1',
+      MQTT_HOST: '127.0.0.1',
+      HTTP_PORT: '0',
+      MQTT_PORT: '0',
+      PUBLIC_HOST: '127.0.0.1',
+      CONFIG_FILE: configFile,
+      DATA_DIR: dir,
+    },
+    isReady: (line) => line['msg'] === 'Ready.',
+  });
+  return {
+    pid: program.pid,
+    mqttPort: portOf(program, 'mqtt'),
+    baseUrl: `http://127.0.0.1:${portOf(program, 'http')}`,
+    async stop() {
+      await program.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function profilingArgs(): string[] {
+  return (process.env['SENSORIUM_BENCH_NODE_ARGS'] ?? '').split(' ').filter((arg) => arg !== '');
+}
+
+function portOf(program: Program, name: 'mqtt' | 'http'): number {
+  const address = program.ready[name] as { port: number } | undefined;
+  if (!address) throw new Error(`The service does not say where ${name} listens.`);
+  return address.port;
+}
