@@ -50,7 +50,8 @@ export const Settings = z.strictObject({
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),
-    failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
+    failedLoginsPerAccount: Attempts,
+    failedLoginsPerAddress: Attempts,
   }),
   mqtt: z.strictObject({
     maxPacketBytes: count,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import pg from 'pg';
+import { StartError } from '../start-error.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
 /** Where messages about the migrations go; a pino logger is one. */
@@ -27,7 +28,7 @@ export async function migrate(
   const client = new pg.Client({ connectionString });
   // A lost connection fails the query under way; without a listener it would end the process too.
   client.on('error', () => undefined);
-  await client.connect();
+  await connect(client);
   try {
     await waitForLock(client);
     if (!(await isMigrated(client))) await offerTimescale(client, log);
@@ -49,6 +50,18 @@ export async function migrate(
   } finally {
     // Ends the session, and with it the lock.
     await client.end();
+  }
+}
+
+/** The first that is asked of a database: what is wrong with its address shows here. */
+async function connect(client: pg.Client): Promise<void> {
+  try {
+    await client.connect();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message || error.name : String(error);
+    throw new StartError(`DATABASE_URL: no connection to the database (${reason}).`, {
+      cause: error,
+    });
   }
 }
 

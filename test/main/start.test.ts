@@ -1,0 +1,157 @@
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { runProgram, type Running } from '../journeys/process.ts';
+
+const started: Running[] = [];
+const dirs: string[] = [];
+afterEach(async () => {
+  // A service that a failed test left behind would keep its database running.
+  for (const service of started.splice(0)) {
+    if (service.child.exitCode === null) service.child.kill('SIGTERM');
+    await service.ended();
+  }
+  for (const dir of dirs.splice(0)) rmSync(dir, { recursive: true, force: true });
+});
+
+function makeDataDir(): string {
+  const dir = makeTemporaryDir();
+  dirs.push(dir);
+  return join(dir, 'data');
+}
+
+function start(env: Record<string, string>, args: string[] = []): Running {
+  const service = runProgram(process.execPath, ['src/main.ts', ...args], {
+    env: { HTTP_PORT: '0', MQTT_PORT: '0', HTTP_HOST: '127.0.0.1', ...env },
+  });
+  started.push(service);
+  return service;
+}
+
+const ready = /"http":\{[^}]*"port":(\d+)[^\n]*"Ready\."/;
+
+async function urlOf(service: Running): Promise<string> {
+  const [, port] = await service.printed(ready);
+  return `http://127.0.0.1:${port}`;
+}
+
+const credentials = JSON.stringify({ email: 'me@example.com', password: 'correct horse' });
+
+async function post(url: string, path: string): Promise<number> {
+  const headers = { 'Content-Type': 'application/json' };
+  const answer = await fetch(url + path, { method: 'POST', headers, body: credentials });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** Ends it as the signal does, and says how it ended. */
+async function end(service: Running, signal: NodeJS.Signals): Promise<number> {
+  service.child.kill(signal);
+  return service.ended();
+}
+
+describe('the service on a machine with nothing else', () => {
+  it('starts, says where it listens and what to try; stops; finds its data again', async () => {
+    const dataDir = makeDataDir();
+    const first = start({ DATA_DIR: dataDir });
+    const url = await urlOf(first);
+    await first.printed(/\/docs in a browser\n/);
+    const [, shown = ''] = first.stdout().split('Sensorium listens:');
+    expect(shown).toContain('MQTT on ');
+    expect(shown).toMatch(new RegExp(`curl ${url}/v2/accounts .*\n.*simulate.*${url}\n.*${url}`));
+    expect(await post(url, '/v2/accounts')).toBe(200);
+    expect(await end(first, 'SIGINT')).toBe(0);
+    expect(first.stderr()).toBe('');
+
+    const second = start({ DATA_DIR: dataDir });
+    expect(await post(await urlOf(second), '/v2/accounts/login')).toBe(200);
+    // npm passes on the Ctrl-C that the terminal has sent to both: that is one, not two.
+    second.child.kill('SIGINT');
+    expect(await end(second, 'SIGINT')).toBe(0);
+  });
+
+  it('starts after it was killed, with all its data', async () => {
+    const dataDir = makeDataDir();
+    const killed = start({ DATA_DIR: dataDir });
+    expect(await post(await urlOf(killed), '/v2/accounts')).toBe(200);
+    await end(killed, 'SIGKILL');
+    const next = start({ DATA_DIR: dataDir });
+    expect(await post(await urlOf(next), '/v2/accounts/login')).toBe(200);
+    expect(await end(next, 'SIGTERM')).toBe(0);
+  });
+});
+
+/** It ends by itself with 1, after these lines and no stack. */
+async function expectRefusal(service: Running): Promise<string[]> {
+  expect(await service.ended()).toBe(1);
+  const lines = service.stderr().trim().split('\n');
+  expect(lines.join('\n')).not.toMatch(/^ +at /m);
+  return lines;
+}
+
+describe('the service does not start', () => {
+  it('on a port that is taken, and leaves no database running', async () => {
+    const dataDir = makeDataDir();
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const [line, ...more] = await expectRefusal(start({ DATA_DIR: dataDir, HTTP_PORT: `${port}` }));
+    expect(line).toMatch(new RegExp(`^Port ${port}\\b.* is taken.*HTTP_PORT`));
+    expect(more).toEqual([]);
+    const [mqttLine] = await expectRefusal(
+      start({ DATA_DIR: dataDir, MQTT_HOST: '127.0.0.1', MQTT_PORT: `${port}` }),
+    );
+    expect(mqttLine).toMatch(new RegExp(`^Port ${port}\\b.* is taken.*MQTT_PORT`));
+    other.close();
+    const again = start({ DATA_DIR: dataDir });
+    await urlOf(again);
+    expect(again.stdout()).not.toContain('Took over');
+  });
+
+  it('with settings that are wrong, and names them all', async () => {
+    const lines = await expectRefusal(
+      start({ HTTP_PORT: 'http', LOG_LEVEL: 'loud', SECRET: 'short', DATABASE_URL: 'redis://x' }),
+    );
+    expect(lines.map((line) => line.split(':')[0])).toEqual([
+      'HTTP_PORT',
+      'DATABASE_URL',
+      'LOG_LEVEL',
+      'SECRET',
+    ]);
+  });
+
+  it('on a data directory that it may not write', async () => {
+    const dir = makeTemporaryDir();
+    dirs.push(dir);
+    writeFileSync(join(dir, 'file'), '');
+    const [line, ...more] = await expectRefusal(start({ DATA_DIR: join(dir, 'file', 'data') }));
+    expect(line).toMatch(/^DATA_DIR .* cannot be written/);
+    expect(more).toEqual([]);
+  });
+
+  it('with a database that is not there', async () => {
+    const lines = await expectRefusal(
+      start({ DATABASE_URL: 'postgresql://nobody:hunter2@127.0.0.1:1/x', SECRET: 'x'.repeat(32) }),
+    );
+    expect(lines.join()).toContain('DATABASE_URL');
+    expect(lines.join()).not.toContain('hunter2');
+  });
+
+  it('with arguments that it does not know', async () => {
+    expect(await expectRefusal(start({}, ['cloud']))).toEqual([
+      'Not understood: cloud. Try --help.',
+    ]);
+    expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
+    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toHaveLength(1);
+  });
+
+  it('but explains itself', async () => {
+    const help = start({}, ['--help']);
+    expect(await help.ended()).toBe(0);
+    expect(help.stdout()).toContain('MQTTS_PORT');
+    expect(help.stdout()).toContain('connector --id N');
+  });
+});
