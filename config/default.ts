@@ -34,10 +34,13 @@ const settings: SettingsInput = {
   accounts: {
     /** false: POST /v2/accounts answers 403, and accounts come from `npm run account -- create`. */
     openRegistration: true,
-    /** Failed logins for one account from one address after which more must wait (429). */
-    failedLoginsPerAccount: { attempts: 10, windowSeconds: 300 },
-    /** The same from one address, whatever the account. */
-    failedLoginsPerAddress: { attempts: 50, windowSeconds: 300 },
+    /** Failed logins after which further ones must wait (429 with Retry-After). */
+    failedLogins: {
+      /** For one account from one address. */
+      perAccount: { attempts: 10, windowSeconds: 300 },
+      /** From one address, whatever the account. */
+      perAddress: { attempts: 50, windowSeconds: 300 },
+    },
   },
 
   /** What one device may do. Beyond a rate reading slows down; nothing is dropped. */

@@ -50,8 +50,7 @@ export const Settings = z.strictObject({
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),
-    failedLoginsPerAccount: Attempts,
-    failedLoginsPerAddress: Attempts,
+    failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
   }),
   mqtt: z.strictObject({
     maxPacketBytes: count,
