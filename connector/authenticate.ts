@@ -1,0 +1,132 @@
+import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
+import { upPrefix } from '../src/core/topic.ts';
+import type { DeviceIdentity } from '../src/core/uplink.ts';
+import { findConnection, type Connection } from './connection.ts';
+import { isUnavailable } from './failure.ts';
+import type { ConnectorLimits, Log, Observer, Refusal } from './options.ts';
+import type { ConnectorPorts, Credentials } from './ports.ts';
+import { isOwn } from './publish.ts';
+import type { Registry } from './registry.ts';
+
+// CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
+const identifierRejected = 2;
+const serverUnavailable = 3;
+const notAuthorized = 5;
+
+type Done = (error: AuthenticateError | null, success: boolean | null) => void;
+
+export type AuthenticatorDeps = {
+  ports: ConnectorPorts;
+  registry: Registry;
+  limits: ConnectorLimits;
+  observe: Observer;
+  log: Log;
+};
+
+/** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
+export function createAuthenticator({ ports, registry, limits, observe, log }: AuthenticatorDeps) {
+  const underCheck = new Set<Connection>();
+
+  /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
+  function prepare(client: Client, packet: ConnectPacket): void {
+    const connection = findConnection(client);
+    if (!connection) return;
+    connection.clientId = packet.clientId;
+    connection.will = packet.will ?? null;
+    connection.keepaliveMs = keepaliveOf(packet.keepalive ?? 0, limits) * 1_000;
+    connection.needsIdentifier = packet.clientId === '' && packet.clean === false;
+    packet.clientId = connection.id;
+    packet.clean = true;
+    // The keep-alive is ours to watch: a device that we do not read is not to blame for its silence.
+    packet.keepalive = 0;
+  }
+
+  async function check(connection: Connection, credentials: Credentials): Promise<Refusal | null> {
+    // [MQTT-3.1.3-8]
+    if (connection.needsIdentifier) return 'identifier';
+    const identity = await ports.authenticateDevice(credentials);
+    if (!identity) return 'not-authorized';
+    // Told of a change meanwhile: the answer may be older than it.
+    if (connection.isDoubtful && !(await ports.isStillAllowed(identity, credentials)))
+      return 'not-authorized';
+    const prefix = { upPrefix: upPrefix(identity.uuid) };
+    const { will } = connection;
+    if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits)))
+      return 'not-authorized';
+    admit(connection, identity);
+    return null;
+  }
+
+  function admit(connection: Connection, identity: DeviceIdentity): void {
+    if (connection.stage === 'closed' || connection.ending !== null) return;
+    registry.admit(connection, identity);
+    const { clientId, id } = connection;
+    if (clientId !== '')
+      ports.bus.publish('session', { uuid: identity.uuid, clientId, connection: id });
+  }
+
+  function authenticate(
+    client: Client,
+    username: string | undefined,
+    password: Buffer | undefined,
+    done: Done,
+  ): void {
+    const connection = findConnection(client);
+    if (!connection || username === undefined || password === undefined)
+      return refuse('not-authorized', done);
+    const credentials = { username, password: password.toString() };
+    connection.credentials = credentials;
+    underCheck.add(connection);
+    check(connection, credentials)
+      .catch((error: unknown): Refusal => {
+        if (!isUnavailable(error))
+          log.error({ err: error }, 'a device could not be authenticated');
+        return 'unavailable';
+      })
+      .finally(() => underCheck.delete(connection))
+      .then((refusal) => (refusal ? refuse(refusal, done) : done(null, true)))
+      .catch((error: unknown) => log.error({ err: error }, 'a device could not be answered'));
+  }
+
+  function refuse(refusal: Refusal, done: Done): void {
+    observe.refused(refusal);
+    done(Object.assign(new Error(refusal), { returnCode: returnCodeOf(refusal) }), false);
+  }
+
+  return {
+    prepare,
+    authenticate,
+    /** Access of this device changed: checks that are under way look twice. */
+    doubt(uuid: string): void {
+      for (const connection of underCheck)
+        if (connection.credentials?.username === uuid) connection.isDoubtful = true;
+    },
+  };
+}
+
+function returnCodeOf(refusal: Refusal): number {
+  if (refusal === 'unavailable') return serverUnavailable;
+  return refusal === 'identifier' ? identifierRejected : notAuthorized;
+}
+
+function keepaliveOf(seconds: number, { maxKeepaliveSeconds }: ConnectorLimits): number {
+  return seconds === 0 ? maxKeepaliveSeconds : Math.min(seconds, maxKeepaliveSeconds);
+}
+
+function isShallow(topic: string, { maxTopicLevels }: ConnectorLimits): boolean {
+  return topic.split('/', maxTopicLevels + 1).length <= maxTopicLevels;
+}
+
+/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
+export async function endLostAccess(
+  connections: Connection[],
+  ports: Pick<ConnectorPorts, 'isStillAllowed'>,
+): Promise<void> {
+  for (const connection of connections) {
+    const { device, credentials } = connection;
+    if (!device || !credentials) continue;
+    if (!(await ports.isStillAllowed(device.identity, credentials)))
+      connection.close('access-ended');
+  }
+}
+

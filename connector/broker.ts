@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import type { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { createAdmission } from './admission.ts';
+import { createAuthenticator } from './authenticate.ts';
+import { createConnections } from './connections.ts';
+import { acknowledge, authorizeForward } from './deliver.ts';
+import { drain } from './drain.ts';
+import { Engine } from './engine.ts';
+import { createIntake, ratesOf } from './intake.ts';
+import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
+import { listenToNotices } from './notices.ts';
+import { defaultTuning, type ConnectorOptions, type Observer } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import { createPublisher } from './publish.ts';
+import { createRegistry } from './registry.ts';
+import { createSubscriber } from './subscribe.ts';
+import { startSweeping } from './sweep.ts';
+
+export type ConnectorSnapshot = {
+  connections: number;
+  devices: number;
+  /** Connections that wait for their turn to be let in. */
+  waiting: number;
+  /** Bytes of messages that wait for their commit. */
+  unackedBytes: number;
+};
+
+export type Connector = {
+  /** The ports that are really listened on; null where none is. */
+  addresses: { tcp: { port: number } | null; tls: { port: number } | null };
+  /** For an HTTP server's `upgrade` at `/mqtt`. */
+  acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  snapshot(): ConnectorSnapshot;
+  /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
+  close(options: { drainMs: number }): Promise<void>;
+};
+
+const silent: Observer = {
+  connected() {},
+  refused() {},
+  disconnected() {},
+  message() {},
+  acknowledged() {},
+};
+
+/** Where devices come in: the device contract over MQTT 3.1.1 on TCP, TLS and WebSocket. */
+export async function startConnector(
+  options: ConnectorOptions,
+  ports: ConnectorPorts,
+): Promise<Connector> {
+  const { limits, log } = options;
+  const now = options.now ?? (() => performance.now());
+  const tuning = { ...defaultTuning, ...options.tuning };
+  const observe = { ...silent, ...options.observe };
+  const { presence } = ports;
+  const rates = ratesOf(limits);
+  const { maxConnectionsPerDevice } = limits;
+  const registry = createRegistry({ rates, maxConnectionsPerDevice, presence, now });
+  const intake = createIntake({
+    limits,
+    tuning,
+    rates,
+    now,
+    onHeard: ({ identity }) => presence(identity, 'seen'),
+  });
+  const publisher = createPublisher({ ports, intake, rates, tuning, observe, log, now });
+  const authenticator = createAuthenticator({ ports, registry, limits, observe, log });
+  const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
+  const subscriber = createSubscriber(limits, downlinkDeps, now);
+
+  const engine = new Engine({
+    connectTimeout: limits.connectTimeoutMs,
+    maxTopicLevels: limits.maxTopicLevels,
+    // Identifiers are ours, and so is the bound on what is unreleased.
+    maxClientsIdLength: Infinity,
+    maxInflightInbound: 0,
+    drainTimeout: tuning.drainTimeoutMs,
+    preConnect(client, packet, done) {
+      authenticator.prepare(client, packet);
+      done(null, true);
+    },
+    authenticate: authenticator.authenticate,
+    authorizePublish: publisher.accept,
+    authorizeSubscribe: subscriber.authorize,
+    authorizeForward,
+  });
+  await engine.listen();
+  engine.on('subscribe', (granted, client) => subscriber.onSubscribed(client, granted));
+  engine.on('unsubscribe', (filters, client) => subscriber.onUnsubscribed(client, filters));
+  engine.on('ack', (packet, client) => acknowledge(client, packet?.messageId));
+  const events: EventEmitter = engine;
+  events.on('error', (error: Error) => log.error({ err: error }, 'the MQTT engine failed'));
+
+  const runId = randomUUID().slice(0, 8);
+  const connections = createConnections({
+    engine,
+    runId,
+    registry,
+    intake,
+    publisher,
+    observe,
+    now,
+  });
+  const admission = createAdmission({
+    connectsPerSecond: limits.connectsPerSecond,
+    maxWaiting: tuning.maxWaitingConnections,
+    now,
+    onTooMany: () => observe.refused('too-many'),
+  });
+  const listenerDeps = {
+    admission,
+    handle: connections.open,
+    log,
+    handshakeTimeoutMs: limits.connectTimeoutMs,
+    maxPacketBytes: limits.maxPacketBytes,
+  };
+  const webSocket = createWebSocketListener(listenerDeps);
+  const endSweeping = startSweeping({ registry, publisher, limits, tuning, now });
+  const endNotices = listenToNotices({ ports, registry, doubt: authenticator.doubt, log });
+  const listeners: Listener[] = [];
+
+  async function close({ drainMs }: { drainMs: number }): Promise<void> {
+    await Promise.all(listeners.map((listener) => listener.close()));
+    admission.close();
+    await drain({ registry, intake, publisher }, drainMs);
+    endNotices();
+    endSweeping();
+    await new Promise<void>((resolve) => engine.close(resolve));
+  }
+
+  const addresses: Connector['addresses'] = { tcp: null, tls: null };
+  try {
+    if (options.tcp) {
+      const listener = await listenTcp(options.tcp, listenerDeps);
+      listeners.push(listener);
+      addresses.tcp = { port: listener.port };
+    }
+    if (options.tls) {
+      const listener = await listenTls(options.tls, listenerDeps);
+      listeners.push(listener);
+      addresses.tls = { port: listener.port };
+    }
+  } catch (error) {
+    await close({ drainMs: 0 });
+    throw error;
+  }
+
+  return {
+    addresses,
+    acceptWebSocket: webSocket.accept,
+    snapshot: () => ({
+      connections: registry.connections.size,
+      devices: registry.countDevices(),
+      waiting: admission.countWaiting(),
+      unackedBytes: intake.unackedBytes(),
+    }),
+    close,
+  };
+}

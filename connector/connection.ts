@@ -1,0 +1,114 @@
+import type { Duplex } from 'node:stream';
+import type { Client, ConnectPacket } from 'aedes';
+import type { DeviceIdentity, DownTopic } from '../src/core/uplink.ts';
+import type { Bucket } from './bucket.ts';
+import type { DownlinkQueue } from './downlink.ts';
+import { FrameScanner } from './frames.ts';
+import type { Ending, Refusal } from './options.ts';
+import type { Credentials } from './ports.ts';
+
+/** A device with all its connections to this process. */
+export type Device = {
+  identity: DeviceIdentity;
+  upPrefix: string;
+  downPrefix: string;
+  /** Oldest first. */
+  connections: Connection[];
+  messages: Bucket;
+  measurements: Bucket;
+  /** Packets that are no PUBLISH. */
+  others: Bucket;
+  /** Set while its connections wait for a bucket. */
+  timer: NodeJS.Timeout | null;
+};
+
+/** A message that waits for its commit, or for the acknowledgement of those before it. */
+export type Unacked = {
+  acknowledge: (error?: Error | null) => void;
+  isStored: boolean;
+  bytes: number;
+  sinceMs: number;
+  /** 0: nobody will send it again. */
+  qos: number;
+};
+
+/** A message towards the device that waits for its PUBACK. */
+export type Sent = { messageId: number; sinceMs: number; settle: (error: Error | null) => void };
+
+export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
+
+export type Will = NonNullable<ConnectPacket['will']>;
+
+/** One network connection, from its first byte to its last. Ten thousand of them have to be cheap. */
+export class Connection {
+  /** No two are alike, over all processes. It is the client identifier that aedes gets to see. */
+  readonly id: string;
+  readonly socket: Duplex;
+  readonly scanner = new FrameScanner();
+  client: Client | null = null;
+  stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
+  ending: Ending | null = null;
+  refusal: Refusal | null = null;
+
+  /** The device's own client identifier; '' where it gave none. */
+  clientId = '';
+  credentials: Credentials | null = null;
+  device: Device | null = null;
+  will: Will | null = null;
+  keepaliveMs = 0;
+  /** No identifier, and yet a session that should outlive it. */
+  needsIdentifier = false;
+  /** When it last sent something, or was last not listened to. */
+  heardMs: number;
+  /** Access changed while it was being checked. */
+  isDoubtful = false;
+
+  readonly unacked: Unacked[] = [];
+  unackedBytes = 0;
+  /** It has, or may have, something to read that it was not asked for. */
+  isStarved = false;
+  /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
+  unreleased: Set<number> | null = null;
+  /** Withdraws what the device will send again, once it is gone. */
+  withdrawal: AbortController | null = null;
+  /** Withdraws what nobody will send again: only when it cannot be stored. */
+  lastResort: AbortController | null = null;
+
+  subscriptions: Subscription[] = [];
+  downlinks: DownlinkQueue | null = null;
+  sent: Sent | null = null;
+  lastMessageId = 0;
+
+  constructor(id: string, socket: Duplex, nowMs: number) {
+    this.id = id;
+    this.socket = socket;
+    this.heardMs = nowMs;
+  }
+
+  /** The first reason given is the one that counts. */
+  close(reason: Ending): void {
+    this.ending ??= reason;
+    this.socket.destroy();
+  }
+
+  /** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
+  grantedQos(topic: DownTopic): number | null {
+    let granted: number | null = null;
+    for (const { qos, topics } of this.subscriptions)
+      if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
+    return granted;
+  }
+}
+
+const link = Symbol('connection');
+type Linked = { [link]?: Connection };
+
+/** Lets what knows only the socket find its connection. */
+export function linkConnection(connection: Connection): void {
+  (connection.socket as Linked)[link] = connection;
+}
+
+export function findConnection(client: Client | null): Connection | null {
+  return (client?.conn as Linked | undefined)?.[link] ?? null;
+}
+

@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Intake } from './intake.ts';
+import type { Publisher } from './publish.ts';
+import type { Registry } from './registry.ts';
+
+/** Time for the last acknowledgements to leave. */
+const flushMs = 1_000;
+const lookMs = 10;
+
+type DrainDeps = { registry: Registry; intake: Intake; publisher: Publisher };
+
+/**
+ * Reads no more, waits for what is under way to be stored and acknowledged, and closes. What was not
+ * stored in time is not acknowledged. The service goes away, not the devices: no will is published.
+ */
+export async function drain({ registry, intake, publisher }: DrainDeps, drainMs: number) {
+  intake.stop();
+  await until(() => intake.unackedBytes() === 0, drainMs);
+  for (const connection of registry.connections) {
+    if (connection.unacked.length > 0) {
+      connection.ending ??= 'shutdown';
+      publisher.giveUp(connection);
+    }
+    connection.ending ??= 'shutdown';
+    connection.socket.end(() => connection.socket.destroy());
+  }
+  await until(() => registry.connections.size === 0, flushMs);
+  for (const connection of registry.connections) connection.close('shutdown');
+}
+
+async function until(condition: () => boolean, timeoutMs: number): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  while (!condition() && performance.now() < endMs) await sleep(lookMs);
+}

@@ -1,0 +1,94 @@
+// Control packet types, MQTT 3.1.1 section 2.2.1.
+const connect = 1;
+const publish = 3;
+
+/** Least and greatest remaining length of what a client may send once it is connected. */
+const lengths: Partial<Record<number, [number, number]>> = {
+  3: [2, Infinity],
+  4: [2, 2],
+  5: [2, 2],
+  6: [2, 2],
+  7: [2, 2],
+  8: [2, Infinity],
+  10: [2, Infinity],
+  12: [0, 0],
+  14: [0, 0],
+};
+
+export type FrameLimits = { maxConnectBytes: number; maxPacketBytes: number };
+
+/**
+ * Follows the packets in a connection's bytes without keeping any, so that a packet too large, or
+ * one that has no business there, ends the connection before a parser has stored it.
+ */
+export class FrameScanner {
+  /** Packets that began in the last chunk. */
+  publishes = 0;
+  others = 0;
+  #expects: 'type' | 'length' | 'body' = 'type';
+  #type = 0;
+  #length = 0;
+  #lengthBytes = 0;
+  #bodyLeft = 0;
+  #isConnected = false;
+
+  /**
+   * How many bytes of `chunk` may be taken: up to where the packet after `maxPackets` begins.
+   * -1: nothing, the connection breaks the protocol or a limit.
+   */
+  advance(chunk: Uint8Array, maxPackets: number, limits: FrameLimits): number {
+    this.publishes = 0;
+    this.others = 0;
+    let at = 0;
+    while (at < chunk.length) {
+      switch (this.#expects) {
+        case 'type':
+          if (this.publishes + this.others >= maxPackets) return at;
+          if (!this.#begin(chunk[at++] as number)) return -1;
+          break;
+        case 'length':
+          if (!this.#readLength(chunk[at++] as number, limits)) return -1;
+          break;
+        case 'body': {
+          const taken = Math.min(this.#bodyLeft, chunk.length - at);
+          at += taken;
+          this.#bodyLeft -= taken;
+          if (this.#bodyLeft === 0) this.#expects = 'type';
+          break;
+        }
+      }
+    }
+    return at;
+  }
+
+  /** Whether the bytes so far end with a whole packet. */
+  get isBetween(): boolean {
+    return this.#expects === 'type';
+  }
+
+  #begin(byte: number): boolean {
+    this.#type = byte >> 4;
+    this.#length = 0;
+    this.#lengthBytes = 0;
+    this.#expects = 'length';
+    if (this.#type === publish) this.publishes += 1;
+    else this.others += 1;
+    // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
+    return this.#isConnected ? lengths[this.#type] !== undefined : this.#type === connect;
+  }
+
+  #readLength(byte: number, { maxConnectBytes, maxPacketBytes }: FrameLimits): boolean {
+    this.#length += (byte & 127) * 128 ** this.#lengthBytes;
+    this.#lengthBytes += 1;
+    // At most four bytes, section 2.2.3.
+    if (byte & 128) return this.#lengthBytes < 4;
+    const total = 1 + this.#lengthBytes + this.#length;
+    if (total > (this.#type === connect ? maxConnectBytes : maxPacketBytes)) return false;
+    const [least, greatest] = lengths[this.#type] ?? [0, Infinity];
+    if (this.#length < least || this.#length > greatest) return false;
+    this.#isConnected = true;
+    this.#bodyLeft = this.#length;
+    this.#expects = this.#length === 0 ? 'type' : 'body';
+    return true;
+  }
+}

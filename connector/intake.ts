@@ -1,0 +1,143 @@
+import type { Rate } from './bucket.ts';
+import type { Connection, Device } from './connection.ts';
+import type { ConnectorLimits, Tuning } from './options.ts';
+
+export type Rates = { messages: Rate; measurements: Rate; others: Rate };
+
+export function ratesOf(limits: ConnectorLimits): Rates {
+  const messages = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
+  const perSecond = limits.measurementsPerSecond;
+  return { messages, measurements: { perSecond, burst: perSecond }, others: messages };
+}
+
+export type IntakeOptions = {
+  limits: ConnectorLimits;
+  tuning: Tuning;
+  rates: Rates;
+  now: () => number;
+  /** Told that something was read of a device. */
+  onHeard: (device: Device) => void;
+};
+
+export type Intake = ReturnType<typeof createIntake>;
+
+/**
+ * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
+ * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
+ * the connection, its device, or all of them together have too much under way.
+ */
+export function createIntake({ limits, tuning, rates, now, onHeard }: IntakeOptions) {
+  const waitingForRoom = new Set<Connection>();
+  let totalBytes = 0;
+  let isStopped = false;
+
+  const hasRoom = () => totalBytes < tuning.maxUnackedTotalBytes;
+
+  function mayRead(connection: Connection): boolean {
+    if (connection.stage === 'opening') return true;
+    if (connection.stage !== 'ready' || isStopped) return false;
+    if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
+    if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
+    if (!hasRoom()) {
+      waitingForRoom.add(connection);
+      return false;
+    }
+    return connection.device === null || !mustWait(connection.device);
+  }
+
+  function mustWait(device: Device): boolean {
+    if (device.timer) return true;
+    const nowMs = now();
+    const waitMs = Math.max(
+      device.messages.waitMs(rates.messages, nowMs),
+      device.measurements.waitMs(rates.measurements, nowMs),
+      device.others.waitMs(rates.others, nowMs),
+    );
+    if (waitMs === 0) return false;
+    device.timer = setTimeout(() => {
+      device.timer = null;
+      for (const connection of device.connections) resume(connection);
+    }, waitMs);
+    return true;
+  }
+
+  function take(connection: Connection, read: Connection['socket']['read']): Buffer | null {
+    const { socket, scanner, device } = connection;
+    if (!mayRead(connection)) {
+      connection.isStarved = true;
+      return null;
+    }
+    const chunk = read.call(socket, undefined) as Buffer | null;
+    if (chunk === null) return null;
+    const isOpening = connection.stage === 'opening';
+    const room = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
+    const end = scanner.advance(chunk, room, limits);
+    if (end < 0) {
+      connection.close('malformed');
+      return null;
+    }
+    connection.heardMs = now();
+    if (end < chunk.length) socket.unshift(chunk.subarray(end));
+    if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
+    if (device) charge(device, connection);
+    return end < chunk.length ? chunk.subarray(0, end) : chunk;
+  }
+
+  function charge(device: Device, { scanner, heardMs }: Connection): void {
+    device.messages.take(scanner.publishes, rates.messages, heardMs);
+    device.others.take(scanner.others, rates.others, heardMs);
+    onHeard(device);
+  }
+
+  function resume(connection: Connection): void {
+    if (!connection.isStarved || connection.stage === 'closed' || !mayRead(connection)) return;
+    connection.isStarved = false;
+    // What aedes listens for.
+    connection.socket.emit('readable');
+  }
+
+  return {
+    /** Puts itself between the socket and whoever reads it. */
+    attach(connection: Connection): void {
+      const { socket } = connection;
+      const read = socket.read;
+      socket.read = (size?: number) =>
+        size === 0 ? (read.call(socket, 0) as unknown) : take(connection, read);
+    },
+
+    /** Lets a connection be read again, if nothing else holds it back. */
+    resume,
+
+    hold(connection: Connection, bytes: number): void {
+      connection.unackedBytes += bytes;
+      totalBytes += bytes;
+    },
+
+    release(connection: Connection, bytes: number): void {
+      connection.unackedBytes -= bytes;
+      totalBytes -= bytes;
+      if (waitingForRoom.size === 0 || !hasRoom()) return;
+      for (const waiting of waitingForRoom) {
+        waitingForRoom.delete(waiting);
+        resume(waiting);
+        if (!hasRoom()) return;
+      }
+    },
+
+    forget(connection: Connection): void {
+      waitingForRoom.delete(connection);
+      const { device } = connection;
+      if (device?.timer && device.connections.length === 0) {
+        clearTimeout(device.timer);
+        device.timer = null;
+      }
+    },
+
+    /** Nothing more is read, from anybody. */
+    stop(): void {
+      isStopped = true;
+    },
+
+    unackedBytes: () => totalBytes,
+  };
+}

@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer } from 'node:tls';
+import { createWebSocketStream, WebSocketServer } from 'ws';
+import type { Admission } from './admission.ts';
+import { watchCertificate } from './certificate.ts';
+import type { Listen, Log, TlsListen } from './options.ts';
+
+export type ListenerDeps = {
+  admission: Admission;
+  /** Takes a byte stream that MQTT is spoken on. */
+  handle: (stream: Duplex, request?: IncomingMessage) => void;
+  log: Log;
+  handshakeTimeoutMs: number;
+  maxPacketBytes: number;
+};
+
+export type Listener = { port: number; close: () => Promise<void> };
+
+/** Small, so that a socket that may not be read holds little of what it was sent. */
+const highWaterMark = 16_384;
+/** Nothing is read before its turn has come; then aedes asks for it. */
+const serverOptions = { pauseOnConnect: true, noDelay: true, keepAlive: true, highWaterMark };
+/** A fleet that comes back at once waits in the kernel rather than being refused. */
+const backlog = 4_096;
+
+export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Listener> {
+  const server = createServer(serverOptions, (socket) => {
+    deps.admission.offer(socket, () => deps.handle(socket));
+  });
+  return startListening(server, listen);
+}
+
+/** The certificate is read again when its files change; connections that are open stay open. */
+export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<Listener> {
+  const secure = createTlsServer(
+    { handshakeTimeout: deps.handshakeTimeoutMs, highWaterMark },
+    (socket) => deps.handle(socket),
+  );
+  secure.on('tlsClientError', (_error, socket) => socket.destroy());
+  const certificate = await watchCertificate(listen, deps.log, (context) =>
+    secure.setSecureContext(context),
+  );
+  // Its turn comes before the handshake, which is what costs.
+  const server = createServer(serverOptions, (socket: Socket) => {
+    deps.admission.offer(socket, () => {
+      socket.resume();
+      secure.emit('connection', socket);
+    });
+  });
+  const listener = await startListening(server, listen).catch((error: unknown) => {
+    certificate.close();
+    throw error;
+  });
+  const close = async () => {
+    certificate.close();
+    await listener.close();
+  };
+  return { port: listener.port, close };
+}
+
+async function startListening(server: Server, { host, port }: Listen): Promise<Listener> {
+  server.listen({ host, port, backlog });
+  await once(server, 'listening');
+  const close = async () => {
+    if (!server.listening) return;
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, close };
+}
+
+export type WebSocketListener = {
+  accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+};
+
+/** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
+export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: deps.maxPacketBytes * 2,
+    handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
+  });
+  server.on('connection', (socket, request) => {
+    // [MQTT-6.0.0-1]
+    socket.on('message', (_data, isBinary) => {
+      if (!isBinary) socket.terminate();
+    });
+    const stream = createWebSocketStream(socket, {
+      readableHighWaterMark: highWaterMark,
+      writableHighWaterMark: highWaterMark,
+    });
+    stream.on('error', () => stream.destroy());
+    deps.handle(stream, request);
+  });
+  return {
+    accept(request, socket, head) {
+      deps.admission.offer(socket, () =>
+        server.handleUpgrade(request, socket, head, (open) =>
+          server.emit('connection', open, request),
+        ),
+      );
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { endLostAccess } from './authenticate.ts';
+import type { Connection } from './connection.ts';
+import { isUnavailable } from './failure.ts';
+import type { Log } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import type { Registry } from './registry.ts';
+
+export type NoticeDeps = {
+  ports: ConnectorPorts;
+  registry: Registry;
+  /** Access of this device changed while it may be about to be let in. */
+  doubt: (uuid: string) => void;
+  log: Log;
+};
+
+const recheckIntervalMs = 500;
+
+/** What other parts of the installation tell this connector. Returns what ends the listening. */
+export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): () => void {
+  /** Connections whose access could not be looked at yet. */
+  const unsure = new Set<Connection>();
+  let isChecking = false;
+
+  async function recheck(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    for (const connection of unsure) {
+      unsure.delete(connection);
+      try {
+        await endLostAccess([connection], ports);
+      } catch (error) {
+        unsure.add(connection);
+        if (isUnavailable(error)) break;
+        log.error({ err: error }, 'the access of a device could not be checked');
+        break;
+      }
+    }
+    isChecking = false;
+  }
+
+  function suspect(connections: Iterable<Connection>): void {
+    for (const connection of connections) if (connection.device) unsure.add(connection);
+    void recheck();
+  }
+
+  const timer = setInterval(() => void recheck(), recheckIntervalMs);
+  const { bus } = ports;
+  const ends = [
+    bus.subscribe('device', ({ uuid, push }) => {
+      if (!push) return;
+      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
+    }),
+    bus.subscribe('down', ({ uuid, message }) => {
+      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.push(message);
+    }),
+    bus.subscribe('access', ({ uuid }) => {
+      doubt(uuid);
+      suspect(registry.listConnectionsOf(uuid));
+    }),
+    bus.subscribe('session', ({ uuid, clientId, connection }) =>
+      registry.closeSessionsBut(uuid, clientId, connection),
+    ),
+    bus.subscribe('resync', () => {
+      suspect(registry.connections);
+      for (const { downlinks } of registry.connections) {
+        downlinks?.due('profile');
+        downlinks?.due('configuration');
+      }
+    }),
+  ];
+  return () => {
+    clearInterval(timer);
+    for (const end of ends) end();
+  };
+}

@@ -1,0 +1,99 @@
+/** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
+export type ConnectorLimits = {
+  maxPacketBytes: number;
+  maxConnectBytes: number;
+  connectTimeoutMs: number;
+  maxKeepaliveSeconds: number;
+  maxConnectionsPerDevice: number;
+  maxSubscriptions: number;
+  maxTopicLevels: number;
+  messagesPerSecond: number;
+  messagesBurst: number;
+  measurementsPerSecond: number;
+  connectsPerSecond: number;
+  storeTimeoutMs: number;
+};
+
+/** Bounds that no user has a reason to turn. */
+export type Tuning = {
+  /** Messages of one connection that wait for their commit; beyond, its socket is not read. */
+  maxUnackedMessages: number;
+  maxUnackedBytes: number;
+  /** The same for all connections together, in bytes with `messageOverheadBytes` for each message. */
+  maxUnackedTotalBytes: number;
+  messageOverheadBytes: number;
+  /** QoS 2 messages of one connection between PUBREC and PUBREL. */
+  maxUnreleased: number;
+  /** Messages that wait for one connection's acknowledgement of the one before. */
+  maxQueuedDownlinks: number;
+  /** A message towards a device that is not acknowledged for this long closes the connection. */
+  downlinkTimeoutMs: number;
+  /** A socket that takes no bytes for this long is closed. */
+  drainTimeoutMs: number;
+  /** Connections that wait for their turn to be let in; further ones are closed. */
+  maxWaitingConnections: number;
+  sweepIntervalMs: number;
+};
+
+export const defaultTuning: Tuning = {
+  maxUnackedMessages: 100,
+  maxUnackedBytes: 131_072,
+  maxUnackedTotalBytes: 50_331_648,
+  messageOverheadBytes: 1_024,
+  maxUnreleased: 1_000,
+  maxQueuedDownlinks: 100,
+  downlinkTimeoutMs: 60_000,
+  drainTimeoutMs: 30_000,
+  maxWaitingConnections: 50_000,
+  sweepIntervalMs: 500,
+};
+
+export type Listen = { host: string; port: number };
+export type TlsListen = Listen & { certFile: string; keyFile: string };
+
+/** Why a connection was not let in. */
+export type Refusal =
+  | 'not-authorized'
+  | 'unavailable'
+  | 'identifier'
+  | 'protocol-version'
+  | 'malformed'
+  | 'timeout'
+  | 'too-many';
+
+/** Why a connection that had been let in ended. */
+export type Ending =
+  | 'peer'
+  | 'keepalive'
+  | 'malformed'
+  | 'foreign-topic'
+  | 'replaced'
+  | 'too-many-connections'
+  | 'access-ended'
+  | 'not-stored'
+  | 'unread'
+  | 'shutdown';
+
+/** What is worth counting. Called on the way of every message: to be quick. */
+export type Observer = {
+  connected(): void;
+  refused(reason: Refusal): void;
+  disconnected(reason: Ending): void;
+  message(kind: string): void;
+  /** `seconds` from the message's arrival to its acknowledgement. */
+  acknowledged(seconds: number): void;
+};
+
+export type Log = Record<'info' | 'warn' | 'error', (context: object, message: string) => void>;
+
+export type ConnectorOptions = {
+  /** Null: not listened to. Port 0: any free one, told by `addresses`. */
+  tcp: Listen | null;
+  tls: TlsListen | null;
+  limits: ConnectorLimits;
+  log: Log;
+  observe?: Partial<Observer>;
+  tuning?: Partial<Tuning>;
+  /** A clock that only goes forward, in milliseconds. */
+  now?: () => number;
+};

@@ -1,0 +1,139 @@
+import type { Client, PublishPacket } from 'aedes';
+import { findConnection, type Connection, type Device, type Unacked } from './connection.ts';
+import { isGone, isUnavailable } from './failure.ts';
+import type { Intake, Rates } from './intake.ts';
+import type { Log, Observer, Tuning } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import { parseUplink } from './uplink.ts';
+
+export type PublishDeps = {
+  ports: ConnectorPorts;
+  intake: Intake;
+  rates: Rates;
+  tuning: Tuning;
+  observe: Observer;
+  log: Log;
+  now: () => number;
+};
+
+type Done = (error?: Error | null) => void;
+
+export type Publisher = ReturnType<typeof createPublisher>;
+
+/**
+ * The way of a PUBLISH. aedes acknowledges when the callback it gave to `authorizePublish` is called:
+ * here that is once the message, and every one before it on this connection, is committed, so that
+ * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored".
+ */
+export function createPublisher(deps: PublishDeps) {
+  const { ports, intake, rates, tuning, observe, log, now } = deps;
+  /** Closed connections with messages that nobody will send again. */
+  const lingering = new Set<Connection>();
+
+  function accept(client: Client | null, packet: PublishPacket, done: Done): void {
+    const connection = findConnection(client);
+    const device = connection?.device;
+    // A will left behind by another process has no client. None is ever kept.
+    if (!connection || !device) return done(new Error('nobody publishes this'));
+    const isWill = packet === connection.will;
+    if (isWill && connection.ending === 'shutdown') return done(new Error('the service stops'));
+    if (!isOwn(packet.topic, device)) {
+      connection.ending ??= 'foreign-topic';
+      return done(new Error('published outside of its own up/'));
+    }
+    const message = packet.payload as Buffer;
+    const bytes = message.length + tuning.messageOverheadBytes;
+    const qos = isWill ? 0 : packet.qos;
+    const unacked: Unacked = { acknowledge: done, isStored: false, bytes, sinceMs: now(), qos };
+    intake.hold(connection, bytes);
+    connection.unacked.push(unacked);
+    if (qos === 2 && !reserve(connection, packet.messageId as number)) {
+      // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
+      settle(connection, unacked);
+      return;
+    }
+    if (connection.ending !== null && !isWill) return;
+    const uplink = parseUplink(packet.topic, device.upPrefix, message, ports.clock());
+    const { content } = uplink;
+    observe.message(content.kind);
+    if (content.kind === 'measurements')
+      device.measurements.take(content.items.length, rates.measurements, now());
+    if (isWill) lingering.add(connection);
+    ports.ingest(device.identity, uplink, signalOf(connection, qos)).then(
+      () => settle(connection, unacked),
+      (error: unknown) => fail(connection, unacked, error),
+    );
+  }
+
+  /** False where the message is known already. Too many of them end the connection. */
+  function reserve(connection: Connection, messageId: number): boolean {
+    const unreleased = (connection.unreleased ??= new Set());
+    if (unreleased.has(messageId)) return false;
+    unreleased.add(messageId);
+    if (unreleased.size > tuning.maxUnreleased) connection.close('malformed');
+    return true;
+  }
+
+  function settle(connection: Connection, unacked: Unacked): void {
+    unacked.isStored = true;
+    intake.release(connection, unacked.bytes);
+    const queue = connection.unacked;
+    while (queue[0]?.isStored) {
+      const { acknowledge, sinceMs } = queue.shift() as Unacked;
+      if (connection.ending !== null) continue;
+      acknowledge();
+      observe.acknowledged((now() - sinceMs) / 1_000);
+    }
+    intake.resume(connection);
+    if (queue.length === 0 && lingering.size > 0) lingering.delete(connection);
+  }
+
+  /** No acknowledgement: the device will send it again. */
+  function fail(connection: Connection, unacked: Unacked, error: unknown): void {
+    const { stage } = connection;
+    intake.release(connection, unacked.bytes);
+    const index = connection.unacked.indexOf(unacked);
+    if (index >= 0) connection.unacked.splice(index, 1);
+    if (connection.unacked.length === 0) lingering.delete(connection);
+    connection.close('not-stored');
+    if (isUnavailable(error) || isGone(error) || stage === 'closed') return;
+    log.error({ err: error, device: connection.device?.identity.uuid }, 'a message was not stored');
+  }
+
+  return {
+    accept,
+
+    /** The device will send again what was not acknowledged; what it will not, waits on. */
+    withdraw(connection: Connection): void {
+      connection.withdrawal?.abort();
+      if (connection.unacked.some(({ qos }) => qos === 0)) lingering.add(connection);
+    },
+
+    /** Gives up what the store does not take, so that nothing piles up. */
+    sweep(connections: Iterable<Connection>, timeoutMs: number): void {
+      const latestMs = now() - timeoutMs;
+      const isLate = ({ unacked }: Connection) => (unacked[0]?.sinceMs ?? Infinity) <= latestMs;
+      for (const connection of connections) if (isLate(connection)) giveUp(connection);
+      for (const connection of lingering) if (isLate(connection)) giveUp(connection);
+    },
+
+    giveUp,
+  };
+
+  function giveUp(connection: Connection): void {
+    lingering.delete(connection);
+    connection.close('not-stored');
+    connection.withdrawal?.abort();
+    connection.lastResort?.abort();
+  }
+}
+
+/** Its own `up/`, and nothing that MQTT forbids in a topic name [MQTT-1.5.3-2] [MQTT-3.3.2-2]. */
+export function isOwn(topic: string, device: Pick<Device, 'upPrefix'>): boolean {
+  return topic.startsWith(device.upPrefix) && !/[\0+#]/.test(topic);
+}
+
+function signalOf(connection: Connection, qos: number): AbortSignal {
+  if (qos > 0) return (connection.withdrawal ??= new AbortController()).signal;
+  return (connection.lastResort ??= new AbortController()).signal;
+}

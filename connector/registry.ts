@@ -1,0 +1,101 @@
+import { downPrefix, upPrefix } from '../src/core/topic.ts';
+import type { DeviceIdentity } from '../src/core/uplink.ts';
+import { Bucket } from './bucket.ts';
+import type { Connection, Device } from './connection.ts';
+import type { Rates } from './intake.ts';
+import type { ConnectorPorts } from './ports.ts';
+
+export type Registry = ReturnType<typeof createRegistry>;
+
+export type RegistryOptions = {
+  rates: Rates;
+  maxConnectionsPerDevice: number;
+  presence: ConnectorPorts['presence'];
+  now: () => number;
+};
+
+/** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
+export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }: RegistryOptions) {
+  const connections = new Set<Connection>();
+  const devices = new Map<string, Device>();
+  let connectedDevices = 0;
+
+  function deviceOf(identity: DeviceIdentity): Device {
+    const known = devices.get(identity.uuid);
+    if (known && known.identity.deviceId === identity.deviceId) return known;
+    const nowMs = now();
+    const device: Device = {
+      identity,
+      upPrefix: upPrefix(identity.uuid),
+      downPrefix: downPrefix(identity.uuid),
+      connections: [],
+      messages: new Bucket(rates.messages, nowMs),
+      measurements: new Bucket(rates.measurements, nowMs),
+      others: new Bucket(rates.others, nowMs),
+      timer: null,
+    };
+    devices.set(identity.uuid, device);
+    return device;
+  }
+
+  return {
+    /** Every connection, known or not. */
+    connections,
+
+    /** Gives a connection its device. The same session gives way, and the oldest beyond the limit. */
+    admit(connection: Connection, identity: DeviceIdentity): void {
+      const device = deviceOf(identity);
+      connection.device = device;
+      closeSession(device, connection);
+      device.connections.push(connection);
+      if (device.connections.length === 1) {
+        connectedDevices += 1;
+        presence(identity, 'connected');
+      }
+      const open = device.connections.filter(({ ending }) => ending === null);
+      if (open.length > maxConnectionsPerDevice) open[0]?.close('too-many-connections');
+    },
+
+    remove(connection: Connection): void {
+      connections.delete(connection);
+      const { device } = connection;
+      const index = device?.connections.indexOf(connection) ?? -1;
+      if (!device || index < 0) return;
+      device.connections.splice(index, 1);
+      if (device.connections.length > 0) return;
+      connectedDevices -= 1;
+      presence(device.identity, 'disconnected');
+    },
+
+    listConnectionsOf: (uuid: string): Connection[] => [...(devices.get(uuid)?.connections ?? [])],
+
+    /** Another process, or this one, has taken a session over. */
+    closeSessionsBut(uuid: string, clientId: string, connection: string): void {
+      for (const other of devices.get(uuid)?.connections ?? [])
+        if (other.clientId === clientId && other.id !== connection) other.close('replaced');
+    },
+
+    /** Forgets devices that are gone and could send at full rate again. */
+    forgetIdle(): void {
+      const nowMs = now();
+      for (const [uuid, device] of devices) {
+        if (device.connections.length > 0) continue;
+        const { messages, measurements, others } = device;
+        const isIdle =
+          messages.isFull(rates.messages, nowMs) &&
+          measurements.isFull(rates.measurements, nowMs) &&
+          others.isFull(rates.others, nowMs);
+        if (isIdle) devices.delete(uuid);
+      }
+    },
+
+    countDevices: () => connectedDevices,
+  };
+}
+
+/** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
+function closeSession(device: Device, { clientId, id }: Connection): void {
+  if (clientId === '') return;
+  for (const other of device.connections)
+    if (other.clientId === clientId && other.id !== id) other.close('replaced');
+}

@@ -1,0 +1,35 @@
+import type { Connection } from './connection.ts';
+import type { ConnectorLimits, Tuning } from './options.ts';
+import type { Publisher } from './publish.ts';
+import type { Registry } from './registry.ts';
+
+export type SweepDeps = {
+  registry: Registry;
+  publisher: Publisher;
+  limits: ConnectorLimits;
+  tuning: Tuning;
+  now: () => number;
+};
+
+/** One look at all connections now and then, instead of timers for each. Returns what ends it. */
+export function startSweeping(deps: SweepDeps): () => void {
+  const { registry, publisher, limits, tuning, now } = deps;
+  const timer = setInterval(() => {
+    const nowMs = now();
+    for (const connection of registry.connections) visit(connection, nowMs, tuning);
+    publisher.sweep(registry.connections, limits.storeTimeoutMs);
+    registry.forgetIdle();
+  }, tuning.sweepIntervalMs);
+  return () => clearInterval(timer);
+}
+
+function visit(connection: Connection, nowMs: number, { downlinkTimeoutMs }: Tuning): void {
+  const { sent, downlinks, keepaliveMs, stage } = connection;
+  if (stage !== 'ready') return;
+  // Silent because we do not listen: the device may have spoken.
+  if (connection.isStarved || connection.unacked.length > 0) connection.heardMs = nowMs;
+  // One and a half times the keep-alive. [MQTT-3.1.2-24]
+  if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
+  if (sent && nowMs - sent.sinceMs > downlinkTimeoutMs) connection.close('unread');
+  downlinks?.retry();
+}
