@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
+import type { Actions } from '../../src/core/purpose.ts';
 import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
 import { deviceRoutes } from '../../src/devices/routes.ts';
 import { DomainError } from '../../src/errors.ts';
@@ -37,7 +38,7 @@ export const configuration = {
 /** A purpose of two states; 0x01 above `limit` leads from the first to the second. */
 export function purpose(puId: number, limit = 20) {
   const causes = [{ sId: '0x01', orderId: 1, thresholds: { isGt: limit } }];
-  const actions = { engine: { gotoStId: 2 } };
+  const actions: Actions = { engine: { gotoStId: 2 } };
   return {
     puId,
     name: `purpose ${puId}`,
@@ -75,10 +76,15 @@ export async function startApp() {
     },
     onPurgeError: () => {},
   });
-  const { removeDevice } = removal;
   const routes = [
     ...profileRoutes({ db, bus }),
-    ...deviceRoutes({ db, bus, keys, listConnectors: () => connectors, removeDevice }),
+    ...deviceRoutes({
+      db,
+      bus,
+      keys,
+      listConnectors: () => connectors,
+      removeDevice: (...device) => removal.removeDevice(...device),
+    }),
     ...purposeRoutes({ db }),
   ];
   const server = await startHttp({

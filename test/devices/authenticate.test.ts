@@ -50,6 +50,13 @@ const rotate = async ({ uuid }: Device, revoke: boolean) => {
   return { username: uuid, password: String(answer.body['deviceAuthToken']) };
 };
 
+/** The identity of a device that must be let in. */
+const letIn = async (shown: { username: string; password: string }) => {
+  const identity = await authenticator.authenticateDevice(shown);
+  if (!identity) throw new Error('was not let in');
+  return identity;
+};
+
 describe('credentials', () => {
   test('of a device open its door, and no other', async () => {
     const one = await app.device(token);
@@ -130,19 +137,18 @@ describe('rotation', () => {
   test('lets the old token in until the new one is first used', async () => {
     const device = await app.device(token);
     const old = credentials(device);
-    await authenticator.authenticateDevice(old);
+    const identity = await letIn(old);
     const fresh = await rotate(device, false);
-    const identity = await authenticator.authenticateDevice(old);
-    expect(identity).not.toBeNull();
-    if (identity) expect(await authenticator.isStillAllowed(identity, old)).toBe(true);
+    expect(await letIn(old)).toEqual(identity);
+    expect(await authenticator.isStillAllowed(identity, old)).toBe(true);
 
     app.told.length = 0;
-    expect(await authenticator.authenticateDevice(fresh)).toEqual(identity);
+    expect(await letIn(fresh)).toEqual(identity);
     expect(await authenticator.authenticateDevice(old)).toBeNull();
     const { deviceId, uuid } = device;
     expect(app.told).toEqual([{ channel: 'access', message: { deviceId, uuid } }]);
-    if (identity) expect(await authenticator.isStillAllowed(identity, old)).toBe(false);
-    if (identity) expect(await authenticator.isStillAllowed(identity, fresh)).toBe(true);
+    expect(await authenticator.isStillAllowed(identity, old)).toBe(false);
+    expect(await authenticator.isStillAllowed(identity, fresh)).toBe(true);
   });
 
   test('twice retires the first token even if the second was never used', async () => {
@@ -209,10 +215,9 @@ describe('a change that another process made', () => {
 
   test('removal: nothing opens, and what was let in is no longer allowed', async () => {
     const device = await app.device(token);
-    const identity = await authenticator.authenticateDevice(credentials(device));
+    const identity = await letIn(credentials(device));
     await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     expect(await authenticator.authenticateDevice(credentials(device))).toBeNull();
-    if (!identity) throw new Error('was not let in');
     expect(await authenticator.isStillAllowed(identity, credentials(device))).toBe(false);
   });
 });
@@ -223,15 +228,13 @@ describe('with the store away', () => {
     const unknown = await app.device(token);
     await authenticator.authenticateDevice(credentials(known));
     away = true;
-    const identity = await authenticator.authenticateDevice(credentials(known));
-    expect(identity).not.toBeNull();
+    const identity = await letIn(credentials(known));
     const unavailable = { code: 'unavailable' };
     await expect(authenticator.authenticateDevice(credentials(unknown))).rejects.toMatchObject(
       unavailable,
     );
     const wrong = { username: known.uuid, password: 'wrong' };
     await expect(authenticator.authenticateDevice(wrong)).rejects.toMatchObject(unavailable);
-    if (!identity) return;
     await expect(authenticator.isStillAllowed(identity, credentials(known))).rejects.toMatchObject(
       unavailable,
     );

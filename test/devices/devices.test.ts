@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deriveToken } from '../../src/devices/token.ts';
-import { type App, configuration, connectors, keys, pathsOf, purpose, startApp } from './app.ts';
+import { type App, configuration, connectors, keys, pathsOf, startApp } from './app.ts';
 
 let app: App;
 beforeAll(async () => {
@@ -53,6 +53,25 @@ describe('4.3 Register Device', () => {
         module: [{ moduleId: 'm', senses: [{ sId: '0x1', min: '1', minInterval: 0.5 }] }],
       },
       ['/module/0/senses/0/min', '/module/0/senses/0/minInterval'],
+    ],
+    [
+      'bounds the wrong way round',
+      {
+        device: {},
+        module: [{ moduleId: 'a', senses: [{ sId: '0x1', min: 2, max: 1 }] }],
+      },
+      ['/module/0/senses/0/min'],
+    ],
+    [
+      'an sId that is there twice',
+      {
+        device: {},
+        module: [
+          { moduleId: 'a', senses: [{ sId: '0x1' }] },
+          { moduleId: 'b', senses: [{ sId: '0x2' }, { sId: '0x1' }] },
+        ],
+      },
+      ['/module/1/senses/1/sId'],
     ],
   ])('answers 400 and lists all problems: %s', async (_name, body, expected) => {
     const token = await app.account();
@@ -114,146 +133,6 @@ describe('4.3 Get user devices', () => {
     await app.device(await app.account());
     const answer = await app.call('GET', '/v2/devices', { token: await app.account() });
     expect(answer.body).toEqual({ devices: [], timestamp: expect.any(Number) });
-  });
-});
-
-describe('4.3 Get Configuration', () => {
-  test('answers the configuration with empty profiles and the state of the registration', async () => {
-    const token = await app.account();
-    const before = Date.now();
-    const device = await app.device(token);
-    const answer = await app.call('GET', `/v2/devices/${device.uuid}/configuration`, { token });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({
-      ...configuration,
-      currentProfile: {},
-      pendingProfile: {},
-      state: { puId: 0, stId: 0, ts: expect.any(Number) },
-      timestamp: expect.any(Number),
-    });
-    const { ts } = answer.body['state'] as { ts: number };
-    expect(Math.abs(ts - before)).toBeLessThan(60_000);
-  });
-
-  test('answers current and pending profile with pId, purposes and ts', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    const current = await app.install(token, [device.uuid], [purpose(1)]);
-    await app.db.query(`update device_profile set state = 'current' where device_id = $1`, [
-      device.deviceId,
-    ]);
-    const pending = await app.install(token, [device.uuid], [purpose(2), purpose(3)]);
-    const answer = await app.call('GET', `/v2/devices/${device.uuid}/configuration`, { token });
-    expect(answer.body).toMatchObject({
-      currentProfile: { pId: current, purposes: [{ puId: 1 }], ts: expect.any(Number) },
-      pendingProfile: {
-        pId: pending,
-        purposes: [{ puId: 2 }, { puId: 3 }],
-        ts: expect.any(Number),
-      },
-    });
-  });
-});
-
-describe('4.3 Update Configuration', () => {
-  test('answers {timestamp}, replaces all of it, voids what ingest knew and tells the device', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    app.told.length = 0;
-    const body = { device: { name: 'renamed' }, module: [] };
-    const path = `/v2/devices/${device.uuid}/configuration`;
-    const answer = await app.call('PUT', path, { token, body });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ timestamp: expect.any(Number) });
-    expect((await app.call('GET', path, { token })).body).toMatchObject(body);
-    const list = await app.call('GET', '/v2/devices', { token });
-    expect(list.body).toMatchObject({ devices: [{ name: 'renamed' }] });
-    expect(app.told).toEqual([
-      {
-        channel: 'device',
-        message: { deviceId: device.deviceId, uuid: device.uuid, push: 'configuration' },
-      },
-    ]);
-    expect(await versionOf(device.deviceId)).toBe(2);
-  });
-
-  test('answers 400 and changes nothing', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    const path = `/v2/devices/${device.uuid}/configuration`;
-    const answer = await app.call('PUT', path, { token, body: { device: {}, module: 1 } });
-    expect(answer.status).toBe(400);
-    expect((await app.call('GET', path, { token })).body).toMatchObject(configuration);
-  });
-});
-
-describe('4.3 Remove device', () => {
-  test('answers {timestamp, message}; the device and all that belongs to it is gone', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    await app.install(token, [device.uuid]);
-    app.told.length = 0;
-    const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual({ timestamp: expect.any(Number), message: expect.any(String) });
-    expect(app.purged).toContainEqual([device.deviceId]);
-    const { deviceId } = device;
-    expect(app.told).toEqual([{ channel: 'access', message: { deviceId, uuid: device.uuid } }]);
-    const again = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
-    expect(again.status).toBe(404);
-    const { rows } = await app.db.query(
-      `select from device_state where device_id = $1
-       union all select from device_profile where device_id = $1
-       union all select from removed_device where device_id = $1`,
-      [deviceId],
-    );
-    expect(rows).toEqual([]);
-  });
-
-  test('what a failed purge left behind goes later', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    app.purging.fails = true;
-    const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
-    app.purging.fails = false;
-    expect(answer.status).toBe(200);
-    expect(app.purged).not.toContainEqual([device.deviceId]);
-    await app.removal.resume();
-    expect(app.purged).toContainEqual([device.deviceId]);
-    app.purged.length = 0;
-    await app.removal.resume();
-    expect(app.purged).toEqual([]);
-  });
-
-  test('what goes with its account is noted too', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    await app.db.query('delete from account where id = $1', [Number(token)]);
-    await app.removal.resume();
-    expect(app.purged.flat()).toContain(device.deviceId);
-  });
-
-  test('waits for an ingest that saw the device, so that no late row appears', async () => {
-    const token = await app.account();
-    const device = await app.device(token);
-    let removed = false;
-    let removal: Promise<unknown> | undefined;
-    await app.db.transaction(async (tx) => {
-      await tx.query('select pg_advisory_xact_lock_shared(7201)');
-      removal = app.removal.removeDevice(Number(token), device.uuid).then(() => (removed = true));
-      await expect
-        .poll(async () => {
-          const { rows } = await app.db.query(
-            `select from pg_locks where locktype = 'advisory' and objid = 7201 and not granted
-                and database = (select oid from pg_database where datname = current_database())`,
-          );
-          return rows.length;
-        })
-        .toBe(1);
-      expect(removed).toBe(false);
-    });
-    await removal;
-    expect(removed).toBe(true);
   });
 });
 
@@ -330,11 +209,3 @@ describe('7 Errors: what is unknown, malformed or somebody else’s is 404', () 
     });
   });
 });
-
-async function versionOf(deviceId: number): Promise<number | undefined> {
-  const { rows } = await app.db.query<{ version: number }>(
-    'select version from device_state where device_id = $1',
-    [deviceId],
-  );
-  return rows[0]?.version;
-}

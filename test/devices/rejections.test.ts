@@ -63,7 +63,9 @@ test('a transaction that is tried again keeps each once; two problems of one ite
   ].map((each) => ({ ...each, messageId: '00000000-0000-4000-8000-000000000001' }));
   await keepRejections(app.db, twice);
   await keepRejections(app.db, twice);
-  expect((await listed(device.uuid)).map(({ path }) => path).toSorted()).toEqual(['/a', '/b']);
+  const kept = await listed(device.uuid);
+  expect(kept).toHaveLength(2);
+  expect(new Set(kept.map(({ path }) => path))).toEqual(new Set(['/a', '/b']));
 });
 
 test('the newest 1,000 of a device are kept, also of one flood in one millisecond', async () => {

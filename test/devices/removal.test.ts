@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type App, startApp } from './app.ts';
+
+let app: App;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+describe('4.3 Remove device', () => {
+  test('answers {timestamp, message}; the device and all that belongs to it is gone', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    await app.install(token, [device.uuid]);
+    app.told.length = 0;
+    const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    expect(answer.status).toBe(200);
+    expect(answer.body).toEqual({ timestamp: expect.any(Number), message: expect.any(String) });
+    expect(app.purged).toContainEqual([device.deviceId]);
+    const { deviceId } = device;
+    expect(app.told).toEqual([{ channel: 'access', message: { deviceId, uuid: device.uuid } }]);
+    const again = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    expect(again.status).toBe(404);
+    const { rows } = await app.db.query(
+      `select from device_state where device_id = $1
+       union all select from device_profile where device_id = $1
+       union all select from removed_device where device_id = $1`,
+      [deviceId],
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test('what a failed purge left behind goes later', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    app.purging.fails = true;
+    const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    app.purging.fails = false;
+    expect(answer.status).toBe(200);
+    expect(app.purged).not.toContainEqual([device.deviceId]);
+    await app.removal.resume();
+    expect(app.purged).toContainEqual([device.deviceId]);
+    app.purged.length = 0;
+    await app.removal.resume();
+    expect(app.purged).toEqual([]);
+  });
+
+  test('what goes with its account is noted too', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    await app.db.query('delete from account where id = $1', [Number(token)]);
+    await app.removal.resume();
+    expect(app.purged.flat()).toContain(device.deviceId);
+  });
+
+  test('waits for an ingest that saw the device, so that no late row appears', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    let removed = false;
+    let removal: Promise<unknown> | undefined;
+    await app.db.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock_shared(7201)');
+      removal = app.removal.removeDevice(Number(token), device.uuid).then(() => (removed = true));
+      await expect
+        .poll(async () => {
+          const { rows } = await app.db.query(
+            `select from pg_locks where locktype = 'advisory' and objid = 7201 and not granted
+                and database = (select oid from pg_database where datname = current_database())`,
+          );
+          return rows.length;
+        })
+        .toBe(1);
+      expect(removed).toBe(false);
+    });
+    await removal;
+    expect(removed).toBe(true);
+  });
+});
