@@ -37,7 +37,8 @@ function send(
   if (qos === 1) {
     connection.lastMessageId = (connection.lastMessageId % 65_535) + 1;
     connection.sent = { messageId: connection.lastMessageId, sinceMs: now(), settle };
-    client.publish(packet);
+    // aedes calls it without asking whether it is there.
+    client.publish(packet, () => undefined);
   } else client.publish(packet, settle);
   return promise;
 }
