@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config.ts';
 import { createLog } from './log.ts';
 import { helpText } from './help.ts';
 import { describeReady } from './ready.ts';
-import { startService } from './service.ts';
 import { closeOnSignals } from './signals.ts';
 import { describeStartError, StartError } from './start-error.ts';
+import { version } from './version.ts';
 
 /** After this long what is still under way is given up. */
 const drainTimeoutMs = 10_000;
@@ -25,6 +24,8 @@ try {
 async function run(config: Config): Promise<void> {
   const isTerminal = process.stdout.isTTY;
   const log = createLog({ level: config.logLevel, isTerminal });
+  // Loaded only now: a wrong setting, or --help, is answered at once.
+  const { startService } = await import('./service.ts');
   // Asked to stop while it still starts, the service first comes up and then goes in order.
   const starting = startService(config, log);
   closeOnSignals(drainTimeoutMs, async ({ err, signal }) => {
@@ -45,7 +46,7 @@ async function run(config: Config): Promise<void> {
 function readArguments(args: string[]): Role | null {
   const { values, positionals } = parse(args);
   if (values.help) return say(helpText());
-  if (values.version) return say(readVersion());
+  if (values.version) return say(version);
   const [part, ...more] = positionals;
   if (more.length > 0) throw new StartError(`Not understood: ${more.join(' ')}. Try --help.`);
   if (part === undefined && values.id === undefined) return { name: 'all' };
@@ -77,9 +78,4 @@ function parse(args: string[]) {
 function say(text: string): null {
   console.log(text);
   return null;
-}
-
-function readVersion(): string {
-  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
 }
