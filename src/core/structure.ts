@@ -24,8 +24,9 @@ export function structuralProblems(purpose: Readable | undefined): StructuralPro
     ...duplicates(states, 'stId', ['states']),
     ...states.flatMap((state, s) => eventProblems(state, stIds, ['states', s, 'events'])),
   ];
-  if (typeof purpose.initStId === 'number' && !stIds.has(purpose.initStId)) {
-    problems.push({ path: ['initStId'], message: `no state has the stId ${purpose.initStId}` });
+  const { initStId } = purpose;
+  if (Array.isArray(purpose.states) && typeof initStId === 'number' && !stIds.has(initStId)) {
+    problems.push({ path: ['initStId'], message: `no state has the stId ${initStId}` });
   }
   const bytes = new TextEncoder().encode(JSON.stringify(purpose)).length;
   if (bytes > maxPurposeBytes) {

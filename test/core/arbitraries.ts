@@ -1,0 +1,108 @@
+import fc from 'fast-check';
+import type { Measurement } from '../../src/core/measurement.ts';
+import { checkProfile } from '../../src/core/profile.ts';
+import { Purpose } from '../../src/core/purpose.ts';
+
+// Few senses, values and moments, so that causes are met, broken and met again, and times collide.
+const sId = fc.constantFrom('0x1', '0x2', '0x3');
+const place = fc.record({
+  lat: fc.integer({ min: 0, max: 3 }),
+  long: fc.integer({ min: 178, max: 180 }),
+});
+const number = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: -2, max: 4 }) },
+  { weight: 1, arbitrary: fc.constantFrom(2.55, -0, 1e308, -1e308, 5e-324) },
+  { weight: 1, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }) },
+);
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+
+const thresholds = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({ isAny: true }) },
+  { weight: 3, arbitrary: number.map((isGt) => ({ isGt })) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      isGt: optional(number),
+      isLt: optional(number),
+      isOneOf: optional(fc.array(number, { maxLength: 4 })),
+      isNotIn: optional(fc.array(number, { maxLength: 4 })),
+      isAny: optional(fc.boolean()),
+      isInsideGeo: optional(fc.array(place, { minLength: 3, maxLength: 5 })),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .array(place, { minLength: 3, maxLength: 5 })
+      .map((isInsideGeo) => ({ isInsideGeo })),
+  },
+);
+
+const cause = fc.record({
+  sId,
+  orderId: optional(fc.integer({ min: 0, max: 2 })),
+  measurement: optional(fc.record({ count: optional(fc.integer({ min: 0, max: 4 })) })),
+  threshold: optional(
+    fc.record({
+      count: optional(fc.integer({ min: 1, max: 3 })),
+      negate: fc.boolean(),
+      relative: fc.boolean(),
+      decimalAcc: optional(fc.integer({ min: 0, max: 20 })),
+    }),
+  ),
+  thresholds,
+});
+
+const event = fc.record({
+  eventLog: fc.boolean(),
+  sendPush: fc.boolean(),
+  /** Where it moves to, if anywhere: picked from what the profile has. */
+  goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
+  causes: fc.array(cause, { maxLength: 3 }),
+});
+const state = fc.record({ isGlobal: fc.boolean(), events: fc.array(event, { maxLength: 3 }) });
+const states = fc.array(state, { minLength: 1, maxLength: 4 });
+
+/** Purposes that are valid together. */
+export const purposes: fc.Arbitrary<Purpose[]> = fc
+  .array(fc.record({ states, init: fc.nat(3) }), { minLength: 1, maxLength: 2 })
+  .map((drafts) => {
+    const built = drafts.map((draft, index) =>
+      Purpose.parse({
+        puId: index,
+        initStId: draft.init % draft.states.length,
+        states: draft.states.map(({ isGlobal, events }, stId) => ({
+          stId,
+          isGlobal,
+          events: events.map(({ goto, sendPush, eventLog, causes }, evId) => ({
+            evId,
+            eventLog,
+            causes,
+            actions: { cloud: { sendPush }, engine: engineOf(goto, index, drafts) },
+          })),
+        })),
+      }),
+    );
+    if (checkProfile(built).length > 0) throw new Error('The arbitrary made an invalid profile.');
+    return built;
+  });
+
+function engineOf(
+  goto: { purpose?: number; state?: number } | undefined,
+  own: number,
+  drafts: { states: unknown[] }[],
+) {
+  if (!goto) return {};
+  const puId = goto.purpose === undefined ? undefined : goto.purpose % drafts.length;
+  const count = drafts[puId ?? own]?.states.length ?? 1;
+  return { gotoPuId: puId, gotoStId: goto.state === undefined ? undefined : goto.state % count };
+}
+
+const measurement: fc.Arbitrary<Measurement> = fc.record({
+  sId,
+  val: fc.oneof({ weight: 6, arbitrary: number }, { weight: 1, arbitrary: place }),
+  ts: fc.integer({ min: 0, max: 12 }),
+});
+
+/** Any measurements, in any order of time. */
+export const measurements = fc.array(measurement, { maxLength: 40 });

@@ -1,0 +1,161 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { explain, Explanation } from '../../src/core/explain.ts';
+import type { Measurement } from '../../src/core/measurement.ts';
+import { remarkProfile } from '../../src/core/remarks.ts';
+import type { Runtime } from '../../src/core/runtime.ts';
+import { measurements, purposes } from './arbitraries.ts';
+import { profileOf, run } from './samples.ts';
+
+const runs = { numRuns: 1_000 };
+
+/** Everything that others see of a run. */
+function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
+  return evaluations.flatMap(({ firings, transition }) => [
+    ...firings,
+    ...(transition ? [transition] : []),
+  ]);
+}
+
+const asStored = (runtime: Runtime) => JSON.parse(JSON.stringify(runtime)) as Runtime;
+
+test('the same input gives the same output', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const once = run(profileOf(...installed), stream);
+      const twice = run(profileOf(...installed), stream);
+      expect(twice).toStrictEqual(once);
+    }),
+    runs,
+  );
+});
+
+test('a runtime survives as JSON', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const { runtime } = run(profileOf(...installed), stream);
+      expect(asStored(runtime)).toStrictEqual(runtime);
+    }),
+    runs,
+  );
+});
+
+test('where a stream is split, stored and taken up again changes nothing', () => {
+  fc.assert(
+    fc.property(purposes, measurements, fc.nat(40), fc.nat(40), (installed, stream, one, other) => {
+      const profile = profileOf(...installed);
+      const whole = run(profile, stream);
+      const [first, second] = [Math.min(one, other), Math.max(one, other)];
+      const head = run(profile, stream.slice(0, first));
+      const middle = run(profile, stream.slice(first, second), asStored(head.runtime));
+      const tail = run(profileOf(...installed), stream.slice(second), asStored(middle.runtime));
+      const parts = [head, middle, tail].flatMap(({ evaluations }) => outcomes(evaluations));
+      expect(parts).toStrictEqual(outcomes(whole.evaluations));
+      expect(tail.runtime).toStrictEqual(whole.runtime);
+    }),
+    runs,
+  );
+});
+
+test('a measurement delivered again, at any time later, changes nothing', () => {
+  fc.assert(
+    fc.property(
+      purposes,
+      measurements.filter((stream) => stream.length > 0),
+      fc.array(fc.tuple(fc.nat(), fc.nat()), { minLength: 1, maxLength: 5 }),
+      (installed, stream, repeats) => {
+        const profile = profileOf(...installed);
+        const plain = run(profile, stream);
+        const repeated = run(profile, repeatSome(stream, repeats));
+        expect(outcomes(repeated.evaluations)).toStrictEqual(outcomes(plain.evaluations));
+        expect(repeated.runtime).toStrictEqual(plain.runtime);
+      },
+    ),
+    runs,
+  );
+});
+
+test('late data change nothing', () => {
+  fc.assert(
+    fc.property(purposes, measurements, measurements, (installed, stream, more) => {
+      const profile = profileOf(...installed);
+      const { runtime } = run(profile, stream);
+      const late = more
+        .filter(({ sId }) => runtime.seen[sId])
+        .map((it) => ({ ...it, ts: (runtime.seen[it.sId]?.ts ?? 0) - 1 - it.ts }));
+      const after = run(profile, late, runtime);
+      expect(outcomes(after.evaluations)).toEqual([]);
+      expect(after.runtime).toBe(runtime);
+    }),
+    runs,
+  );
+});
+
+test('nothing that is given is changed', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const profile = profileOf(...deepFreeze(installed));
+      let { runtime } = run(profile, []);
+      for (const measurement of deepFreeze(stream)) {
+        runtime = run(profile, [measurement], deepFreeze(runtime)).runtime;
+      }
+      expect(runtime).toStrictEqual(run(profile, stream).runtime);
+    }),
+    runs,
+  );
+});
+
+test('every valid profile can be evaluated, explained and remarked, and a move ends in its place', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const profile = profileOf(...installed);
+      const { runtime, evaluations } = run(profile, stream);
+      for (const evaluation of evaluations) {
+        if (evaluation.transition) {
+          expect(evaluation.runtime).toMatchObject(evaluation.transition.to);
+          expect(evaluation.runtime.local).toEqual({});
+        }
+      }
+      const explanation = explain(profile, runtime);
+      expect(Explanation.parse(explanation)).toStrictEqual(explanation);
+      remarkProfile(installed, [[{ sId: '0x1', min: -1, max: 3 }]]);
+    }),
+    runs,
+  );
+});
+
+test('an event that is said never to fire never fires', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const never = new Set(
+        remarkProfile(installed)
+          .filter(({ message }) => message.startsWith('this event can never fire'))
+          .map(({ path }) => path),
+      );
+      const { evaluations } = run(profileOf(...installed), stream);
+      for (const { event } of evaluations.flatMap(({ firings }) => firings)) {
+        const { puId, stId, evId } = event.cause.engine;
+        expect(never).not.toContain(`/purposes/${puId}/states/${stId}/events/${evId}`);
+      }
+    }),
+    runs,
+  );
+});
+
+/** Each pair names an earlier measurement and how much later it comes again. */
+function repeatSome(stream: Measurement[], repeats: [number, number][]): Measurement[] {
+  const result = [...stream];
+  for (const [which, later] of repeats) {
+    const from = which % result.length;
+    const again = result[from];
+    if (again) result.splice(from + 1 + (later % (result.length - from)), 0, again);
+  }
+  return result;
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
+}

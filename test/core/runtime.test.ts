@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import { evaluate } from '../../src/core/evaluate.ts';
+import { enter, hasPlace, startRuntime } from '../../src/core/runtime.ts';
+import { number, profileOf, purposeWith, run } from './samples.ts';
+
+const above20 = { sId: '0x1', thresholds: { isGt: 20 } };
+
+describe('a runtime', () => {
+  const profile = profileOf(
+    purposeWith({ evId: 1, causes: [{ ...above20, threshold: { count: 2 } }] }),
+  );
+
+  test.each([
+    ['a sense that no cause reads', number(21, 30, '0x7')],
+    ['an older measurement', number(21, 9)],
+    ['the same measurement', number(21, 10)],
+  ])('is the very same object after %s', (_name, measurement) => {
+    const { runtime } = run(profile, [number(21, 10)]);
+    const evaluation = evaluate(profile, runtime, measurement);
+    expect(evaluation.runtime).toBe(runtime);
+    expect(evaluation.firings).toEqual([]);
+  });
+
+  test('is another object after a measurement that counts, also one that disagrees', () => {
+    const { runtime } = run(profile, [number(21, 10)]);
+    expect(evaluate(profile, runtime, number(0, 11)).runtime).not.toBe(runtime);
+  });
+
+  test('survives as JSON between any two messages', () => {
+    const { runtime } = run(profile, [number(21, 1)]);
+    const read = JSON.parse(JSON.stringify(runtime)) as typeof runtime;
+    expect(read).toEqual(runtime);
+    expect(evaluate(profile, read, number(21, 2)).firings).toHaveLength(1);
+  });
+
+  test('begins in the initial state, and keeps of another only what the senses were seen at', () => {
+    expect(startRuntime(profile)).toEqual({
+      v: 1,
+      puId: 1,
+      stId: 1,
+      seen: {},
+      local: {},
+      global: {},
+    });
+    const { runtime } = run(profile, [number(21, 10)]);
+    expect(startRuntime(profile, runtime)).toEqual({
+      v: 1,
+      puId: 1,
+      stId: 1,
+      seen: { '0x1': { ts: 10, vals: [21] } },
+      local: {},
+      global: {},
+    });
+  });
+
+  test('in a place that the profile lacks fires nothing and fails at nothing', () => {
+    const lost = enter(profile, startRuntime(profile), { puId: 5, stId: 5 });
+    expect(evaluate(profile, lost, number(21, 1)).firings).toEqual([]);
+  });
+
+  test('holds no negative zero, which JSON would not give back', () => {
+    const relative = profileOf(
+      purposeWith({
+        evId: 1,
+        causes: [
+          {
+            sId: '0x1',
+            threshold: { relative: true, count: 9 },
+            thresholds: { isAny: true, isLt: 1 },
+          },
+        ],
+      }),
+    );
+    const { runtime } = run(relative, [number(-0, 1), number(0, 2)]);
+    expect(JSON.parse(JSON.stringify(runtime))).toStrictEqual(runtime);
+  });
+
+  test('takes a sense of any name', () => {
+    const odd = profileOf(
+      purposeWith({ evId: 1, causes: [{ sId: '__proto__', thresholds: { isAny: true } }] }),
+    );
+    const { evaluations } = run(odd, [number(1, 5, '__proto__'), number(1, 4, '__proto__')]);
+    expect(evaluations.map(({ firings }) => firings.length)).toEqual([1, 0]);
+  });
+});
+
+test('a place is in a profile or is not', () => {
+  const profile = profileOf(purposeWith());
+  expect(hasPlace(profile, { puId: 1, stId: 1 })).toBe(true);
+  expect(hasPlace(profile, { puId: 1, stId: 2 })).toBe(false);
+  expect(hasPlace(profile, { puId: 2, stId: 1 })).toBe(false);
+});
