@@ -44,9 +44,9 @@ function keep(context: DeviceContext, { cause }: EventReport, { rows, arrivedTs,
   rows.events.push(reported);
 
   const profile = context.current?.profile;
-  const actions = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId)?.actions : undefined;
-  const rings = actions?.cloud?.sendPush === true || (actions?.sms?.phoneNumber.length ?? 0) > 0;
-  if (actions && rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
-    rows.rings.push({ device: context.device, event, actions, key });
+  const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
+  if (found?.rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
+    const { actions, name } = found;
+    rows.rings.push({ device: context.device, event, actions, name, key });
   }
 }

@@ -50,11 +50,11 @@ function applyMeasurement(
 
 /** The actions of an event that fired, as rows and effects. */
 function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
-  const { event, actions } = firing;
+  const { event, actions, name } = firing;
   const fresh = event.ts >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
   if (firing.record) recordEvent(context, event, scope);
   if (firing.ring && fresh) {
-    scope.rows.rings.push({ device: context.device, event, actions, key: undefined });
+    scope.rows.rings.push({ device: context.device, event, actions, name, key: undefined });
   }
   if (actions.display?.showText !== undefined) {
     const payload = { text: actions.display.showText, ts: event.ts };

@@ -31,8 +31,7 @@ export function applyAnswer(
 
 /** From now on the device answers for itself; what waits for it, or runs unasked, is handed over. */
 export function applyRequest(context: DeviceContext, { rows }: Scope): DeviceContext {
-  const current = !context.answersProfiles && !context.pending && context.current !== null;
-  rows.effects.push({ kind: 'hand-over', device: context.device, current });
+  rows.effects.push({ kind: 'hand-over', device: context.device });
   return context.answersProfiles ? context : { ...context, answersProfiles: true };
 }
 

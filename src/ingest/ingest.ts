@@ -5,7 +5,7 @@ import type { NewEvent } from '../core/event.ts';
 import type { DeviceIdentity, Uplink } from '../core/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import type { Logger } from '../log.ts';
 import type { ApplyLimits } from './apply.ts';
 import { createLanes } from './lanes.ts';
 import type { Entry, Work } from './lanes.ts';
@@ -28,12 +28,19 @@ export type IngestOptions = {
 export type IngestDeps = {
   db: Database;
   bus: Bus;
-  log: Log;
+  log: Logger;
   writers: Writers;
-  /** Sends a device the profile that waits for it, or (`current`) the one that it runs unasked. */
-  handOver: (device: DeviceIdentity, current: boolean) => Promise<void>;
-  /** Told of every batch after its commit. */
-  onBatch?: (batch: { messages: number; measurements: number; durationMs: number }) => void;
+  /** Sends a device the profile that waits for its answer. */
+  handOver: (device: DeviceIdentity) => Promise<void>;
+  observe?: IngestObserver;
+};
+
+/** What is worth counting. */
+export type IngestObserver = {
+  /** A batch is settled, `seconds` after it was taken up. */
+  batch(messages: number, seconds: number): void;
+  stored(measurements: number): void;
+  rejected(reason: string): void;
 };
 
 export type Ingest = {
@@ -61,6 +68,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const unsubscribe = [
     deps.bus.subscribe('device', ({ deviceId }) => lanes.forget(deviceId)),
     deps.bus.subscribe('access', ({ deviceId }) => lanes.forget(deviceId)),
+    deps.bus.subscribe('resync', () => lanes.forget()),
   ];
 
   function ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void> {
@@ -105,11 +113,14 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   }
 
   async function carry(batch: Work[]): Promise<void> {
+    const sinceMs = performance.now();
     try {
       await settleBatch(batch, { ...deps, limits: options.limits, loadContexts, onCommitted, pause });
     } catch (error) {
       for (const { units } of batch) for (const { entry } of units) entry.reject(error);
     }
+    const messages = batch.reduce((sum, { units }) => sum + units.length, 0);
+    deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
     inFlight -= 1;
     lanes.release(batch);
     pump();
@@ -117,9 +128,11 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   }
 
   function onCommitted({ rows }: Plan, recorded: NewEvent[]): void {
+    deps.observe?.stored(rows.measurements.length);
+    for (const { reason } of rows.rejections) deps.observe?.rejected(reason);
     for (const effect of rows.effects) {
       if (effect.kind === 'down') deps.bus.publish('down', effect);
-      else void deps.handOver(effect.device, effect.current).catch(logHandOver);
+      else void deps.handOver(effect.device).catch(logHandOver);
     }
     if (recorded.length > 0) {
       const accountIds = [...new Set(recorded.map(({ accountId }) => accountId))];

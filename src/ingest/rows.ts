@@ -37,13 +37,15 @@ export type Ring = {
   device: DeviceIdentity;
   event: SenseEvent;
   actions: Actions;
+  /** The event's name in its purpose, empty where it has none. */
+  name: string;
   key: string | undefined;
 };
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 export type Effect =
   | { kind: 'down'; uuid: string; message: Downlink }
-  | { kind: 'hand-over'; device: DeviceIdentity; current: boolean };
+  | { kind: 'hand-over'; device: DeviceIdentity };
 
 /** What one transaction writes, and what follows it. */
 export type Rows = {

@@ -2,7 +2,7 @@ import { isUnavailable } from '../db/database.ts';
 import type { Database } from '../db/database.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import type { Logger } from '../log.ts';
 import type { ApplyLimits } from './apply.ts';
 import type { Unit, Work } from './lanes.ts';
 import type { ContextLoader } from './load-contexts.ts';
@@ -14,7 +14,7 @@ import type { Writers } from './write.ts';
 
 export type SettleDeps = {
   db: Database;
-  log: Log;
+  log: Logger;
   writers: Writers;
   loadContexts: ContextLoader;
   limits: ApplyLimits;
@@ -91,7 +91,7 @@ function isTransient(error: unknown): boolean {
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */
-function isolate([work]: Work[], error: unknown, log: Log): Work[] {
+function isolate([work]: Work[], error: unknown, log: Logger): Work[] {
   const unit = work?.units[0];
   if (!work || !unit) return [];
   log.error({ err: error, device: work.lane.device.uuid }, 'an item could not be stored');

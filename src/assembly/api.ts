@@ -1,0 +1,142 @@
+import type { Connector } from '../../connector/broker.ts';
+import { createPasswords } from '../accounts/passwords.ts';
+import { redisLimiters } from '../accounts/redis-limiters.ts';
+import { accountsRoutes } from '../accounts/routes.ts';
+import { createThrottle } from '../accounts/throttle.ts';
+import { applyRetention } from '../db/history/retention.ts';
+import { purgeDevices } from '../db/history/purge.ts';
+import { readHistoryKind } from '../db/history/kind.ts';
+import { startPruning } from '../db/history/schedule.ts';
+import { noSuchDevice } from '../devices/no-such-device.ts';
+import { findDeviceId } from '../devices/queries.ts';
+import { createDeviceRemoval } from '../devices/remove-devices.ts';
+import { deviceRoutes } from '../devices/routes.ts';
+import { eventRoutes } from '../events/routes.ts';
+import { docsRoutes } from '../http/docs.ts';
+import type { Route } from '../http/route.ts';
+import { startHttp } from '../http/server.ts';
+import type { HttpServer } from '../http/server.ts';
+import { statusRoutes } from '../http/status.ts';
+import { measurementRoutes } from '../measurements/routes.ts';
+import { notificationRoutes } from '../outbox/routes.ts';
+import { profileRoutes } from '../profiles/routes.ts';
+import { purposeRoutes } from '../purposes/routes.ts';
+import { closeRedis, connectRedis } from '../redis.ts';
+import { startDatabaseSessions } from '../sessions/database.ts';
+import { createSessions } from '../sessions/manage.ts';
+import type { Sessions } from '../sessions/manage.ts';
+import { startRedisSessions } from '../sessions/redis.ts';
+import type { SessionStore } from '../sessions/sessions.ts';
+import { version } from '../version.ts';
+import { listConnectors } from './connector-addresses.ts';
+import { answers, databaseAnswers } from './health.ts';
+import type { Shared } from './shared.ts';
+
+/** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
+export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
+  const { config, log, db, metrics, clock } = shared;
+  const sessionStore = await startSessionStore(shared);
+  const sessions = createSessions({
+    store: sessionStore,
+    keys: shared.keys,
+    clock,
+    onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+  });
+  const routes = await listRoutes(shared, sessions, connector, () => http.port);
+  const status = statusRoutes({
+    clock,
+    isReady: () => databaseAnswers(db),
+    findTroubles: async () => {
+      const isReachable = () => answers(() => sessionStore.find(noSession, clock()));
+      const [database, sessionsUp] = await Promise.all([databaseAnswers(db), isReachable()]);
+      return [...(database ? [] : ['database']), ...(sessionsUp ? [] : ['sessions'])];
+    },
+  });
+  const all = [...routes, ...status];
+  const http: HttpServer = await startHttp({
+    ...config.httpListen,
+    routes: [...all, ...docsRoutes(all, { version, getAsyncApi: () => ({}) })],
+    authenticate: sessions.authenticate,
+    log,
+    clock,
+    observe: metrics.observeHttp,
+    bodyLimitBytes: config.http.bodyLimitBytes,
+    corsOrigins: config.http.corsOrigins,
+    trustedProxies: config.http.trustedProxies,
+    upgrades: connector ? { '/mqtt': connector.acceptWebSocket } : {},
+  });
+  shared.edges.add(() => http.close());
+  return http;
+}
+
+const noSession = '00000000-0000-4000-8000-000000000000';
+
+async function startSessionStore({ config, log, db, releases }: Shared): Promise<SessionStore> {
+  const onError = (err: unknown) => log.warn({ err }, 'the session store is degraded');
+  const store =
+    config.redisUrl === null
+      ? startDatabaseSessions(db, { onError })
+      : await startRedisSessions({ url: config.redisUrl, onError });
+  releases.add(() => store.close());
+  return store;
+}
+
+async function listRoutes(
+  shared: Shared,
+  sessions: Sessions,
+  connector: Connector | null,
+  httpPort: () => number,
+): Promise<Route[]> {
+  const { config, db, bus, keys, clock } = shared;
+  const removal = await startHistoryCare(shared);
+  const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
+  const getDeviceId = async (accountId: number, uuid: string) => {
+    const deviceId = await findId(accountId, uuid);
+    if (deviceId === null) throw noSuchDevice();
+    return deviceId;
+  };
+  return [
+    ...accountsRoutes({
+      db,
+      sessions,
+      passwords: createPasswords(),
+      throttle: await startThrottle(shared),
+      openRegistration: config.accounts.openRegistration,
+      onDevicesRemoved: removal.finishRemoval,
+      clock,
+    }),
+    ...deviceRoutes({
+      db,
+      bus,
+      keys: keys.deviceTokens,
+      listConnectors: () => listConnectors(config, connector, httpPort()),
+      removeDevice: removal.removeDevice,
+    }),
+    ...purposeRoutes({ db }),
+    ...profileRoutes({ db, bus }),
+    ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
+    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
+    ...notificationRoutes({ db, clock, findDeviceId: findId }),
+  ];
+}
+
+async function startThrottle({ config, log, releases }: Shared) {
+  const limits = config.accounts.failedLogins;
+  if (config.redisUrl === null) return createThrottle(limits);
+  const onError = (err: unknown) => log.warn({ err }, 'logins are counted by this process alone');
+  const redis = await connectRedis({ url: config.redisUrl, onError });
+  releases.add(() => closeRedis(redis));
+  return createThrottle(limits, redisLimiters(redis));
+}
+
+/** Keeps the history as long as it is asked for, and clears what removed devices left. */
+async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
+  await applyRetention(db, config.retention);
+  const onError = (err: unknown) => log.warn({ err }, 'the history could not be pruned');
+  releases.add(startPruning({ db, retention: config.retention, onError }));
+  const onPurgeError = (err: unknown) =>
+    log.warn({ err }, 'the history of a removed device is cleared at the next start');
+  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
+  void removal.resume().catch(onPurgeError);
+  return removal;
+}

@@ -1,0 +1,24 @@
+import type { Connector } from '../../connector/broker.ts';
+import type { Config } from '../config.ts';
+import type { ConnectorAddress } from '../devices/pick-connector.ts';
+
+/** Where devices are told to connect; an address left open is where this process really listens. */
+export function listConnectors(
+  config: Config,
+  connector: Connector | null,
+  httpPort: number,
+): ConnectorAddress[] {
+  const ports = {
+    mqtt: connector?.addresses.tcp?.port ?? config.mqttListen.port,
+    mqtts: connector?.addresses.tls?.port ?? config.mqttsListen?.port ?? 8883,
+    ws: httpPort,
+    wss: 443,
+  };
+  return config.connectors.map(({ id, name, protocol, host, port }) => ({
+    id,
+    name,
+    protocol,
+    host: host ?? config.publicHost,
+    port: port ?? ports[protocol],
+  }));
+}

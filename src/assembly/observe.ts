@@ -1,0 +1,100 @@
+import { Counter, Gauge, Histogram } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { Observer } from '../../connector/options.ts';
+import type { IngestObserver } from '../ingest/ingest.ts';
+
+/** What a connector counts; a device is never a label. */
+export function observeConnector(registry: Registry): Observer {
+  const registers = [registry];
+  const connected = new Gauge({
+    name: 'mqtt_connected_clients',
+    help: 'Connections of devices.',
+    registers,
+  });
+  const connects = new Counter({
+    name: 'mqtt_connects_total',
+    help: 'Connections that were let in.',
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'mqtt_refusals_total',
+    help: 'Connections that were not let in, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const disconnects = new Counter({
+    name: 'mqtt_disconnects_total',
+    help: 'Connections that ended, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const messages = new Counter({
+    name: 'mqtt_messages_total',
+    help: 'Messages from devices, by kind of topic.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const acknowledgements = new Histogram({
+    name: 'mqtt_acknowledgement_seconds',
+    help: 'Time from the arrival of a message to its acknowledgement, which follows its commit.',
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  return {
+    connected() {
+      connected.inc();
+      connects.inc();
+    },
+    refused: (reason) => refusals.inc({ reason }),
+    disconnected(reason) {
+      connected.dec();
+      disconnects.inc({ reason });
+    },
+    message: (kind) => messages.inc({ kind }),
+    acknowledged: (seconds) => acknowledgements.observe(seconds),
+  };
+}
+
+/** What ingest counts; `depth` says how many messages wait for their commit. */
+export function observeIngest(registry: Registry, depth: () => number): IngestObserver {
+  const registers = [registry];
+  const sizes = new Histogram({
+    name: 'ingest_batch_messages',
+    help: 'Messages that shared one transaction.',
+    buckets: [1, 5, 10, 50, 100, 500, 1_000, 5_000],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'ingest_batch_seconds',
+    help: 'Time a batch took, with everything that was tried again.',
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  const stored = new Counter({
+    name: 'ingest_measurements_total',
+    help: 'Measurements committed, redelivered ones included.',
+    registers,
+  });
+  const rejections = new Counter({
+    name: 'ingest_rejections_total',
+    help: 'Items that were kept as rejections, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  new Gauge({
+    name: 'ingest_queue_depth',
+    help: 'Messages that arrived and are not committed yet.',
+    registers,
+    collect() {
+      this.set(depth());
+    },
+  });
+  return {
+    batch(messages, seconds) {
+      sizes.observe(messages);
+      durations.observe(seconds);
+    },
+    stored: (measurements) => stored.inc(measurements),
+    rejected: (reason) => rejections.inc({ reason }),
+  };
+}

@@ -1,0 +1,136 @@
+import pino from 'pino';
+import { createLocalBus } from '../../src/bus/local.ts';
+import type { Configuration } from '../../src/core/configuration.ts';
+import type { RecordedEvent } from '../../src/core/event.ts';
+import { Purpose } from '../../src/core/purpose.ts';
+import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/core/uplink.ts';
+import type { Database } from '../../src/db/database.ts';
+import { keepRejections } from '../../src/devices/rejections.ts';
+import { replaceConfigurations } from '../../src/devices/queries.ts';
+import { recordEvents } from '../../src/events/record.ts';
+import { startIngest } from '../../src/ingest/ingest.ts';
+import type { Ingest } from '../../src/ingest/ingest.ts';
+import type { Ring } from '../../src/ingest/rows.ts';
+import { storeMeasurements } from '../../src/measurements/store.ts';
+import { settleProfiles } from '../../src/profiles/settle.ts';
+
+export const now = Date.UTC(2026, 0, 15, 12);
+
+export const configuration: Configuration = {
+  device: { name: 'probe' },
+  module: [{ moduleId: 'm1', senses: [{ sId: '0x01', min: -50, max: 1_000_000 }, { sId: '0x02' }] }],
+};
+
+export type IngestProcess = { ingest: Ingest; down: Downlink[]; rings: Ring[] };
+
+/** One process's ingest on the given database, with what it told its devices. */
+export function ingestProcess(db: Database): IngestProcess {
+  const bus = createLocalBus({ onListenerError: (error) => { throw error; } });
+  const down: Downlink[] = [];
+  const rings: Ring[] = [];
+  bus.subscribe('down', ({ message }) => down.push(message));
+  const ingest = startIngest(
+    {
+      limits: { maxAheadMs: 300_000, maxAgeMs: 90 * 86_400_000, ringMaxAgeMs: 900_000 },
+      maxInFlight: 2,
+      maxBatchItems: 5_000,
+      maxRememberedDevices: 1_000,
+    },
+    {
+      db,
+      bus,
+      log: pino({ level: 'silent' }),
+      writers: {
+        storeMeasurements,
+        recordEvents,
+        keepRejections,
+        settleProfiles,
+        replaceConfigurations,
+        notify: async (_tx, given) => void rings.push(...given),
+      },
+      handOver: async () => {},
+    },
+  );
+  return { ingest, down, rings };
+}
+
+/** A device of an account of its own. */
+export async function insertDevice(db: Database): Promise<DeviceIdentity> {
+  const { rows } = await db.query<DeviceIdentity>(
+    `with owner as (
+       insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+       returning id
+     ), made as (
+       insert into device (account_id, connector_id, configuration)
+       select id, 1, $1 from owner returning id, uuid, account_id
+     ), state as (
+       insert into device_state (device_id) select id from made
+     )
+     select id as "deviceId", uuid, account_id as "accountId" from made`,
+    [JSON.stringify(configuration)],
+  );
+  return rows[0] as DeviceIdentity;
+}
+
+/** A profile that waits for the device's answer, or for its next message. */
+export async function installProfile(
+  db: Database,
+  device: DeviceIdentity,
+  purposes: Purpose[],
+): Promise<string> {
+  const { rows } = await db.query<{ id: string }>(
+    `with made as (
+       insert into profile (account_id, purposes) values ($1, $2) returning id
+     ), waits as (
+       insert into device_profile (device_id, profile_id) select $3, id from made
+     ), raised as (
+       update device_state set version = version + 1 where device_id = $3
+     )
+     select id from made`,
+    [device.accountId, JSON.stringify(purposes), device.deviceId],
+  );
+  return rows[0]?.id ?? '';
+}
+
+export function uplink(content: UplinkContent, arrivedTs: number = now): Uplink {
+  return { topic: 'up/test', excerpt: 'as it came', arrivedTs, content, rejections: [] };
+}
+
+/** A message of measurements of one sense, given as [ts, val] pairs. */
+export function measured(sId: string, ...points: [number, number][]): Uplink {
+  const items = points.map(([ts, val], index) => ({ index, value: { sId, val, ts } }));
+  return uplink({ kind: 'measurements', items });
+}
+
+export const forever = new AbortController().signal;
+
+export async function storedValues(db: Database, device: DeviceIdentity): Promise<number[]> {
+  const { rows } = await db.query<{ val: number }>(
+    'select val from measurement where device_id = $1 order by ts, val',
+    [device.deviceId],
+  );
+  return rows.map(({ val }) => val);
+}
+
+/** A purpose of one state whose only event is recorded when 0x01 exceeds 20 `count` times in a row. */
+export function countingPurpose(count: number, puId = 7): Purpose {
+  const causes = [{ sId: '0x01', threshold: { count }, thresholds: { isGt: 20 } }];
+  const event = { evId: 3, eventLog: true, causes };
+  return Purpose.parse({ puId, initStId: 1, states: [{ stId: 1, events: [event] }] });
+}
+
+export async function recordedEvents(db: Database, device: DeviceIdentity) {
+  const { rows } = await db.query<{ type: string; ts: number; body: RecordedEvent }>(
+    'select type, ts, body from event where device_id = $1 order by seq',
+    [device.deviceId],
+  );
+  return rows;
+}
+
+export async function rejections(db: Database, device: DeviceIdentity) {
+  const { rows } = await db.query<{ reason: string; path: string | null; payload: string }>(
+    'select reason, path, payload from rejection where device_id = $1 order by item',
+    [device.deviceId],
+  );
+  return rows;
+}

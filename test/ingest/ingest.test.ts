@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import { testDatabase, databaseKinds } from '../harness/database.ts';
+import type { TestDatabase } from '../harness/database.ts';
+import {
+  countingPurpose,
+  forever,
+  ingestProcess,
+  insertDevice,
+  installProfile,
+  measured,
+  now,
+  recordedEvents,
+  rejections,
+  storedValues,
+  uplink,
+} from './harness.ts';
+import type { IngestProcess } from './harness.ts';
+
+describe.each(databaseKinds)('ingest on %s', (kind) => {
+  let database: TestDatabase;
+  let process: IngestProcess;
+  let device: DeviceIdentity;
+
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+    process = ingestProcess(database.db);
+    device = await insertDevice(database.db);
+  });
+  afterAll(async () => {
+    await process.ingest.close(1_000);
+    await database.drop();
+  });
+
+  it('has stored a message when its promise resolves', async () => {
+    await process.ingest.ingest(device, measured('0x01', [now, 1], [now + 1, 2]), forever);
+    expect(await storedValues(database.db, device)).toEqual([1, 2]);
+  });
+
+  it('stores a redelivered measurement once, and two values of one millisecond both', async () => {
+    const own = await insertDevice(database.db);
+    const message = measured('0x01', [now, 1], [now, 2]);
+    await process.ingest.ingest(own, message, forever);
+    await process.ingest.ingest(own, message, forever);
+    expect(await storedValues(database.db, own)).toEqual([1, 2]);
+  });
+
+  it('tells measurements without a time apart, also within one millisecond', async () => {
+    const own = await insertDevice(database.db);
+    const items = [5, 5, 5].map((val, index) => ({ index, value: { sId: '0x01', val } }));
+    await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
+    await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
+    expect(await storedValues(database.db, own)).toEqual([5, 5, 5, 5, 5, 5]);
+  });
+
+  it('keeps a position with its latitude and longitude', async () => {
+    const own = await insertDevice(database.db);
+    const value = { sId: '0x02', val: { lat: 52.5, long: 13.4 }, ts: now };
+    const message = uplink({ kind: 'measurements', items: [{ index: null, value }] });
+    await process.ingest.ingest(own, message, forever);
+    const { rows } = await database.db.query('select val, long from measurement where device_id = $1', [
+      own.deviceId,
+    ]);
+    expect(rows).toEqual([{ val: 52.5, long: 13.4 }]);
+  });
+
+  it('keeps what is wrong as a rejection, tells the device, and stores the good items', async () => {
+    const own = await insertDevice(database.db);
+    const sent = [
+      { sId: '0x01', val: 1, ts: now },
+      { sId: '0x99', val: 1, ts: now },
+      { sId: '0x01', val: -51, ts: now },
+      { sId: '0x01', val: 2, ts: now + 300_001 },
+      { sId: '0x01', val: 3, ts: now - 90 * 86_400_000 - 1 },
+      { sId: '0x01', val: 4, ts: now + 300_000 },
+    ];
+    const items = sent.map((value, index) => ({ index, value }));
+    const told = process.down.length;
+    await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
+    expect(await storedValues(database.db, own)).toEqual([1, 4]);
+    const wrong = [
+      ['unknown-sense', '/1/sId'],
+      ['out-of-range', '/2/val'],
+      ['future-timestamp', '/3/ts'],
+      ['expired-timestamp', '/4/ts'],
+    ].map(([reason, path]) => ({ reason, path, payload: 'as it came' }));
+    expect(await rejections(database.db, own)).toEqual(wrong);
+    const errors = process.down.slice(told).filter(({ topic }) => topic === 'errors');
+    expect(errors.map(({ payload }) => payload)).toMatchObject(
+      wrong.map(({ reason, path }) => ({ reason, path, topic: 'up/test' })),
+    );
+  });
+
+  it('sets one poison item of a thousand apart and stores the other 999', async () => {
+    await database.db.query(
+      `create function refuse() returns trigger language plpgsql as
+       $$ begin raise exception 'poison' using errcode = '22000'; end $$`,
+    );
+    await database.db.query(
+      `create trigger poison before insert on measurement
+       for each row when (new.val = 666) execute function refuse()`,
+    );
+    const own = await insertDevice(database.db);
+    const points = Array.from({ length: 1_000 }, (_, n) => [now + n, n] as [number, number]);
+    await Promise.all([
+      process.ingest.ingest(own, measured('0x01', ...points), forever),
+      process.ingest.ingest(device, measured('0x01', [now + 2, 3]), forever),
+    ]);
+    await database.db.query('drop trigger poison on measurement');
+    expect(await storedValues(database.db, own)).toEqual(
+      points.map(([, val]) => val).filter((val) => val !== 666),
+    );
+    expect(await rejections(database.db, own)).toMatchObject([
+      { reason: 'unstorable', path: '/666' },
+    ]);
+    expect(await storedValues(database.db, device)).toEqual([1, 2, 3]);
+  });
+
+  it('rejects a message of a removed device with device-gone', async () => {
+    const own = await insertDevice(database.db);
+    await process.ingest.ingest(own, measured('0x01', [now, 1]), forever);
+    await database.db.query('delete from device where id = $1', [own.deviceId]);
+    const late = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), forever);
+    await expect(late).rejects.toMatchObject({ code: 'device-gone' });
+    expect(await storedValues(database.db, own)).toEqual([1]);
+  });
+
+  it('evaluates a count over two processes and fires once', async () => {
+    const own = await insertDevice(database.db);
+    await installProfile(database.db, own, [countingPurpose(5)]);
+    const other = ingestProcess(database.db);
+    for (const n of [1, 2, 3]) {
+      await process.ingest.ingest(own, measured('0x01', [now + n, 20 + n]), forever);
+    }
+    for (const n of [4, 5]) {
+      await other.ingest.ingest(own, measured('0x01', [now + n, 20 + n]), forever);
+    }
+    // The first process still remembers three matches; its version is old, so it reads again.
+    await process.ingest.ingest(own, measured('0x01', [now + 6, 26]), forever);
+    await other.ingest.close(1_000);
+    const events = await recordedEvents(database.db, own);
+    expect(events.map(({ type, ts }) => [type, ts])).toEqual([
+      ['device', now],
+      ['sense', now + 5],
+    ]);
+  });
+
+  it('evaluates a redelivered message once', async () => {
+    const own = await insertDevice(database.db);
+    await installProfile(database.db, own, [countingPurpose(2)]);
+    await process.ingest.ingest(own, measured('0x01', [now, 21]), forever);
+    await process.ingest.ingest(own, measured('0x01', [now, 21]), forever);
+    expect(await recordedEvents(database.db, own)).toHaveLength(1);
+    await process.ingest.ingest(own, measured('0x01', [now + 1, 22]), forever);
+    const events = await recordedEvents(database.db, own);
+    expect(events.map(({ type }) => type)).toEqual(['device', 'sense']);
+  });
+
+  it('carries on after every connection was cut, without doubles', async () => {
+    const own = await insertDevice(database.db);
+    await installProfile(database.db, own, [countingPurpose(1_000)]);
+    const sent = Array.from({ length: 300 }, (_, n) => n);
+    const acknowledged = sent.map((n) =>
+      process.ingest.ingest(own, measured('0x01', [now + n, n]), forever),
+    );
+    await database.db
+      .query('select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()')
+      .catch(() => undefined);
+    await Promise.all(acknowledged);
+    expect(await storedValues(database.db, own)).toEqual(sent);
+  });
+
+  it('withdraws a message that no transaction holds when its connection closes', async () => {
+    const own = await insertDevice(database.db);
+    const holder = await database.db.pool.connect();
+    try {
+      await holder.query('begin; lock table measurement in access exclusive mode');
+      const first = process.ingest.ingest(own, measured('0x01', [now, 1]), forever);
+      await waitForBlocked(database);
+      const connection = new AbortController();
+      const second = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), connection.signal);
+      const withdrawn = expect(second).rejects.toMatchObject({ code: 'unavailable' });
+      connection.abort();
+      await holder.query('commit');
+      await Promise.all([first, withdrawn]);
+    } finally {
+      holder.release();
+    }
+    expect(await storedValues(database.db, own)).toEqual([1]);
+    expect(process.ingest.depth()).toBe(0);
+  });
+});
+
+async function waitForBlocked({ db }: TestDatabase): Promise<void> {
+  await expect
+    .poll(async () => (await db.query('select from pg_locks where not granted')).rowCount)
+    .toBeGreaterThan(0);
+}

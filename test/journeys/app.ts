@@ -1,0 +1,79 @@
+/** A mobile app: an account and its token. */
+export type App = {
+  /** Sends JSON with the account's token; gives the body of a 200, throws for anything else. */
+  call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
+  email: string;
+};
+
+export type Registration = {
+  connectorId: number;
+  connectorName: string;
+  protocol: string;
+  host: string;
+  port: number;
+  deviceAuthUuid: string;
+  deviceAuthToken: string;
+  timestamp: number;
+};
+
+export const configuration = {
+  device: { name: 'Greenhouse', swName: 'probe', swVersion: '1.0', hwVersion: 'A', serial: '7' },
+  module: [
+    {
+      moduleId: 'climate',
+      moduleName: 'Climate',
+      senses: [{ sId: '0x01', min: -40, max: 85, minInterval: 1_000 }, { sId: '0x02' }],
+    },
+  ],
+};
+
+/** One state; recorded when 0x01 exceeds `isGt` once. */
+export const thresholdPurpose = (puId: number, isGt: number) => ({
+  puId,
+  name: `above ${isGt}`,
+  initStId: 1,
+  states: [
+    {
+      stId: 1,
+      events: [
+        {
+          evId: 5,
+          name: 'too warm',
+          eventLog: true,
+          actions: { cloud: { sendEvent: true } },
+          causes: [{ sId: '0x01', orderId: 0, thresholds: { isGt } }],
+        },
+      ],
+    },
+  ],
+});
+
+export async function send(url: string, method: string, body?: unknown, token?: string) {
+  const headers: Record<string, string> = {};
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (token !== undefined) headers.Authorization = `Bearer ${token}`;
+  return fetch(url, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+}
+
+let accounts = 0;
+
+/** Registers an account and logs in. */
+export async function openApp(url: string): Promise<App> {
+  const email = `app-${process.pid}-${++accounts}@example.org`;
+  const credentials = { email, password: 'correct horse battery' };
+  await read(await send(`${url}/v2/accounts`, 'POST', credentials));
+  const login = await read<{ accountAuthToken: string }>(
+    await send(`${url}/v2/accounts/login`, 'POST', credentials),
+  );
+  return {
+    email,
+    call: async (method, path, body) =>
+      read(await send(url + path, method, body, login.accountAuthToken)),
+  };
+}
+
+async function read<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${response.status} ${response.url}: ${text}`);
+  return JSON.parse(text) as T;
+}

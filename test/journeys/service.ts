@@ -1,0 +1,49 @@
+import { pino } from 'pino';
+import { loadConfig } from '../../src/config.ts';
+import type { Config, Role } from '../../src/config.ts';
+import { startService } from '../../src/service.ts';
+import { testDatabase } from '../harness/database.ts';
+import type { DatabaseKind } from '../harness/database.ts';
+
+export type TestService = {
+  url: string;
+  mqttPort: number;
+  databaseUrl: string;
+  close(): Promise<void>;
+};
+
+/** The whole service in this process, on a database of its own and free ports. */
+export async function testService(
+  variables: Record<string, string> = {},
+  { kind, role, change = (config) => config }: {
+    kind?: DatabaseKind;
+    role?: Role;
+    change?: (config: Config) => Config;
+  } = {},
+): Promise<TestService> {
+  const database = await testDatabase(kind);
+  const config = await loadConfig(
+    {
+      HTTP_HOST: '127.0.0.1',
+      HTTP_PORT: '0',
+      MQTT_HOST: '127.0.0.1',
+      MQTT_PORT: '0',
+      PUBLIC_HOST: '127.0.0.1',
+      SECRET: 'a secret that only this test knows, long enough',
+      DATABASE_URL: database.url,
+      ...variables,
+    },
+    role,
+  );
+  const service = await startService(change(config), pino({ level: 'silent' }));
+  const { http, mqtt } = service.addresses;
+  return {
+    url: `http://127.0.0.1:${http?.port ?? 0}`,
+    mqttPort: mqtt?.port ?? 0,
+    databaseUrl: database.url,
+    async close() {
+      await service.close();
+      await database.drop();
+    },
+  };
+}
