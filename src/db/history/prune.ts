@@ -92,28 +92,29 @@ async function pruneBatch(
          (${next('$1::bigint', '$2::text')})
          union all
          select found.* from pair cross join lateral (${next('pair.device_id', 'pair.tag')}) found
-       ), some as materialized (
+       ), chosen as materialized (
          select device_id, tag from pair limit 200
        ), gone as (
          delete from ${name}
           where ctid = any(array(
             select old.ctid
-              from some
+              from chosen
              cross join lateral (
                select t.ctid
                  from ${name} t
-                where t.device_id = some.device_id and t.${tag} = some.tag
+                where t.device_id = chosen.device_id and t.${tag} = chosen.tag
                   and t.ts < ms_to_timestamp($3)) old
              limit $4))
          returning 1
        )
        select (select count(*) from gone) as deleted, last.device_id, last.tag
          from (values (1)) as one
-         left join (select * from some order by device_id desc, tag desc limit 1) last on true`,
+         left join (select * from chosen order by device_id desc, tag desc limit 1) last on true`,
       [after.deviceId, after.tag, beforeTs, batchRows],
     );
     const row = rows[0];
-    const last = row?.device_id == null ? null : { deviceId: row.device_id, tag: row.tag };
+    const last =
+      typeof row?.device_id !== 'number' ? null : { deviceId: row.device_id, tag: row.tag };
     return { deleted: row?.deleted ?? 0, last };
   });
 }
