@@ -37,6 +37,6 @@ export function createLog({ level, isTerminal, destination }: LogOptions): Logge
   if (!isTerminal) return pino(options);
   return pino(
     options,
-    pretty({ ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss', sync: true }),
+    pretty({ ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss', singleLine: true, sync: true }),
   );
 }
