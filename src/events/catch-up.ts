@@ -1,58 +1,66 @@
 import type { Sql } from '../db/database.ts';
 import { feedMs } from '../db/history/prune.ts';
 import { walkArchive } from './archive.ts';
-import { readFeed, type StreamedRow, type StreamScope } from './feed.ts';
-import type { Position } from './position.ts';
+import { readFeed, type FeedRow, type StreamedRow, type StreamScope } from './feed.ts';
+import { advance, beginning, isAhead, type Position } from './position.ts';
 
-/** Rows with the position that a reader of the last of them has come to. */
-export type Caught = { rows: StreamedRow[]; position: Position };
+/** A page of events, each with the position of a reader that has seen it, and that after the page. */
+export type Page = { events: { row: StreamedRow; position: Position }[]; position: Position };
 
 const pageRows = 200;
 
 /** A transaction may take its time between the moment it names and its commit. */
 const slackMs = 3_600_000;
 
-/**
- * All that was committed between two positions, in pages. Before the last page is out a reader that
- * breaks off has to begin again, so only that page carries the new position.
- */
+/** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
 export async function* catchUp(
   sql: Sql,
   scope: StreamScope,
   from: Position,
   to: Position,
-): AsyncGenerator<Caught> {
-  if (to.ts - from.ts > feedMs - slackMs) {
-    for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) {
-      yield { rows, position: from };
-    }
-    yield { rows: [], position: to };
-    return;
+): AsyncGenerator<Page> {
+  const source =
+    to.ts - from.ts > feedMs - slackMs
+      ? fromArchive(sql, scope, from, to)
+      : fromFeed(sql, scope, isAhead(from, to) ? beginning(from) : from, to);
+  yield* source;
+  yield { events: [], position: to };
+}
+
+/** The archive is not in the order of transactions: whoever breaks off begins again. */
+async function* fromArchive(
+  sql: Sql,
+  scope: StreamScope,
+  from: Position,
+  to: Position,
+): AsyncGenerator<Page> {
+  for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) {
+    yield { events: rows.map((row) => ({ row, position: from })), position: from };
   }
-  const between = { from: isAhead(from, to) ? beginning(from) : from, to };
-  let after: { xact: string; seq: number } | null = null;
+}
+
+async function* fromFeed(
+  sql: Sql,
+  scope: StreamScope,
+  from: Position,
+  to: Position,
+): AsyncGenerator<Page> {
+  let position = from;
+  let after: FeedRow | null = null;
   for (;;) {
-    const rows = await readFeed(sql, scope, between, after, pageRows);
+    const rows: FeedRow[] = await readFeed(sql, scope, { from, to }, after, pageRows);
     const last = rows.at(-1);
-    if (!last || rows.length < pageRows) {
-      yield { rows, position: to };
-      return;
-    }
-    yield { rows, position: from };
+    if (!last) return;
+    const isEnd = rows.length < pageRows;
+    const events = rows.map((row, i) => {
+      const next = rows[i + 1];
+      // Within a transaction, and where its end is not known, a reader is where it was before it.
+      if (next && next.xact !== row.xact) position = advance(from, to, row.xact);
+      if (!next && isEnd) position = to;
+      return { row, position };
+    });
+    yield { events, position };
+    if (isEnd) return;
     after = last;
   }
-}
-
-/** A position ahead of the present is from before a backup was restored: all of the feed is sent again. */
-function isAhead(from: Position, to: Position): boolean {
-  return xmaxOf(from) > xmaxOf(to);
-}
-
-function xmaxOf({ snapshot }: Position): bigint {
-  return BigInt(snapshot.split(':')[1] ?? '0');
-}
-
-/** A snapshot that sees nothing. */
-function beginning({ ts }: Position): Position {
-  return { ts, snapshot: '1:1:' };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/database.ts';
-import { catchUp, type Caught } from './catch-up.ts';
+import { catchUp, type Page } from './catch-up.ts';
 import { readPosition, type StreamScope } from './feed.ts';
 import type { Position } from './position.ts';
 import { setAlarm } from './wake.ts';
@@ -19,8 +19,8 @@ export type FollowOptions = {
 /** However many commits there are, the database is asked ten times a second at most. */
 const pauseMs = 100;
 
-/** Yields what is committed from a position on; no rows is a heart-beat. Ends when the signal aborts. */
-export async function* follow(options: FollowOptions): AsyncGenerator<Caught> {
+/** Yields what is committed from a position on; without events it is a heart-beat. Ends when the signal aborts. */
+export async function* follow(options: FollowOptions): AsyncGenerator<Page> {
   const { db, bus, scope, heartbeatMs, signal } = options;
   const alarm = setAlarm(bus, scope, signal);
   let position = options.from;
@@ -28,10 +28,10 @@ export async function* follow(options: FollowOptions): AsyncGenerator<Caught> {
   try {
     while (!signal.aborted) {
       const to = await readPosition(db);
-      for await (const caught of catchUp(db, scope, position, to)) {
-        if (caught.rows.length === 0 && performance.now() - beatMs < heartbeatMs) continue;
+      for await (const page of catchUp(db, scope, position, to)) {
+        if (page.events.length === 0 && performance.now() - beatMs < heartbeatMs) continue;
         beatMs = performance.now();
-        yield caught;
+        yield page;
         if (signal.aborted) return;
       }
       position = to;

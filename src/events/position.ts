@@ -1,7 +1,7 @@
 /**
- * How far a stream has come: everything that the snapshot sees has been sent. Unlike a sequence
- * number it cannot pass over a transaction that drew its numbers early and commits late: such a one
- * is named in the snapshot as still open. `ts` (ms) is when it was taken.
+ * How far a stream has come: all that the snapshot sees has been sent. Unlike a sequence number it
+ * cannot pass over a transaction that drew its numbers early and commits late: such a one is named in
+ * the snapshot as still open. `ts` (ms) is when it was taken.
  */
 export type Position = { ts: number; snapshot: string };
 
@@ -12,15 +12,48 @@ export function writePosition({ ts, snapshot }: Position): string {
 
 /** Null for what `writePosition` did not write. */
 export function parsePosition(text: string): Position | null {
-  const match = /^(\d{1,15})\.((\d{1,19}):(\d{1,19}):((?:\d{1,19}(?:,\d{1,19})*)?))$/.exec(text);
+  const match = /^(\d{1,15})\.(\d{1,19}:\d{1,19}:(?:\d{1,19}(?:,\d{1,19})*)?)$/.exec(text);
   if (!match) return null;
-  const [, ts = '', snapshot = '', min = '', max = '', open = ''] = match;
+  const [, ts = '', snapshot = ''] = match;
   // What the database would refuse to read: bounds out of order, or open transactions out of bounds.
-  const [from, until] = [BigInt(min), BigInt(max)];
-  if (from < 1n || until < from || until > maxXid) return null;
-  const xids = open === '' ? [] : open.split(',').map(BigInt);
-  const ordered = xids.every((xid, i) => xid >= from && xid < until && xid > (xids[i - 1] ?? 0n));
+  const { xmin, xmax, open } = read(snapshot);
+  if (xmin < 1n || xmax < xmin || xmax > maxXid) return null;
+  const ordered = open.every((x, i) => x >= xmin && x < xmax && x > (open[i - 1] ?? 0n));
   return ordered ? { ts: Number(ts), snapshot } : null;
 }
 
+/**
+ * Where a reader is that has seen, on its way between two positions, the transactions up to `xact`:
+ * what was open then and came before is seen now, unless it is still open; what comes later is as it was.
+ */
+export function advance(from: Position, to: Position, xact: string): Position {
+  const [before, now, last] = [read(from.snapshot), read(to.snapshot), BigInt(xact)];
+  const xmax = before.xmax > last ? before.xmax : last + 1n;
+  const open = new Set([
+    ...now.open.filter((x) => x < xmax),
+    ...before.open.filter((x) => x > last),
+  ]);
+  const sorted = [...open].sort((a, b) => (a < b ? -1 : 1));
+  return { ts: from.ts, snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}` };
+}
+
+/** A position ahead of the present is from before a backup was restored. */
+export function isAhead(position: Position, present: Position): boolean {
+  return read(position.snapshot).xmax > read(present.snapshot).xmax;
+}
+
+/** Of the same time, but with a snapshot that sees nothing. */
+export function beginning({ ts }: Position): Position {
+  return { ts, snapshot: '1:1:' };
+}
+
 const maxXid = 2n ** 63n - 1n;
+
+function read(snapshot: string): { xmin: bigint; xmax: bigint; open: bigint[] } {
+  const [xmin = '', xmax = '', open = ''] = snapshot.split(':');
+  return {
+    xmin: BigInt(xmin),
+    xmax: BigInt(xmax),
+    open: open === '' ? [] : open.split(',').map(BigInt),
+  };
+}

@@ -1,22 +1,18 @@
 import { Readable } from 'node:stream';
-import type { Caught } from './catch-up.ts';
-import { writePosition, type Position } from './position.ts';
+import type { Page } from './catch-up.ts';
+import { writePosition } from './position.ts';
 import { toView } from './view.ts';
 
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
 
-/**
- * A page as text. Only its last event carries the new position: a reader that breaks off before it
- * goes on from the one before, sees some events again and misses none. Without events it is a
- * heart-beat that keeps the way open and moves the position on.
- */
-export function writePage({ rows, position }: Caught, before: Position): string {
-  if (rows.length === 0) return `id: ${writePosition(position)}\n: still here\n\n`;
-  return rows
-    .map((row, i) => {
-      const id = writePosition(i === rows.length - 1 ? position : before);
-      return `id: ${id}\ndata: ${JSON.stringify(toView(row, row.uuid))}\n\n`;
+/** A page as text; without events it is a heart-beat that keeps the way open and moves the position on. */
+export function writePage({ events, position }: Page): string {
+  if (events.length === 0) return `id: ${writePosition(position)}\n: still here\n\n`;
+  return events
+    .map(({ row, position: after }) => {
+      const data = JSON.stringify(toView(row, row.uuid));
+      return `id: ${writePosition(after)}\ndata: ${data}\n\n`;
     })
     .join('');
 }

@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { readPosition, type StreamScope } from './feed.ts';
 import { follow } from './follow.ts';
-import { parsePosition } from './position.ts';
+import { parsePosition, type Position } from './position.ts';
 import { cutOffWhenSlow, writePage } from './server-sent.ts';
 
 export type EventStreamOptions = {
@@ -44,7 +44,7 @@ export async function openEventStream(
 async function* write(
   { db, bus, heartbeatMs }: EventStreamOptions,
   { scope, sessionId, recheck, signal }: Reader,
-  from: Parameters<typeof writePage>[1],
+  from: Position,
 ): AsyncGenerator<string> {
   const ended = new AbortController();
   const forget = bus.subscribe('revoked', (revoked) => {
@@ -52,14 +52,12 @@ async function* write(
     if (revoked.accountId === scope.accountId && meant) ended.abort();
   });
   const timer = setInterval(() => void recheck().catch(() => ended.abort()), heartbeatMs);
-  let position = from;
   try {
     // At once, so that a reader knows where it is before anything happens.
-    yield writePage({ rows: [], position }, position);
+    yield writePage({ events: [], position: from });
     const until = AbortSignal.any([signal, ended.signal]);
     for await (const page of follow({ db, bus, scope, from, heartbeatMs, signal: until })) {
-      yield writePage(page, position);
-      position = page.position;
+      yield writePage(page);
     }
   } finally {
     clearInterval(timer);

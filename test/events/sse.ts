@@ -12,7 +12,7 @@ export type Reading = {
   close(): void;
 };
 
-/** Reads server-sent events as a browser does. */
+/** Reads server-sent events as a browser does; resolves once the first message, which says where it begins, is there. */
 export async function readEvents(
   url: string,
   accountId: number,
@@ -46,6 +46,7 @@ export async function readEvents(
       over = true;
       changed.resolve();
     });
+  while (messages.length === 0 && !over) await changed.promise;
   return {
     messages,
     ended,

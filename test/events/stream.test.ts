@@ -293,6 +293,6 @@ describe.skipIf(!hasRedis)('event streams over Redis', () => {
     await history.close();
     await Promise.all([here.close(), there.close()]);
     await database.drop();
-    await redis.stop();
+    await redis.kill();
   });
 });
