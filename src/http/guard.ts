@@ -32,12 +32,13 @@ export function guard(deps: GuardDeps): Middleware {
     ctx.state = state;
     ctx.set('X-Request-Id', state.requestId);
     ctx.set('Cache-Control', 'no-store');
-    if (deps.stopping.aborted) ctx.set('Connection', 'close');
     try {
       await next();
     } catch (error) {
       answerError(deps, ctx, state, error);
     }
+    // Asked to stop meanwhile: the client is not to send more on this connection.
+    if (deps.stopping.aborted) ctx.set('Connection', 'close');
     finish(deps, ctx, state, startedMs);
   };
 }

@@ -18,6 +18,12 @@ export function securityHeaders(): Middleware {
       },
     },
     strictTransportSecurity: false,
+    // What only browsers of another age, or plug-ins, ever looked at.
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xXssProtection: false,
+    originAgentCluster: false,
     crossOriginResourcePolicy: { policy: 'same-origin' },
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },

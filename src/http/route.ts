@@ -65,7 +65,7 @@ type Documentation = {
   /** Group in the reference. */
   tag: string;
   /** Statuses beyond 200 the handler itself gives rise to; what every route can answer is added. */
-  errors: number[];
+  errors: readonly number[];
   /** Response headers worth documenting, by name. */
   responseHeaders?: Record<string, string>;
   /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */

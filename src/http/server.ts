@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
+import { watchIdleSockets } from './idle-sockets.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -54,12 +55,15 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     else refuseUpgrade(socket, clock());
   });
   server.on('clientError', (error, socket) => refuseConnection(error, socket, clock()));
+  const sockets = watchIdleSockets(server);
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
     close: async () => {
       stop.abort();
-      await close(server, drainTimeoutMs);
+      const closed = close(server, drainTimeoutMs);
+      sockets.closeIdle();
+      await closed;
     },
   };
 }
