@@ -17,18 +17,20 @@ export async function verify(
   devices: Pick<SimulatedDevice, 'uuid' | 'ledger'>[],
 ): Promise<Verification> {
   let done = 0;
-  let recordedEvents = 0;
   // An end that is asked for ends the publishing, not the comparison.
   const never = new AbortController().signal;
-  const comparisons = await forEachBounded(devices, httpConnections, never, async (device) => {
+  const results = await forEachBounded(devices, httpConnections, never, async (device) => {
     const { uuid, ledger } = device;
     const stored = await readMeasurements(rest, uuid, rangeOf(ledger.sent));
-    recordedEvents += await countEvents(rest, uuid);
+    const events = await countEvents(rest, uuid);
     done += 1;
     screen.bar('Reading back', done, devices.length);
-    return compareReadings(ledger, stored);
+    return { comparison: compareReadings(ledger, stored), events };
   });
-  return { comparison: addComparisons(comparisons), recordedEvents };
+  return {
+    comparison: addComparisons(results.map(({ comparison }) => comparison)),
+    recordedEvents: results.reduce((total, { events }) => total + events, 0),
+  };
 }
 
 /** An hour more than what was sent, on both sides: what nobody sent is to be found too. */

@@ -3,7 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Reading } from '../../../src/cli/simulate/compare.ts';
 
-/** What a service that keeps measurements badly would answer, over real HTTP and in pages. */
+/**
+ * What a service that keeps measurements badly would answer, over real HTTP and in pages; it has as
+ * many events as measurements.
+ */
 export type FakeHistory = { url: string; requests: () => number; close(): Promise<void> };
 
 export async function startFakeHistory(
@@ -15,15 +18,17 @@ export async function startFakeHistory(
     requests += 1;
     const url = new URL(request.url ?? '/', 'http://fake');
     const [, , kind, uuid = ''] = url.pathname.split('/');
-    const all = kind === 'measurements' ? stored(uuid).toReversed() : [];
+    const all = stored(uuid).toReversed();
     const first = Number(url.searchParams.get('cursor') ?? 0);
     if (first + pageSize < all.length) {
       url.searchParams.set('cursor', String(first + pageSize));
       response.setHeader('Link', `<${url.pathname}${url.search}>; rel="next"`);
     }
     const measurements = all.slice(first, first + pageSize);
+    const events = measurements.map(({ ts }) => ({ timestamp: ts }));
+    const page = kind === 'measurements' ? { measurements } : { events };
     response.setHeader('Content-Type', 'application/json');
-    response.end(JSON.stringify({ measurements, events: [], timestamp: 0 }));
+    response.end(JSON.stringify({ ...page, timestamp: 0 }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

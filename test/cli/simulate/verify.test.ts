@@ -39,8 +39,9 @@ describe('what is read back', () => {
     const { agrees, text } = await verifyAgainst((all) => all);
     expect(agrees).toBe(true);
     expect(text).toContain('50 measurements were acknowledged, 50 of them were read back.');
-    // Three pages of measurements and one of events for each of the two devices.
-    expect(fake?.requests()).toBe(8);
+    expect(text).toContain('50 events are recorded');
+    // Three pages of measurements and three of events for each of the two devices.
+    expect(fake?.requests()).toBe(12);
   });
 
   it('differs when one measurement was lost', async () => {

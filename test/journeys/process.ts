@@ -1,0 +1,47 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { dirname, delimiter } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const projectDir = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A program of the project as a child process, and what it has written so far. */
+export type Running = {
+  child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves as soon as standard output matches; rejects when the program ends before. */
+  printed(pattern: RegExp): Promise<RegExpExecArray>;
+  /** The exit status, once it has ended. */
+  ended(): Promise<number>;
+};
+
+/** Runs it in the project's directory with this very Node in front, and nothing of this environment but PATH. */
+export function runProgram(
+  program: string,
+  args: string[],
+  options: { env?: Record<string, string>; input?: string } = {},
+): Running {
+  const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
+  const env = { PATH: path, HOME: process.env['HOME'] ?? '/', ...options.env };
+  const child = spawn(program, args, { cwd: projectDir, env, stdio: 'pipe' });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+  const closed = once(child, 'close').then(([code]) => Number(code ?? -1));
+  child.stdin.end(options.input ?? '');
+  return {
+    child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    ended: () => closed,
+    async printed(pattern) {
+      for (;;) {
+        const match = pattern.exec(stdout);
+        if (match) return match;
+        if (child.exitCode !== null) throw new Error(`${program} ended: ${stdout}${stderr}`);
+        await Promise.race([once(child.stdout, 'data'), closed]);
+      }
+    },
+  };
+}

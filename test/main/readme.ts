@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const projectDir = new URL('../../', import.meta.url);
+
+export function readProjectFile(path: string): string {
+  return readFileSync(new URL(path, projectDir), 'utf8');
+}
+
+export function pathOf(path: string): string {
+  return fileURLToPath(new URL(path, projectDir));
+}
+
+/** A step of the tour: its title, the lines to type and the lines they print. */
+export type Step = { title: string; commands: string; output: string };
+
+/** The steps as README.md shows them. */
+export function readShownSteps(): Step[] {
+  return sectionsOf(sectionOf(readProjectFile('README.md'), 'A five-minute tour')).map(
+    ({ title, text }) => ({
+      title,
+      commands: blocksOf(text, 'sh').join('\n'),
+      output: blocksOf(text, 'text').join('\n'),
+    }),
+  );
+}
+
+/** The steps as docs/tour.sh runs them. */
+export function readScriptSteps(): Omit<Step, 'output'>[] {
+  const [, ...steps] = readProjectFile('docs/tour.sh').split(/^# --- /m);
+  return steps.map((step) => {
+    const [title = '', ...lines] = step.split('\n');
+    return { title, commands: lines.join('\n').trim() };
+  });
+}
+
+/** The text below a heading of the second level. */
+function sectionOf(markdown: string, title: string): string {
+  const found = markdown.split(/^## /m).find((section) => section.startsWith(`${title}\n`));
+  if (found === undefined) throw new Error(`README.md has no section "${title}".`);
+  return found;
+}
+
+function sectionsOf(section: string): { title: string; text: string }[] {
+  const [, ...parts] = section.split(/^### /m);
+  return parts.map((text) => ({ title: text.slice(0, text.indexOf('\n')), text }));
+}
+
+function blocksOf(markdown: string, language: string): string[] {
+  const blocks = markdown.matchAll(/^```(\w+)\n(.*?)\n```$/gms);
+  return [...blocks].filter((block) => block[1] === language).map((block) => block[2] ?? '');
+}
