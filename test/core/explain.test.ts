@@ -140,3 +140,11 @@ test('says that an episode has rung, and that the windows were used up', () => {
 test('says nothing of events where there are none', () => {
   expect(explain(profile, { ...startRuntime(profile), puId: 5 }).events).toEqual([]);
 });
+
+test('does not show a match that no longer counts', () => {
+  const { runtime } = run(profile, [number(10, 1), number(16, 2)]);
+  expect(explain(profile, runtime).events[0]?.causes[0]).toMatchObject({ agreed: { val: 16 } });
+  const later = [11, 12, 13, 14, 15].map((val, index) => number(val, index + 3));
+  const { runtime: slid } = run(profile, later, runtime);
+  expect(explain(profile, slid).events[0]?.causes[0]).not.toHaveProperty('agreed');
+});
