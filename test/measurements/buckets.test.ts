@@ -1,0 +1,198 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { storeMeasurements } from '../../src/measurements/store.ts';
+import * as app from '../events/app.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+
+type Bucket = {
+  sId: string;
+  ts: number;
+  min: number;
+  max: number;
+  avg: number;
+  count: number;
+  last: number;
+};
+type Row = { sId: string; ts: number; val: number };
+
+const hour = 3_600_000;
+const t0 = Date.UTC(2026, 5, 1);
+
+/** What the buckets must be, counted by hand. */
+function expectedBuckets(rows: Row[], width: number, start: number, end: number): Bucket[] {
+  const groups = new Map<string, Row[]>();
+  for (const row of rows.filter(({ ts }) => ts >= start && ts <= end)) {
+    const name = `${row.sId} ${Math.floor(row.ts / width) * width}`;
+    groups.set(name, [...(groups.get(name) ?? []), row]);
+  }
+  return [...groups]
+    .map(([name, points]) => {
+      const [sId = '', ts = ''] = name.split(' ');
+      const vals = points.map(({ val }) => val);
+      return {
+        sId,
+        ts: Number(ts),
+        min: Math.min(...vals),
+        max: Math.max(...vals),
+        avg: expect.closeTo(vals.reduce((a, b) => a + b, 0) / vals.length, 9) as number,
+        count: vals.length,
+        last: points.reduce((a, b) => (b.ts >= a.ts ? b : a)).val,
+      };
+    })
+    .sort((a, b) => b.ts - a.ts || (a.sId < b.sId ? -1 : 1));
+}
+
+describe.each(databaseKinds)('buckets on %s', (kind) => {
+  let database: TestDatabase;
+  let history: app.HistoryApp;
+
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+    history = await app.startHistory(database.db);
+  });
+  afterAll(async () => {
+    await history?.close();
+    await database?.drop();
+  });
+
+  const store = (device: app.Device, rows: Row[]) =>
+    database.db.transaction((tx) =>
+      storeMeasurements(
+        tx,
+        rows.map((row) => ({ ...row, deviceId: device.deviceId })),
+      ),
+    );
+  async function list(device: app.Device, query: string): Promise<Bucket[]> {
+    const path = `/v2/measurements/${device.uuid}?${query}`;
+    const body = await history.json(path, device.accountId);
+    expect(body['timestamp']).toEqual(expect.any(Number));
+    return body['buckets'] as Bucket[];
+  }
+  async function refresh(): Promise<void> {
+    if (kind !== 'timescaledb') return;
+    await database.db.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
+  }
+
+  test('count only points between start and end, whatever is behind them', async () => {
+    const times = fc.integer({ min: 0, max: 40 * 24 * 12 }).map((n) => t0 + n * 300_000 + 1);
+    const rowOf = fc.record({
+      sId: fc.constantFrom('0x1', '0x2'),
+      ts: times,
+      val: fc.integer({ min: -50, max: 50 }),
+    });
+    const uniqueTimes = fc.uniqueArray(rowOf, {
+      maxLength: 80,
+      selector: ({ sId, ts }) => `${sId} ${ts}`,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        uniqueTimes,
+        uniqueTimes,
+        fc.constantFrom<[string, number]>(
+          ['7m', 420_000],
+          ['1h', hour],
+          ['5h', 5 * hour],
+          ['3d', 72 * hour],
+        ),
+        times,
+        times,
+        async (early, more, [bucket, width], a, b) => {
+          const device = await app.newDevice(database.db);
+          const late = more.filter((m) => !early.some((e) => e.sId === m.sId && e.ts === m.ts));
+          await store(device, early);
+          await refresh();
+          await store(device, late);
+          await refresh();
+          const [start, end] = [Math.min(a, b), Math.max(a, b)];
+          const rows = [...early, ...late];
+          expect(await list(device, `bucket=${bucket}&start=${start}&end=${end}`)).toEqual(
+            expectedBuckets(rows, width, start, end),
+          );
+          expect(await list(device, `bucket=${bucket}&senses=0x2`)).toEqual(
+            expectedBuckets(
+              rows.filter(({ sId }) => sId === '0x2'),
+              width,
+              0,
+              Infinity,
+            ),
+          );
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  test('hold what arrives late at once in ranges up to a week', async () => {
+    const device = await app.newDevice(database.db);
+    const newest = Date.now() - 10 * hour;
+    await store(device, [
+      { sId: '0x1', ts: newest - 30 * 24 * hour, val: 1 },
+      { sId: '0x1', ts: newest, val: 3 },
+    ]);
+    await refresh();
+    await store(device, [{ sId: '0x1', ts: newest - 24 * hour, val: 2 }]);
+    const start = newest - 7 * 24 * hour;
+    const vals = async (from: number) =>
+      (await list(device, `bucket=1h&start=${from}&end=${newest}`)).map(({ last }) => last);
+    expect(await vals(start)).toEqual([3, 2]);
+    await refresh();
+    expect(await vals(0)).toEqual([3, 2, 1]);
+  });
+
+  test('leave positions out', async () => {
+    const device = await app.newDevice(database.db);
+    await database.db.transaction((tx) =>
+      storeMeasurements(tx, [{ deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1, long: 2 }]),
+    );
+    expect(await list(device, 'bucket=1h')).toEqual([]);
+    await store(device, [{ sId: '0x1', ts: t0, val: 5 }]);
+    await refresh();
+    const [bucket] = await list(device, 'bucket=1h');
+    expect(bucket).toMatchObject({ count: 1, min: 5, last: 5 });
+  });
+
+  test('survive values whose sum no number holds', async () => {
+    const device = await app.newDevice(database.db);
+    const rows = Array.from({ length: 400 }, (_, i) => ({
+      sId: '0x1',
+      ts: t0 + i * hour,
+      val: 1.7e308,
+    }));
+    await store(device, [...rows, { sId: '0x1', ts: t0 + 1, val: 1.7e308 }]);
+    await refresh();
+    for (const bucket of await list(device, 'bucket=10h')) expect(bucket.avg).toBe(1.7e308);
+  });
+
+  test('come by the ten thousand, as JSON and as CSV', async () => {
+    const device = await app.newDevice(database.db);
+    await database.db.query(
+      `insert into measurement (device_id, s_id, ts, val)
+       select $1, s, timestamptz 'epoch' + $2 * interval '1 ms' + i * interval '1 s', i
+         from generate_series(0, 11999) i, unnest(array['0x1', '0x2']) s`,
+      [device.deviceId, t0],
+    );
+    await database.db.query(
+      `insert into measured_sense (device_id, s_id) values ($1, '0x1'), ($1, '0x2')`,
+      [device.deviceId],
+    );
+    const buckets = await list(device, 'bucket=1s');
+    expect(buckets).toHaveLength(24_000);
+    expect(new Set(buckets.map(({ sId, ts }) => `${sId} ${ts}`)).size).toBe(24_000);
+    expect(buckets[0]).toEqual({ sId: '0x1', ts: t0 + 11_999_000, min: 11_999, max: 11_999, avg: 11_999, count: 1, last: 11_999 }); // prettier-ignore
+    const path = `/v2/measurements/${device.uuid}?bucket=1s`;
+    const response = await history.get(path, device.accountId, { accept: 'text/csv' });
+    expect(response.headers.get('content-type')).toMatch(/^text\/csv/);
+    const lines = (await response.text()).split('\r\n');
+    expect(lines).toHaveLength(24_002);
+    expect(lines.slice(0, 2)).toEqual([
+      'sId,ts,min,max,avg,count,last',
+      `0x1,${t0 + 11_999_000},11999,11999,11999,1,11999`,
+    ]);
+  });
+
+  test('of nothing are none', async () => {
+    const device = await app.newDevice(database.db);
+    expect(await list(device, 'bucket=1s')).toEqual([]);
+    expect(await list(device, 'bucket=1s&senses=0x9&start=5&end=4')).toEqual([]);
+  });
+});
