@@ -3,7 +3,7 @@ import { upPrefix } from '../src/core/topic.ts';
 import type { DeviceIdentity } from '../src/core/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
 import { isUnavailable } from './failure.ts';
-import type { ConnectorLimits, Log, Observer, Refusal } from './options.ts';
+import type { ConnectorLimits, Log, Refusal } from './options.ts';
 import type { ConnectorPorts, Credentials } from './ports.ts';
 import { isOwn } from './publish.ts';
 import type { Registry } from './registry.ts';
@@ -19,12 +19,11 @@ export type AuthenticatorDeps = {
   ports: ConnectorPorts;
   registry: Registry;
   limits: ConnectorLimits;
-  observe: Observer;
   log: Log;
 };
 
 /** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
-export function createAuthenticator({ ports, registry, limits, observe, log }: AuthenticatorDeps) {
+export function createAuthenticator({ ports, registry, limits, log }: AuthenticatorDeps) {
   const underCheck = new Set<Connection>();
 
   /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
@@ -72,8 +71,9 @@ export function createAuthenticator({ ports, registry, limits, observe, log }: A
     done: Done,
   ): void {
     const connection = findConnection(client);
-    if (!connection || username === undefined || password === undefined)
-      return refuse('not-authorized', done);
+    if (!connection) return done(null, false);
+    if (username === undefined || password === undefined)
+      return refuse(connection, 'not-authorized', done);
     const credentials = { username, password: password.toString() };
     connection.credentials = credentials;
     underCheck.add(connection);
@@ -84,12 +84,12 @@ export function createAuthenticator({ ports, registry, limits, observe, log }: A
         return 'unavailable';
       })
       .finally(() => underCheck.delete(connection))
-      .then((refusal) => (refusal ? refuse(refusal, done) : done(null, true)))
+      .then((refusal) => (refusal ? refuse(connection, refusal, done) : done(null, true)))
       .catch((error: unknown) => log.error({ err: error }, 'a device could not be answered'));
   }
 
-  function refuse(refusal: Refusal, done: Done): void {
-    observe.refused(refusal);
+  function refuse(connection: Connection, refusal: Refusal, done: Done): void {
+    connection.refusal = refusal;
     done(Object.assign(new Error(refusal), { returnCode: returnCodeOf(refusal) }), false);
   }
 

@@ -66,7 +66,7 @@ export async function startConnector(
     onHeard: ({ identity }) => presence(identity, 'seen'),
   });
   const publisher = createPublisher({ ports, intake, rates, tuning, observe, log, now });
-  const authenticator = createAuthenticator({ ports, registry, limits, observe, log });
+  const authenticator = createAuthenticator({ ports, registry, limits, log });
   const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
 

@@ -65,7 +65,7 @@ export function createConnections(deps: ConnectionsDeps) {
 function blame(client: Client, error: Error): void {
   const connection = findConnection(client);
   if (!connection) return;
-  connection.refusal = refusalOf(error);
+  connection.refusal ??= refusalOf(error);
   if (error.message === 'drain timeout') connection.ending ??= 'unread';
   else if (!('code' in error)) connection.ending ??= 'malformed';
 }

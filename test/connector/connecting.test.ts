@@ -1,0 +1,218 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { onceClosed, startWorld, until, type World, type WorldOptions } from './harness.ts';
+import { connectPacket, dial, enter, publishPacket, type Connect } from './raw.ts';
+
+let world: World;
+const start = async (options?: WorldOptions) => (world = await startWorld(options));
+afterEach(() => world.close());
+
+async function connackOf(more: Partial<Connect>) {
+  const raw = await dial(world);
+  raw.send(connectPacket(world, more));
+  const [connack] = await raw.expect('connack');
+  return { returnCode: connack?.returnCode, sessionPresent: connack?.sessionPresent, raw };
+}
+
+describe('who is let in', () => {
+  test('a device with its uuid and token, over MQTT 3.1.1 and 3.1', async () => {
+    await start();
+    expect((await connackOf({})).returnCode).toBe(0);
+    const old = await connackOf({ protocolId: 'MQIsdp', protocolVersion: 3, clientId: 'old' });
+    expect(old.returnCode).toBe(0);
+    await until(() => world.counted.length === 2);
+    expect(world.counted).toEqual(['connected', 'connected']);
+    expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 1 });
+  });
+
+  test('a client of MQTT 5 is told that its protocol version is not spoken', async () => {
+    await start();
+    const { returnCode, raw } = await connackOf({ protocolVersion: 5 });
+    expect(returnCode).toBe(1);
+    await raw.ended();
+    await until(() => world.counted.length > 0);
+    expect(world.counted).toEqual(['refused protocol-version']);
+  });
+
+  test.each([
+    ['a wrong token', { password: Buffer.from('wrong') }],
+    ['an unknown device', { username: 'nobody' }],
+    ['no token', { password: undefined }],
+    ['no credentials at all', { username: undefined, password: undefined }],
+  ])('CONNACK 5 for %s', async (_what, more) => {
+    await start();
+    const { returnCode, raw } = await connackOf(more);
+    expect(returnCode).toBe(5);
+    await raw.ended();
+    await until(() => world.counted.length > 0);
+    expect(world.counted).toEqual(['refused not-authorized']);
+    expect(world.store.presence).toEqual([]);
+  });
+
+  test('CONNACK 3, never 5, while the store is away', async () => {
+    await start();
+    world.store.isAway = true;
+    const { returnCode, raw } = await connackOf({});
+    expect(returnCode).toBe(3);
+    await raw.ended();
+    await until(() => world.counted.length > 0);
+    expect(world.counted).toEqual(['refused unavailable']);
+  });
+
+  test('a failure nobody foresaw is CONNACK 3 and in the log', async () => {
+    await start({ ports: { authenticateDevice: () => Promise.reject(new TypeError('bug')) } });
+    expect((await connackOf({})).returnCode).toBe(3);
+    expect(world.logged).toEqual(['a device could not be authenticated']);
+  });
+
+  test('CONNACK 2 where a session is to outlive a client without identifier [MQTT-3.1.3-8]', async () => {
+    await start();
+    expect((await connackOf({ clientId: '', clean: true })).returnCode).toBe(0);
+    // No client library writes this packet: the identifier is taken out by hand.
+    const raw = await dial(world);
+    const { uuid, token } = world.device;
+    const field = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
+    const body = Buffer.concat([field('MQTT'), Buffer.from([4, 0xc0, 0, 60, 0, 0]), field(uuid), field(token)]);
+    raw.socket.write(Buffer.concat([Buffer.from([0x10, body.length]), body]));
+    expect((await raw.expect('connack'))[0]?.returnCode).toBe(2);
+    await raw.ended();
+  });
+});
+
+describe('sessions', () => {
+  test('a session is never present, and its subscriptions end with its connection', async () => {
+    await start();
+    const { device, store } = world;
+    const first = await enter(world, { clean: false });
+    const subscriptions = [{ topic: `devices/${device.uuid}/down/#`, qos: 1 as const }];
+    first.send({ cmd: 'subscribe', messageId: 1, subscriptions });
+    await first.expect('suback');
+    first.socket.destroy();
+    await until(() => store.presence.length === 2);
+    const again = await connackOf({ clean: false });
+    expect(again).toMatchObject({ returnCode: 0, sessionPresent: false });
+    store.bus.publish('down', { uuid: device.uuid, message: { topic: 'display', payload: {} } });
+    again.raw.send({ cmd: 'pingreq' });
+    await again.raw.expect('pingresp');
+    expect(again.raw.of('publish')).toEqual([]);
+  });
+
+  test('the same identifier takes its own session over', async () => {
+    await start();
+    const first = await world.connect({ clientId: 'kitchen' });
+    const closed = onceClosed(first);
+    await world.connect({ clientId: 'kitchen' });
+    await closed;
+    await until(() => world.counted.includes('disconnected replaced'));
+    expect(world.connector.snapshot()).toMatchObject({ connections: 1, devices: 1 });
+  });
+
+  test('nobody takes the session of another device over by naming it', async () => {
+    await start();
+    const mine = await world.connect({ clientId: 'kitchen' });
+    const other = world.store.addDevice(2);
+    await world.connect({ as: other, clientId: 'kitchen' });
+    await mine.publishAsync(`devices/${world.device.uuid}/up/profile`, '{"state":"request"}', { qos: 1 });
+    expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 2 });
+  });
+
+  test('clients without identifier live beside each other', async () => {
+    await start();
+    const first = await enter(world, { clientId: '' });
+    await enter(world, { clientId: '' });
+    first.send({ cmd: 'pingreq' });
+    await first.expect('pingresp');
+    expect(world.connector.snapshot().connections).toBe(2);
+  });
+
+  test('a session that another process took over is closed here', async () => {
+    await start();
+    const client = await world.connect({ clientId: 'kitchen' });
+    const closed = onceClosed(client);
+    const { uuid } = world.device;
+    world.store.bus.publish('session', { uuid, clientId: 'bath', connection: 'elsewhere' });
+    world.store.bus.publish('session', { uuid, clientId: 'kitchen', connection: 'elsewhere' });
+    await closed;
+    expect(world.counted).toContain('disconnected replaced');
+  });
+
+  test('others are told whose session began', async () => {
+    await start();
+    const told: unknown[] = [];
+    world.store.bus.subscribe('session', (message) => told.push(message));
+    await world.connect({ clientId: 'kitchen' });
+    const connection = expect.any(String);
+    expect(told).toEqual([{ uuid: world.device.uuid, clientId: 'kitchen', connection }]);
+  });
+
+  test('of more than 4 connections of a device the oldest is closed', async () => {
+    await start();
+    const clients = [];
+    for (let n = 0; n < 4; n++) clients.push(await enter(world, { clientId: `c${n}` }));
+    const fifth = await enter(world, { clientId: 'c4' });
+    await clients[0]?.ended();
+    fifth.send({ cmd: 'pingreq' });
+    await fifth.expect('pingresp');
+    expect(clients.map(({ isClosed }) => isClosed)).toEqual([true, false, false, false]);
+    expect(world.store.presence).toEqual(['connected 1']);
+  });
+
+  test('long identifiers, and names of object members, are identifiers like any other', async () => {
+    await start();
+    for (const clientId of ['__proto__', 'constructor', 'x'.repeat(3_000)]) {
+      const raw = await enter(world, { clientId });
+      raw.send(publishPacket(`devices/${world.device.uuid}/up/state`, '{}', { qos: 1, messageId: 7 }));
+      expect(await raw.expect('puback')).toHaveLength(1);
+      raw.socket.destroy();
+    }
+    expect(({} as Record<string, unknown>)['client']).toBeUndefined();
+  });
+});
+
+describe('keep-alive', () => {
+  test('a silent client is closed after one and a half times its keep-alive', async () => {
+    let nowMs = 0;
+    await start({ now: () => nowMs });
+    const raw = await enter(world, { keepalive: 10 });
+    nowMs += 14_000;
+    raw.send({ cmd: 'pingreq' });
+    await raw.expect('pingresp');
+    nowMs += 15_100;
+    await raw.ended();
+    await until(() => world.counted.includes('disconnected keepalive'));
+  });
+
+  test.each([0, 65_535])('%i is taken as the limit', async (keepalive) => {
+    let nowMs = 0;
+    await start({ now: () => nowMs, limits: { maxKeepaliveSeconds: 100 } });
+    const raw = await enter(world, { keepalive });
+    nowMs += 149_000;
+    raw.send({ cmd: 'pingreq' });
+    await raw.expect('pingresp');
+    nowMs += 151_000;
+    await raw.ended();
+  });
+});
+
+test('presence tells the first connection of a device and the end of its last', async () => {
+  await start();
+  const first = await world.connect({ clientId: 'a' });
+  const second = await world.connect({ clientId: 'b' });
+  await first.endAsync();
+  await until(() => world.connector.snapshot().connections === 1);
+  expect(world.store.presence).toEqual(['connected 1']);
+  await second.endAsync();
+  await until(() => world.connector.snapshot().connections === 0);
+  expect(world.store.presence).toEqual(['connected 1', 'disconnected 1']);
+});
+
+test('packets that follow CONNECT without waiting for its answer are all taken', async () => {
+  await start();
+  const raw = await dial(world);
+  const topic = `devices/${world.device.uuid}/up/state`;
+  const publishes = Array.from({ length: 90 }, (_, n) =>
+    publishPacket(topic, { puId: 1, stId: n }, { qos: 1, messageId: n + 1 }),
+  );
+  raw.send(connectPacket(world), ...publishes);
+  const acks = await raw.expect('puback', 90);
+  expect(acks.map(({ messageId }) => messageId)).toEqual(publishes.map((_, n) => n + 1));
+});

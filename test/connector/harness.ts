@@ -1,0 +1,246 @@
+import { once } from 'node:events';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { connect as connectMqtt, type IClientOptions, type MqttClient } from 'mqtt';
+import { startConnector, type Connector } from '../../connector/broker.ts';
+import type { ConnectorOptions, Observer } from '../../connector/options.ts';
+import type { ConnectorPorts } from '../../connector/ports.ts';
+import { createLocalBus } from '../../src/bus/local.ts';
+import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../../src/core/uplink.ts';
+import { DomainError } from '../../src/errors.ts';
+
+export const limits: ConnectorOptions['limits'] = {
+  maxPacketBytes: 65_536,
+  maxConnectBytes: 4_096,
+  connectTimeoutMs: 10_000,
+  maxKeepaliveSeconds: 3_600,
+  maxConnectionsPerDevice: 4,
+  maxSubscriptions: 16,
+  maxTopicLevels: 8,
+  messagesPerSecond: 100,
+  messagesBurst: 1_000,
+  measurementsPerSecond: 1_000,
+  connectsPerSecond: 2_000,
+  storeTimeoutMs: 10_000,
+};
+
+/** Waits for the thing itself. */
+export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!condition()) {
+    if (performance.now() > endMs) throw new Error(`waited in vain for ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+export type Stored = { device: DeviceIdentity; uplink: Uplink };
+type Held = Stored & { commit: () => void; fail: (error: unknown) => void; signal: AbortSignal };
+
+/** Stands in for the database: what the connector is handed, with commits that can be held back. */
+export function createStore() {
+  const tokens = new Map<string, { token: string; identity: DeviceIdentity }>();
+  const errors: unknown[] = [];
+  const store = {
+    bus: createLocalBus({ onListenerError: (error) => void errors.push(error) }),
+    /** What listeners of the bus threw. */
+    errors,
+    /** Committed messages, in the order of their commits. */
+    stored: [] as Stored[],
+    /** Messages that wait while `isHolding`. */
+    held: [] as Held[],
+    isHolding: false,
+    isAway: false,
+    withdrawn: 0,
+    subscribedTo: [] as DownTopic[][],
+    delivered: [] as Downlink[],
+    presence: [] as string[],
+    checks: 0,
+    onSubscribed: (_topics: DownTopic[]): Downlink[] => [],
+    onDue: (_topic: DownTopic): Downlink[] => [],
+    beforeAuthenticated: async () => {},
+
+    addDevice(number: number): { uuid: string; token: string; identity: DeviceIdentity } {
+      const uuid = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+      const token = `token-of-${number}-`.padEnd(40, 'x');
+      const identity = { deviceId: number, uuid, accountId: 1 };
+      tokens.set(uuid, { token, identity });
+      return { uuid, token, identity };
+    },
+    removeDevice(uuid: string): void {
+      const deviceId = tokens.get(uuid)?.identity.deviceId ?? 0;
+      tokens.delete(uuid);
+      store.bus.publish('access', { deviceId, uuid });
+    },
+    release(): void {
+      store.isHolding = false;
+      for (const { commit } of store.held.splice(0)) commit();
+    },
+  };
+
+  const find = (username: string, password: string) => {
+    if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
+    const known = tokens.get(username);
+    return known?.token === password ? known.identity : null;
+  };
+
+  const ports: ConnectorPorts = {
+    bus: store.bus,
+    clock: () => Date.now(),
+    async authenticateDevice({ username, password }) {
+      store.checks += 1;
+      const identity = find(username, password);
+      await store.beforeAuthenticated();
+      return identity;
+    },
+    isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
+    ingest(device, uplink, signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const commit = () => {
+        store.stored.push({ device, uplink });
+        resolve();
+      };
+      if (!store.isHolding) {
+        commit();
+        return promise;
+      }
+      const held: Held = { device, uplink, signal, commit, fail: reject };
+      store.held.push(held);
+      signal.addEventListener('abort', () => {
+        const index = store.held.indexOf(held);
+        if (index < 0) return;
+        store.held.splice(index, 1);
+        store.withdrawn += 1;
+        reject(new DomainError('unavailable', 'withdrawn'));
+      });
+      return promise;
+    },
+    async subscribed(_device, topics) {
+      store.subscribedTo.push(topics);
+      if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
+      return store.onSubscribed(topics);
+    },
+    async due(_device, topic) {
+      if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
+      return store.onDue(topic);
+    },
+    async delivered(_device, message) {
+      store.delivered.push(message);
+    },
+    presence: ({ uuid }, change) => {
+      if (change !== 'seen') store.presence.push(`${change} ${Number(uuid.slice(-12))}`);
+    },
+  };
+  return { store, ports };
+}
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
+
+export type WorldOptions = Partial<Omit<ConnectorOptions, 'limits'>> & {
+  limits?: Partial<ConnectorOptions['limits']>;
+  ports?: Partial<ConnectorPorts>;
+};
+
+/** A connector over a store of its own, and what the tests need to talk to it. */
+export async function startWorld(options: WorldOptions = {}) {
+  const { store, ports } = createStore();
+  const device = store.addDevice(1);
+  const counted: string[] = [];
+  const logged: string[] = [];
+  const log = (_context: object, message: string) => void logged.push(message);
+  const observe: Partial<Observer> = {
+    connected: () => counted.push('connected'),
+    refused: (reason) => counted.push(`refused ${reason}`),
+    disconnected: (reason) => counted.push(`disconnected ${reason}`),
+  };
+  const connector: Connector = await startConnector(
+    {
+      tcp: { host: '127.0.0.1', port: 0 },
+      tls: null,
+      log: { info: log, warn: log, error: log },
+      observe,
+      ...options,
+      limits: { ...limits, ...options.limits },
+      tuning: { sweepIntervalMs: 20, ...options.tuning },
+    },
+    { ...ports, ...options.ports },
+  );
+  const port = connector.addresses.tcp?.port ?? 0;
+  const clients: MqttClient[] = [];
+  const sockets: Socket[] = [];
+  let isClosed = false;
+
+  return {
+    store,
+    device,
+    connector,
+    port,
+    counted,
+    logged,
+
+    /** Resolves once connected; rejects with the CONNACK's code. */
+    async connect(more: IClientOptions & { as?: { uuid: string; token: string } } = {}) {
+      const client = this.open(more);
+      await onceConnected(client);
+      return client;
+    },
+
+    open({ as = device, ...more }: IClientOptions & { as?: { uuid: string; token: string } } = {}) {
+      const client = connectMqtt({
+        host: '127.0.0.1',
+        port,
+        protocolVersion: 4,
+        username: as.uuid,
+        password: as.token,
+        reconnectPeriod: 0,
+        connectTimeout: 5_000,
+        ...more,
+      });
+      client.on('error', () => {});
+      clients.push(client);
+      return client;
+    },
+
+    /** A bare socket, for what no well-behaved client does. */
+    async dial(): Promise<Socket> {
+      const socket = connectSocket({ host: '127.0.0.1', port });
+      socket.on('error', () => {});
+      sockets.push(socket);
+      await once(socket, 'connect');
+      return socket;
+    },
+
+    async close(drainMs = 0): Promise<void> {
+      if (isClosed) return;
+      isClosed = true;
+      for (const client of clients) client.end(true);
+      for (const socket of sockets) socket.destroy();
+      await connector.close({ drainMs });
+      await store.bus.close();
+    },
+  };
+}
+
+export function onceConnected(client: MqttClient): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.once('connect', () => resolve());
+    client.once('error', reject);
+    client.once('close', () => reject(new Error('closed before it was connected')));
+  });
+}
+
+export const onceClosed = (client: MqttClient): Promise<void> =>
+  new Promise((resolve) => client.once('close', () => resolve()));
+
+/** Resolves when a bare socket has been closed by the other side. */
+export async function onceEnded(socket: Socket): Promise<void> {
+  socket.resume();
+  if (!socket.destroyed) await once(socket, 'close');
+}
+
+/** Collects what a client is sent. */
+export function collect(client: MqttClient): { topic: string; payload: unknown; qos: number }[] {
+  const messages: { topic: string; payload: unknown; qos: number }[] = [];
+  client.on('message', (topic, payload, { qos }) => {
+    messages.push({ topic, payload: JSON.parse(payload.toString()), qos });
+  });
+  return messages;
+}

@@ -1,0 +1,81 @@
+import type { Socket } from 'node:net';
+import { generate, parser, type Packet } from 'mqtt-packet';
+import { until, type World } from './harness.ts';
+
+/** Speaks MQTT packet by packet, without the manners of a client library. */
+export class RawClient {
+  readonly socket: Socket;
+  readonly received: Packet[] = [];
+  isClosed = false;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    const packets = parser();
+    packets.on('packet', (packet) => this.received.push(packet));
+    packets.on('error', () => {});
+    socket.on('data', (chunk) => packets.parse(chunk));
+    socket.on('close', () => (this.isClosed = true));
+  }
+
+  send(...packets: Packet[]): void {
+    this.socket.write(Buffer.concat(packets.map((packet) => generate(packet))));
+  }
+
+  of<C extends Packet['cmd']>(cmd: C): Extract<Packet, { cmd: C }>[] {
+    return this.received.filter((packet) => packet.cmd === cmd) as Extract<Packet, { cmd: C }>[];
+  }
+
+  /** Waits until `count` packets of this kind have come. */
+  async expect<C extends Packet['cmd']>(cmd: C, count = 1): Promise<Extract<Packet, { cmd: C }>[]> {
+    await until(() => this.of(cmd).length >= count || this.isClosed, `${count} ${cmd}`);
+    return this.of(cmd);
+  }
+
+  ended(): Promise<void> {
+    return until(() => this.isClosed, 'the end of a connection');
+  }
+}
+
+export type Connect = Extract<Packet, { cmd: 'connect' }>;
+
+export function connectPacket(world: World, more: Partial<Connect> = {}): Connect {
+  return {
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clean: true,
+    clientId: 'raw',
+    keepalive: 0,
+    username: world.device.uuid,
+    password: Buffer.from(world.device.token),
+    ...more,
+  } as Connect;
+}
+
+export function publishPacket(
+  topic: string,
+  payload: unknown,
+  more: { qos?: 0 | 1 | 2; messageId?: number; dup?: boolean; retain?: boolean } = {},
+): Packet {
+  return {
+    cmd: 'publish',
+    topic,
+    payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
+    qos: 0,
+    dup: false,
+    retain: false,
+    ...more,
+  };
+}
+
+/** A bare connection, let in. */
+export async function enter(world: World, more: Partial<Connect> = {}): Promise<RawClient> {
+  const raw = await dial(world);
+  raw.send(connectPacket(world, more));
+  await raw.expect('connack');
+  return raw;
+}
+
+export async function dial(world: World): Promise<RawClient> {
+  return new RawClient(await world.dial());
+}
