@@ -41,7 +41,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionString: options.connectionString,
     max: options.maxConnections,
     connectionTimeoutMillis: options.connectTimeoutMs,
-    options: `-c statement_timeout=${options.statementTimeoutMs} -c timezone=UTC`,
+    // The last one: what arrives late may touch any number of compressed rows. PostgreSQL without
+    // TimescaleDB takes it for a setting of somebody else's.
+    options: `-c statement_timeout=${options.statementTimeoutMs} -c timezone=UTC -c timescaledb.max_tuples_decompressed_per_dml_transaction=0`,
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.statementTimeoutMs + 1_000,
     types,
