@@ -11,10 +11,8 @@ export type Keys = {
   accountTokens: UseKeys;
   /** What device tokens are derived from. */
   deviceTokens: UseKeys;
-  /** Hashes of refresh tokens, so that the store holds nothing that opens anything. */
+  /** What refresh tokens are made and recognised with. */
   refreshTokens: UseKeys;
-  /** Signatures of page cursors. */
-  cursors: UseKeys;
 };
 
 /** A secret shorter than this many bytes is refused. */
@@ -32,6 +30,5 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
     accountTokens: keysFor('account tokens'),
     deviceTokens: keysFor('device tokens'),
     refreshTokens: keysFor('refresh tokens'),
-    cursors: keysFor('cursors'),
   };
 }

@@ -60,9 +60,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     log,
     clock,
     observe: metrics.observeHttp,
-    bodyLimitBytes: config.http.bodyLimitBytes,
-    corsOrigins: config.http.corsOrigins,
-    trustedProxies: config.http.trustedProxies,
+    ...config.http,
     upgrades: connector ? { '/mqtt': connector.acceptWebSocket } : {},
   });
   shared.edges.add(() => http.close());
