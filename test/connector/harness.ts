@@ -32,6 +32,24 @@ export async function until(condition: () => boolean, what = 'the condition'): P
   }
 }
 
+/** Time that passes when a test says so. */
+export function manualClock() {
+  let looked = 0;
+  const clock = {
+    nowMs: 0,
+    now: () => {
+      looked += 1;
+      return clock.nowMs;
+    },
+    /** Resolves once somebody has looked at the clock so many times more. */
+    looks: async (count: number) => {
+      const enough = looked + count;
+      await until(() => looked >= enough, 'looks at the clock');
+    },
+  };
+  return clock;
+}
+
 export type Stored = { device: DeviceIdentity; uplink: Uplink };
 type Held = Stored & { commit: () => void; fail: (error: unknown) => void; signal: AbortSignal };
 

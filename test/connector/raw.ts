@@ -79,3 +79,13 @@ export async function enter(world: World, more: Partial<Connect> = {}): Promise<
 export async function dial(world: World): Promise<RawClient> {
   return new RawClient(await world.dial());
 }
+
+/** A few round trips of somebody else: whatever the connector had to do or say has been done by then. */
+export async function moments(world: World): Promise<void> {
+  const { uuid, token } = world.store.addDevice(999);
+  const password = Buffer.from(token);
+  for (let count = 0; count < 3; count++) {
+    const other = await enter(world, { username: uuid, password, clientId: '' });
+    other.socket.destroy();
+  }
+}
