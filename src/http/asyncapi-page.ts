@@ -1,8 +1,9 @@
 /** Shows an AsyncAPI document as a plain page: its description, and each of its parts as it is written. */
-export function asyncApiPage(document: Record<string, unknown>): string {
-  const info = asObject(document['info']);
-  const channels = Object.entries(asObject(document['channels']));
-  const schemas = Object.entries(asObject(asObject(document['components'])['schemas']));
+export function asyncApiPage(document: object): string {
+  const parts = asObject(document);
+  const info = asObject(parts['info']);
+  const channels = Object.entries(asObject(parts['channels']));
+  const schemas = Object.entries(asObject(asObject(parts['components'])['schemas']));
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -10,7 +10,7 @@ import { defineRoute, type RequestInfo, type Route, type Streamed, stream } from
 export type DocsDeps = {
   version: string;
   /** The AsyncAPI document of what devices say over MQTT. */
-  getAsyncApi: () => Record<string, unknown>;
+  getAsyncApi: () => object;
 };
 
 // Files of the reference page, all served from here: a LAN may have no way out.
