@@ -14,6 +14,8 @@ export type CompiledCause = {
   orderId: number;
   reads: Reads;
   thresholds: Thresholds;
+  /** What an event that it completed tells of the thresholds: without long lists, which would be kept with each event. */
+  toldThresholds: Thresholds;
   polygon: Polygon | null;
   negate: boolean;
   relative: boolean;
@@ -79,6 +81,7 @@ function compileCause(cause: Cause): CompiledCause {
     orderId: cause.orderId ?? 0,
     reads: readsOf(thresholds),
     thresholds,
+    toldThresholds: withoutLongLists(thresholds),
     polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
@@ -86,6 +89,15 @@ function compileCause(cause: Cause): CompiledCause {
     needed,
     windowLength: Math.max(needed, cause.measurement?.count ?? 0),
   };
+}
+
+/** Longest list that is kept with each event. */
+const longestTold = 16;
+
+function withoutLongLists(thresholds: Thresholds): Thresholds {
+  const isShort = ([, value]: [string, unknown]) =>
+    !Array.isArray(value) || value.length <= longestTold;
+  return Object.fromEntries(Object.entries(thresholds).filter(isShort));
 }
 
 function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Thresholds): Reads {

@@ -38,24 +38,25 @@ export function evaluate(profile: Profile, runtime: Runtime, measurement: Measur
 
   const { pId } = profile;
   const { puId } = runtime;
-  let current: Runtime = { ...runtime, seen };
+  // This call's own until it is returned; the evidence is copied when it first changes.
+  const next: Runtime = { ...runtime, seen };
   for (const { event, causes } of readersOf(profile, runtime, sId)) {
-    const evidence = collect(event, causes, evidenceOf(current, event), measurement);
+    const scope = event.isGlobal ? 'global' : 'local';
+    const evidence = collect(event, causes, next[scope][event.key], measurement);
     if (!evidence) continue;
-    if (!isComplete(event, evidence)) {
-      current = withEvidence(current, event, evidence);
-      continue;
-    }
+    const fires = isComplete(event, evidence);
+    if (next[scope] === runtime[scope]) next[scope] = { ...runtime[scope] };
+    next[scope][event.key] = fires ? useUp(event, evidence) : evidence;
+    if (!fires) continue;
     const origin = { pId, puId, event, ts };
     firings.push(firingOf(event, senseEventOf(origin, evidence), evidence));
-    current = withEvidence(current, event, useUp(event, evidence));
     if (!event.target || !hasPlace(profile, event.target.place)) continue;
     const { place: to, entersPurpose } = event.target;
     const moved = deviceEventOf(origin, runtime, to);
     const transition = moved ? { to, event: moved } : { to };
-    return { runtime: enter(profile, current, to, entersPurpose), firings, transition };
+    return { runtime: enter(profile, next, to, entersPurpose), firings, transition };
   }
-  return { runtime: current, firings };
+  return { runtime: next, firings };
 }
 
 /** Live events that read the sense, in the order in which they are tried, each once. */
@@ -65,20 +66,6 @@ function readersOf(profile: Profile, { puId, stId }: Place, sId: string): Reader
   const global = purpose?.globalReaders.get(sId) ?? [];
   if (global.length === 0) return own;
   return [...own, ...global.filter(({ event }) => event.stId !== stId)];
-}
-
-function evidenceOf(runtime: Runtime, { key, isGlobal }: LiveEvent): EventEvidence | undefined {
-  return isGlobal ? runtime.global[key] : runtime.local[key];
-}
-
-function withEvidence(
-  runtime: Runtime,
-  { key, isGlobal }: LiveEvent,
-  evidence: EventEvidence,
-): Runtime {
-  return isGlobal
-    ? { ...runtime, global: { ...runtime.global, [key]: evidence } }
-    : { ...runtime, local: { ...runtime.local, [key]: evidence } };
 }
 
 function firingOf(event: LiveEvent, found: SenseEvent, evidence: EventEvidence): Firing {

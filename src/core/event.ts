@@ -8,6 +8,7 @@ export type CauseSense = { sId: string; val: number; ts: number; lat?: number; l
 export type CauseDetail = {
   sId: string;
   orderId: number;
+  /** As in the purpose, without lists of more than 16 numbers or points. */
   thresholds: Record<string, unknown>;
   /** The number that was compared, after `relative` and `decimalAcc`; absent for a position. */
   compared?: number;

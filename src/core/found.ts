@@ -47,11 +47,11 @@ function senseOf({ sId }: CompiledCause, agreed: NonNullable<CauseEvidence['agre
 }
 
 function detailOf(cause: CompiledCause, { window, agreed }: CauseEvidence): CauseDetail {
-  const { sId, orderId, thresholds, negate, needed } = cause;
+  const { sId, orderId, toldThresholds, negate, needed } = cause;
   const detail: CauseDetail = {
     sId,
     orderId,
-    thresholds,
+    thresholds: toldThresholds,
     negate,
     matched: countAgreed(window),
     of: window.length,

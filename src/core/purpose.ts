@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Position } from './measurement.ts';
 import { structuralProblems } from './structure.ts';
+import { Text } from './text.ts';
 
 /**
  * Whole numbers. Not zod's own: a fraction would end the parsing there, and what else is wrong would
@@ -44,7 +45,7 @@ export type Thresholds = z.infer<typeof Thresholds>;
 
 /** `measurement` instructs the device, but for its `count`, which is the length of the window too. */
 export const Cause = z.object({
-  sId: z.string().min(1),
+  sId: Text.min(1),
   orderId: int.optional(),
   senseLog: z.boolean().default(false),
   measurement: z
@@ -70,8 +71,8 @@ export type Cause = z.infer<typeof Cause>;
 export const Actions = z.object({
   sms: z
     .object({
-      text: z.string().optional(),
-      phoneNumber: z.array(z.string().min(1).max(32)).max(10).default([]),
+      text: Text.optional(),
+      phoneNumber: z.array(Text.min(1).max(32)).max(10).default([]),
     })
     .optional(),
   cloud: z
@@ -82,13 +83,13 @@ export const Actions = z.object({
     })
     .optional(),
   engine: z.object({ gotoStId: int.optional(), gotoPuId: int.optional() }).optional(),
-  display: z.object({ showText: z.string().optional() }).optional(),
+  display: z.object({ showText: Text.optional() }).optional(),
 });
 export type Actions = z.infer<typeof Actions>;
 
 export const PurposeEvent = z.object({
   evId: int,
-  name: z.string().optional(),
+  name: Text.optional(),
   eventLog: z.boolean().default(false),
   actions: Actions.default({}),
   causes: z.array(Cause).max(32).default([]),
@@ -97,7 +98,7 @@ export type PurposeEvent = z.infer<typeof PurposeEvent>;
 
 export const State = z.object({
   stId: int,
-  name: z.string().optional(),
+  name: Text.optional(),
   isGlobal: z.boolean().default(false),
   events: z.array(PurposeEvent).max(64).default([]),
 });
@@ -110,7 +111,7 @@ export type State = z.infer<typeof State>;
 export const Purpose = z
   .object({
     puId: int,
-    name: z.string().optional(),
+    name: Text.optional(),
     initStId: int,
     states: z.array(State).max(256),
   })

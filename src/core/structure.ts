@@ -28,12 +28,18 @@ export function structuralProblems(purpose: Readable | undefined): StructuralPro
   if (Array.isArray(purpose.states) && typeof initStId === 'number' && !stIds.has(initStId)) {
     problems.push({ path: ['initStId'], message: `no state has the stId ${initStId}` });
   }
-  const bytes = new TextEncoder().encode(JSON.stringify(purpose)).length;
+  const bytes = new TextEncoder().encode(JSON.stringify(purpose, withoutDefault)).length;
   if (bytes > maxPurposeBytes) {
     const message = `a purpose has at most ${maxPurposeBytes} bytes, this one has ${bytes}`;
     problems.push({ path: [], message });
   }
   return problems;
+}
+
+/** What parsing filled in (false, empty lists and objects) is not what the purpose brought along. */
+function withoutDefault(_key: string, value: unknown): unknown {
+  const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+  return value === false || isEmpty ? undefined : value;
 }
 
 function eventProblems(

@@ -102,6 +102,17 @@ describe('a firing', () => {
     for (const { firings } of evaluations) expect(firings[0]?.event).not.toHaveProperty('notified');
   });
 
+  test('tells of thresholds without their long lists', () => {
+    const isNotIn = Array.from({ length: 17 }, (_, index) => index);
+    const isOneOf = isNotIn.slice(1).map((value) => value + 20);
+    const long = profileOf(
+      purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isOneOf, isNotIn } }] }),
+    );
+    const { firings } = evaluate(long, startRuntime(long), number(30, 1));
+    expect(firings[0]?.event.why).toMatchObject([{ compared: 30, thresholds: { isOneOf } }]);
+    expect(firings[0]?.event.why?.[0]?.thresholds).not.toHaveProperty('isNotIn');
+  });
+
   test('of a position carries no compared number', () => {
     const anywhere = profileOf(
       purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isAny: true } }] }),

@@ -45,6 +45,7 @@ describe('a purpose is refused', () => {
       { ...minimal, states: [{ stId: 2, isGlobal: 'true' }] },
       ['/states/0/isGlobal'],
     ],
+    ['with a NUL in a name', { ...minimal, name: 'a\0b' }, ['/name']],
     ['with null', { ...minimal, name: null }, ['/name']],
     ['that is no object', 5, ['/']],
   ];
@@ -122,6 +123,13 @@ describe('a purpose is refused', () => {
   });
 
   test.each([
+    [
+      '220 KiB that grow beyond 256 with what is filled in',
+      {
+        ...minimal,
+        states: many(100, 'stId', { events: many(60, 'evId', { causes: [{ sId: '0x1' }] }) }),
+      },
+    ],
     ['256 states', { ...minimal, states: many(256, 'stId') }],
     ['64 events in a state', { ...minimal, states: [{ stId: 2, events: many(64, 'evId') }] }],
     ['32 causes in an event', withEvent({ evId: 1, causes: many(32, 'orderId', cause) })],
