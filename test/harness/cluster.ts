@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +21,7 @@ import {
 import { findOwner } from '../../src/db/embedded/owner.ts';
 import { placePrograms } from '../../src/db/embedded/place.ts';
 import { findPackagedPostgres, type Programs } from '../../src/db/embedded/programs.ts';
+import { ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';
 
@@ -90,8 +99,9 @@ export async function startThrowAwayCluster({
 
 /** A directory that PostgreSQL's user can pass through. */
 export function makeTemporaryDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'sensorium-test-'));
+  const dir = mkdtempSync(join(tmpdir(), temporaryPrefix));
   chmodSync(dir, 0o755);
+  writeFileSync(join(dir, ownerFile), String(process.pid));
   return dir;
 }
 

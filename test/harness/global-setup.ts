@@ -1,6 +1,7 @@
 import type { TestProject } from 'vitest/node';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from './cluster.ts';
 import { findProgram } from './program.ts';
+import { sweepAbandoned } from './sweep.ts';
 import { createTemplate, runOn, type Template } from './template.ts';
 
 declare module 'vitest' {
@@ -11,6 +12,7 @@ declare module 'vitest' {
 
 /** One server of each kind for the whole run; what the machine lacks is said at the end. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await sweepAbandoned();
   const clusters: Cluster[] = [];
   const external = process.env['TEST_DATABASE_URL'] ?? null;
   const templates: Template[] = [];
