@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 /**
  * Look-ups by key that share queries. The first is made at once; those asked for meanwhile wait and
  * go together, at most `maxKeys` a query and with at least `pauseMs` between two queries. However
@@ -12,27 +14,42 @@ export type CoalesceOptions<K, V> = {
   /** Values by key; a key without a value is left out. */
   load: (keys: K[]) => Promise<Map<K, V>>;
   maxKeys?: number;
+  /** Queries under way at once. */
+  parallel?: number;
   pauseMs?: number;
 };
 
 type Waiting<V> = PromiseWithResolvers<V | null>;
 
 export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> {
-  const { load, maxKeys = 1_000, pauseMs = 0 } = options;
+  const { load, maxKeys = 1_000, parallel = 1, pauseMs = 0 } = options;
   let waiting = new Map<K, Waiting<V>>();
-  let busy = false;
+  let running = 0;
+  let scheduled = false;
 
   function find(key: K): Promise<V | null> {
     const known = waiting.get(key);
     if (known) return known.promise;
     const asked = Promise.withResolvers<V | null>();
     waiting.set(key, asked);
-    if (!busy) {
-      busy = true;
-      // All that one turn of the event loop asks for goes together.
-      setImmediate(() => void run());
-    }
+    schedule();
     return asked.promise;
+  }
+
+  /** All that one turn of the event loop asks for goes together. */
+  function schedule(): void {
+    if (scheduled || running >= parallel) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      start();
+    });
+  }
+
+  function start(): void {
+    if (waiting.size === 0 || running >= parallel) return;
+    running += 1;
+    void run();
   }
 
   async function run(): Promise<void> {
@@ -43,12 +60,9 @@ export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> 
     } catch (error) {
       for (const { reject } of batch.values()) reject(error);
     }
-    setTimeout(next, pauseMs);
-  }
-
-  function next(): void {
-    if (waiting.size > 0) void run();
-    else busy = false;
+    if (pauseMs > 0) await sleep(pauseMs, undefined, { ref: false });
+    running -= 1;
+    start();
   }
 
   function take(): Map<K, Waiting<V>> {

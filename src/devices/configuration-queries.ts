@@ -16,16 +16,15 @@ export type ConfigurationRow = {
   pending_at: number | null;
 };
 
-/** A device's description with its profiles and state; null when the account has no such device. */
-export async function findConfiguration(
+/** Devices' descriptions with their profiles and state, by uuid; devices that do not exist are left out. */
+export async function listConfigurations(
   db: Sql,
-  accountId: number,
-  uuid: string,
-): Promise<ConfigurationRow | null> {
-  const { rows } = await db.query<ConfigurationRow>({
-    name: 'devices-configuration',
+  uuids: string[],
+): Promise<Map<string, ConfigurationRow & { account_id: number }>> {
+  const { rows } = await db.query<ConfigurationRow & { uuid: string; account_id: number }>({
+    name: 'devices-configurations',
     text: `
-      select d.configuration, s.pu_id, s.st_id, s.state_at,
+      select d.uuid, d.account_id, d.configuration, s.pu_id, s.st_id, s.state_at,
              c.profile_id as current_id, cp.purposes as current_purposes, c.changed_at as current_at,
              p.profile_id as pending_id, pp.purposes as pending_purposes, pp.created_at as pending_at
         from device d
@@ -34,10 +33,10 @@ export async function findConfiguration(
         left join profile cp on cp.id = c.profile_id
         left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')
         left join profile pp on pp.id = p.profile_id
-       where d.uuid = $2 and d.account_id = $1`,
-    values: [accountId, uuid],
+       where d.uuid = any($1::uuid[])`,
+    values: [uuids],
   });
-  return rows[0] ?? null;
+  return new Map(rows.map((row) => [row.uuid, row]));
 }
 
 /**

@@ -5,12 +5,13 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import { updateConfiguration } from './configuration-queries.ts';
-import { describeDevice } from './describe-device.ts';
+import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { DescribedDevice, DeviceParams } from './schema.ts';
 
 /** What a device is, where it stands and what it runs. */
 export function describeRoute({ db }: { db: Sql }): Route {
+  const describeDevice = createDescribeDevice(db);
   return defineRoute({
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
@@ -21,7 +22,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
     response: DescribedDevice,
     errors: [404],
     handler: async ({ account, params }) => {
-      const device = await describeDevice(db, account.accountId, params.deviceAuthUuid);
+      const device = await describeDevice(account.accountId, params.deviceAuthUuid);
       if (!device) throw noSuchDevice();
       return { ...device, timestamp: Date.now() };
     },

@@ -1,16 +1,32 @@
 import type { Purpose } from '../core/purpose.ts';
+import { coalesce } from '../db/coalesce.ts';
 import type { Sql } from '../db/database.ts';
-import { findConfiguration } from './configuration-queries.ts';
+import { listConfigurations } from './configuration-queries.ts';
+import type { ConfigurationRow } from './configuration-queries.ts';
 import type { DescribedDevice } from './schema.ts';
 
-/** Get Configuration, specification section 2.4; null when the account has no such device. */
-export async function describeDevice(
-  db: Sql,
+export type DescribeDevice = (
   accountId: number,
   uuid: string,
-): Promise<Omit<DescribedDevice, 'timestamp'> | null> {
-  const row = await findConfiguration(db, accountId, uuid);
-  if (!row) return null;
+) => Promise<Omit<DescribedDevice, 'timestamp'> | null>;
+
+/**
+ * Get Configuration, specification section 2.4; null when the account has no such device. Requests
+ * that come at once share a query, which is always made after they came.
+ */
+export function createDescribeDevice(db: Sql): DescribeDevice {
+  const configurations = coalesce({
+    load: (uuids: string[]) => listConfigurations(db, uuids),
+    maxKeys: 100,
+    parallel: 2,
+  });
+  return async (accountId, uuid) => {
+    const row = await configurations.find(uuid);
+    return row?.account_id === accountId ? describe(row) : null;
+  };
+}
+
+function describe(row: ConfigurationRow): Omit<DescribedDevice, 'timestamp'> {
   const { device, module } = row.configuration;
   return {
     device,

@@ -66,17 +66,20 @@ async function insertRejections(tx: Sql, rejections: readonly NewRejection[]): P
 async function trimRejections(tx: Sql, deviceIds: number[], keep: number): Promise<void> {
   await tx.query({
     name: 'devices-trim-rejections',
+    // By their places, in an array: joined, the whole table might be read.
     text: `
-      delete from rejection r
-       using unnest($1::bigint[]) as full_device (id)
-       cross join lateral (
-         select o.ctid
-           from rejection o
-          where o.device_id = full_device.id
-          order by o.rejected_at desc, o.message_id, o.item
-         offset $2
-       ) as oldest
-       where r.ctid = oldest.ctid`,
+      delete from rejection
+       where ctid = any(array(
+         select oldest.ctid
+           from unnest($1::bigint[]) as full_device (id)
+          cross join lateral (
+            select r.ctid
+              from rejection r
+             where r.device_id = full_device.id
+             order by r.rejected_at desc, r.message_id, r.item
+            offset $2
+          ) as oldest
+       ))`,
     values: [deviceIds, keep],
   });
 }
