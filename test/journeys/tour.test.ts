@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasMosquitto } from '../harness/mosquitto.ts';
-import { readShownSteps } from '../main/readme.ts';
+import { getSection, readShownSteps } from '../main/readme.ts';
 import { runProgram } from './process.ts';
 import { startRunningService, type RunningService } from './running-service.ts';
 
-/** What differs from run to run: identifiers, tokens, times, this run's port and its account. */
+/**
+ * Without what differs from run to run (identifiers, tokens, times, this run's port and account) and
+ * without the carriage returns of CSV (RFC 4180), which a README cannot show.
+ */
 function withoutParticulars(output: string): string {
   return output
+    .replaceAll('\r', '')
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
     .replaceAll(/(AuthToken":")[^"]*/g, '$1<token>')
     .replaceAll(/"(eventId|requestId)":"[^"]*"/g, '"$1":"<id>"')
@@ -16,12 +20,40 @@ function withoutParticulars(output: string): string {
     .trim();
 }
 
-describe.skipIf(!hasMosquitto)('the five-minute tour', () => {
+/** The paths of the specification's section 4. */
+const specified = [
+  '/v1/auth/login',
+  '/v1/auth/refresh',
+  '/v2/accounts',
+  '/v2/accounts/login',
+  '/v2/accounts/events',
+  '/v2/devices',
+  '/v2/devices/{deviceAuthUuid}',
+  '/v2/devices/{deviceAuthUuid}/configuration',
+  '/v2/devices/profile',
+  '/v2/events/{deviceAuthUuid}',
+  '/v2/purposes',
+  '/v2/purposes/{purposeUuid}',
+  '/v2/status',
+];
+
+describe('the README and the running service', () => {
   let service: RunningService;
   beforeAll(async () => void (service = await startRunningService()));
   afterAll(() => service?.close());
 
-  it('runs to its end and prints what the README shows', async () => {
+  it('agree on the routes beyond the specification', async () => {
+    const answer = await fetch(`${service.url}/v2/openapi.json`);
+    const paths = Object.keys(((await answer.json()) as { paths: object }).paths);
+    const text = getSection('What was decided where the specification is silent');
+    const named = [...text.matchAll(/`(?:GET|PUT|POST|DELETE) (\/[^`?]*)`/g)].map(
+      ([, path]) => path,
+    );
+    expect(specified.filter((path) => !paths.includes(path))).toEqual([]);
+    expect(paths.filter((path) => !specified.includes(path) && !named.includes(path))).toEqual([]);
+  });
+
+  it.skipIf(!hasMosquitto)('agree on what the five-minute tour prints', async () => {
     const tour = runProgram('sh', ['docs/tour.sh'], { env: { URL: service.url } });
     const status = await tour.ended();
     expect(tour.stderr()).toBe('');

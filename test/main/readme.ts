@@ -16,13 +16,11 @@ export type Step = { title: string; commands: string; output: string };
 
 /** The steps as README.md shows them. */
 export function readShownSteps(): Step[] {
-  return sectionsOf(sectionOf(readProjectFile('README.md'), 'A five-minute tour')).map(
-    ({ title, text }) => ({
-      title,
-      commands: blocksOf(text, 'sh').join('\n'),
-      output: blocksOf(text, 'text').join('\n'),
-    }),
-  );
+  return stepsOf(getSection('A five-minute tour')).map(({ title, text }) => ({
+    title,
+    commands: blocksOf(text, 'sh').join('\n'),
+    output: blocksOf(text, 'text').join('\n'),
+  }));
 }
 
 /** The steps as docs/tour.sh runs them. */
@@ -34,14 +32,15 @@ export function readScriptSteps(): Omit<Step, 'output'>[] {
   });
 }
 
-/** The text below a heading of the second level. */
-function sectionOf(markdown: string, title: string): string {
-  const found = markdown.split(/^## /m).find((section) => section.startsWith(`${title}\n`));
-  if (found === undefined) throw new Error(`README.md has no section "${title}".`);
-  return found;
+/** The text below a heading of the second level of README.md. */
+export function getSection(title: string): string {
+  const sections = readProjectFile('README.md').split(/^## /m);
+  const text = sections.find((section) => section.startsWith(`${title}\n`));
+  if (text === undefined) throw new Error(`README.md has no section "${title}".`);
+  return text;
 }
 
-function sectionsOf(section: string): { title: string; text: string }[] {
+function stepsOf(section: string): { title: string; text: string }[] {
   const [, ...parts] = section.split(/^### /m);
   return parts.map((text) => ({ title: text.slice(0, text.indexOf('\n')), text }));
 }

@@ -4,7 +4,7 @@ export type Output = { write(text: string): unknown; isTTY?: boolean; columns?: 
 export type Screen = {
   /** How often `live` is worth calling. */
   readonly refreshMs: number;
-  /** Text that stays. */
+  /** Text that stays; it takes the place of the line that changes. */
   say(text: string): void;
   /** Replaces the line that changes; where none can, it is a line of its own. */
   live(text: string): void;
@@ -22,7 +22,7 @@ export function createScreen(output: Output): Screen {
     unfinished = true;
   };
   const say = (text: string) => {
-    output.write(`${unfinished ? '\n' : ''}${text}\n`);
+    output.write(`${unfinished ? '\r\u001b[K' : ''}${text}\n`);
     unfinished = false;
   };
   return {
