@@ -83,9 +83,10 @@ export function createStore() {
       tokens.set(uuid, { token, identity });
       return { uuid, token, identity };
     },
+    forgetDevice: (uuid: string) => tokens.delete(uuid),
     removeDevice(uuid: string): void {
       const deviceId = tokens.get(uuid)?.identity.deviceId ?? 0;
-      tokens.delete(uuid);
+      store.forgetDevice(uuid);
       store.bus.publish('access', { deviceId, uuid });
     },
     release(): void {

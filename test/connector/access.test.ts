@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { onceClosed, startWorld, until, type World } from './harness.ts';
+import { connectPacket, dial, enter, moments } from './raw.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld();
+});
+afterEach(() => world.close());
+
+describe('a device that lost its access', () => {
+  test('is closed on every connection, and cannot come back', async () => {
+    const clients = await Promise.all(['a', 'b'].map((clientId) => world.connect({ clientId })));
+    const closed = Promise.all(clients.map(onceClosed));
+    world.store.removeDevice(world.device.uuid);
+    await closed;
+    await expect(world.connect()).rejects.toMatchObject({ code: 5 });
+    expect(world.counted.filter((what) => what === 'disconnected access-ended')).toHaveLength(2);
+  });
+
+  test('is closed though the store was away when it was told', async () => {
+    const client = await world.connect();
+    const closed = onceClosed(client);
+    world.store.isAway = true;
+    world.store.removeDevice(world.device.uuid);
+    await moments(world);
+    expect(client.connected).toBe(true);
+    world.store.isAway = false;
+    await closed;
+  });
+
+  test('is closed though the notice itself was missed', async () => {
+    const client = await world.connect();
+    const closed = onceClosed(client);
+    world.store.forgetDevice(world.device.uuid);
+    world.store.bus.publish('resync', {});
+    await closed;
+  });
+
+  test('is not let in by a check that was under way', async () => {
+    const checked = Promise.withResolvers<void>();
+    world.store.beforeAuthenticated = () => checked.promise;
+    const raw = await dial(world);
+    raw.send(connectPacket(world));
+    await until(() => world.store.checks === 1);
+    world.store.removeDevice(world.device.uuid);
+    checked.resolve();
+    expect((await raw.expect('connack'))[0]?.returnCode).toBe(5);
+    await raw.ended();
+  });
+});
+
+test('a change of access that leaves a device its own keeps it connected', async () => {
+  const raw = await enter(world);
+  world.store.bus.publish('access', { deviceId: 1, uuid: world.device.uuid });
+  raw.send({ cmd: 'pingreq' });
+  await raw.expect('pingresp');
+  expect(raw.isClosed).toBe(false);
+});
+
+test('who hangs up while being checked is forgotten', async () => {
+  const checked = Promise.withResolvers<void>();
+  world.store.beforeAuthenticated = () => checked.promise;
+  const raw = await dial(world);
+  raw.send(connectPacket(world));
+  await until(() => world.store.checks === 1);
+  raw.socket.resetAndDestroy();
+  await until(() => world.connector.snapshot().connections === 0);
+  checked.resolve();
+  await moments(world);
+  expect(world.store.presence.filter((what) => what.endsWith(' 1'))).toEqual([]);
+});
