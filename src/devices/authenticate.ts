@@ -1,6 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
 import type { Sql } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
 import { retirePreviousToken } from './queries.ts';
 import type { Access } from './queries.ts';
@@ -85,7 +86,13 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
 
   /** The new token was used: from now on the one before it opens nothing, and closes what it opened. */
   async function retire({ deviceId, uuid, version }: Access): Promise<void> {
-    if (await retirePreviousToken(db, deviceId, version)) bus.publish('access', { deviceId, uuid });
+    try {
+      const retired = await retirePreviousToken(db, deviceId, version);
+      if (retired) bus.publish('access', { deviceId, uuid });
+    } catch (error) {
+      // The token is right, whatever the store does: its next use retires the old one.
+      if (!(error instanceof DomainError && error.code === 'unavailable')) throw error;
+    }
   }
 
   async function isStillAllowed(device: DeviceIdentity, credentials: DeviceCredentials) {

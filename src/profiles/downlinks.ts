@@ -19,7 +19,8 @@ export type Downlinks = {
 
 /** What goes down to devices, always from the database: nothing is retained or queued anywhere else. */
 export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
-  const rows = coalesce({ load: (deviceIds: number[]) => listDue(db, deviceIds) });
+  // Each of them may bring a large profile.
+  const rows = coalesce({ load: (ids: number[]) => listDue(db, ids), maxKeys: 100, parallel: 2 });
 
   async function getDue(device: DeviceIdentity): Promise<DueRow> {
     const row = await rows.find(device.deviceId);

@@ -241,4 +241,16 @@ describe('with the store away', () => {
     away = false;
     expect(await authenticator.authenticateDevice(credentials(unknown))).not.toBeNull();
   });
+
+  test('a new token is let in, and retires the old one later', async () => {
+    const device = await app.device(token);
+    const fresh = await rotate(device, false);
+    await letIn(credentials(device));
+    away = true;
+    await letIn(fresh);
+    away = false;
+    await letIn(credentials(device));
+    await letIn(fresh);
+    expect(await authenticator.authenticateDevice(credentials(device))).toBeNull();
+  });
 });
