@@ -1,0 +1,56 @@
+import process from 'node:process';
+import { loadConfig } from '../config.ts';
+import { DomainError } from '../errors.ts';
+import { describeStartError } from '../start-error.ts';
+import { type Command, create, list, remove, resetPassword } from './account/commands.ts';
+import { openTools } from './account/open.ts';
+import { readPassword } from './simulate/password.ts';
+
+const usage = `Usage:
+  npm run account -- create <email>           make an account
+  npm run account -- list                     identifier, day of creation, devices, e-mail address
+  npm run account -- reset-password <email>   give it a new password and end its sessions
+  npm run account -- delete <email>           remove it with its devices, purposes and history
+
+The password is asked for on a terminal, and read from standard input elsewhere. The environment is
+that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
+`;
+
+const commands: Record<string, { run: Command; takesEmail: boolean }> = {
+  create: { run: create, takesEmail: true },
+  list: { run: list, takesEmail: false },
+  'reset-password': { run: resetPassword, takesEmail: true },
+  delete: { run: remove, takesEmail: true },
+};
+
+process.exitCode = await main(process.argv.slice(2)).catch(explain);
+
+async function main([name = '', ...rest]: string[]): Promise<number> {
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (name === '--help' || name === '-h') {
+    process.stdout.write(usage);
+    return 0;
+  }
+  if (!command || rest.length !== (command.takesEmail ? 1 : 0)) {
+    process.stderr.write(usage);
+    return 2;
+  }
+  const tools = await openTools(await loadConfig(process.env));
+  try {
+    const lines = await command.run(tools, rest[0] ?? '', (email) =>
+      readPassword(email, process.stdin, process.stderr),
+    );
+    for (const line of lines) console.log(line);
+    return 0;
+  } finally {
+    await tools.close();
+  }
+}
+
+function explain(error: unknown): number {
+  const lines = error instanceof DomainError ? [error.message] : describeStartError(error);
+  const expected = error instanceof Error && error.message.startsWith('No password');
+  if (lines) for (const line of lines) console.error(line);
+  else console.error(expected ? error.message : error);
+  return 1;
+}

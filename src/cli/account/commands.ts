@@ -1,0 +1,76 @@
+import { deleteAccount } from '../../accounts/delete-account.ts';
+import { setPassword } from '../../accounts/change-password.ts';
+import { createPasswords } from '../../accounts/passwords.ts';
+import { findAccountByEmail, listAccounts } from '../../accounts/queries.ts';
+import { createQueue } from '../../accounts/queue.ts';
+import { registerAccount } from '../../accounts/register.ts';
+import { NewCredentials } from '../../accounts/schema.ts';
+import { purgeDevices } from '../../db/history/purge.ts';
+import { createDeviceRemoval } from '../../devices/remove-devices.ts';
+import { DomainError } from '../../errors.ts';
+import type { Tools } from './open.ts';
+
+export type AskPassword = (email: string) => Promise<string>;
+
+/** Each gives the lines to print, and throws a DomainError that says what is wrong. */
+export type Command = (tools: Tools, email: string, askPassword: AskPassword) => Promise<string[]>;
+
+const exclusively = createQueue({ parallel: 1, maxWaiting: 1 });
+const passwords = createPasswords();
+
+export const create: Command = async ({ db }, email, askPassword) => {
+  const credentials = check({ email, password: await askPassword(email) });
+  const account = await registerAccount({ db, passwords, clock: Date.now }, credentials);
+  return [`Created ${account.email} (${account.accountUuid}).`];
+};
+
+export const list: Command = async ({ db }) => {
+  const accounts = await listAccounts(db);
+  const lines = accounts.map(({ email, accountUuid, devices, createdTs }) =>
+    [accountUuid, new Date(createdTs).toISOString().slice(0, 10), devices, email].join('  '),
+  );
+  return accounts.length > 0 ? lines : ['There are no accounts.'];
+};
+
+export const resetPassword: Command = async (tools, email, askPassword) => {
+  const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
+  const { password } = check({ email, password: await askPassword(email) });
+  const newHash = await passwords.hash(password);
+  const deps = { db: tools.db, exclusively, revokeSessions: revokeWith(tools) };
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }))) {
+    throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
+  }
+  return [`${email} has a new password; all its sessions have ended.`];
+};
+
+export const remove: Command = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  const { db, bus } = tools;
+  // The service clears at its next start what is left of a purge that fails here.
+  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError: () => {} });
+  const onDevicesRemoved = (devices: { deviceId: number; uuid: string }[]) =>
+    removal.finishRemoval(devices);
+  const deps = { db, exclusively, revokeSessions: revokeWith(tools), onDevicesRemoved };
+  await deleteAccount(deps, accountId);
+  return [`Deleted ${email} with everything that belonged to it.`];
+};
+
+async function getByEmail({ db }: Tools, email: string) {
+  const account = await findAccountByEmail(db, email);
+  if (!account) throw new DomainError('not-found', `There is no account ${email}.`);
+  return account;
+}
+
+function revokeWith({ store, bus }: Tools) {
+  return async (accountId: number) => {
+    await store.revokeAll(accountId);
+    bus.publish('revoked', { accountId });
+  };
+}
+
+function check(input: { email: string; password: string }): NewCredentials {
+  const result = NewCredentials.safeParse(input);
+  if (result.success) return result.data;
+  const said = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}.`);
+  throw new DomainError('invalid-input', said.join('\n'));
+}

@@ -1,0 +1,45 @@
+import type { Bus } from '../../bus/bus.ts';
+import { createLocalBus } from '../../bus/local.ts';
+import { startRedisBus } from '../../bus/redis.ts';
+import type { Config } from '../../config.ts';
+import { type Database, openDatabase } from '../../db/database.ts';
+import { startDatabaseSessions } from '../../sessions/database.ts';
+import { startRedisSessions } from '../../sessions/redis.ts';
+import type { SessionStore } from '../../sessions/sessions.ts';
+import { reachDatabase } from './reach-database.ts';
+
+/** What the service's own functions need to do their work from here. */
+export type Tools = { db: Database; store: SessionStore; bus: Bus; close(): Promise<void> };
+
+export async function openTools(config: Config): Promise<Tools> {
+  const reached = await reachDatabase(config);
+  const { connectTimeoutMs, statementTimeoutMs } = config.database;
+  const db = openDatabase({
+    connectionString: reached.connectionString,
+    maxConnections: 4,
+    connectTimeoutMs,
+    statementTimeoutMs,
+    onIdleError: onError,
+  });
+  const { redisUrl: url } = config;
+  const store = url
+    ? await startRedisSessions({ url, onError })
+    : startDatabaseSessions(db, { onError });
+  const bus = url
+    ? await startRedisBus({ url, onError, onListenerError: onError })
+    : createLocalBus({ onListenerError: onError });
+  return {
+    db,
+    store,
+    bus,
+    async close() {
+      await bus.close();
+      await store.close();
+      await db.close();
+      await reached.release();
+    },
+  };
+}
+
+/** What fails because of it says so itself. */
+function onError(): void {}

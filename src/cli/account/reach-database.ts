@@ -1,0 +1,43 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '../../config.ts';
+import { connectionStringOf } from '../../db/embedded/cluster.ts';
+import { startEmbeddedDatabase } from '../../db/embedded/embedded.ts';
+import { findCluster } from '../../db/embedded/location.ts';
+import { findPostmaster } from '../../db/embedded/postmaster.ts';
+import { migrate } from '../../db/migrate.ts';
+
+export type Reached = { connectionString: string; release(): Promise<void> };
+
+const log = { info: () => {}, warn: (message: string) => console.error(message) };
+
+/**
+ * The database that is configured; without one the embedded database, beside the service that runs
+ * on it, or started for as long as this takes.
+ */
+export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<Reached> {
+  const reached = await reach(databaseUrl, dataDir);
+  try {
+    await migrate(reached.connectionString, { log });
+    return reached;
+  } catch (error) {
+    await reached.release();
+    throw error;
+  }
+}
+
+async function reach(databaseUrl: string | null, dataDir: string): Promise<Reached> {
+  if (databaseUrl !== null) return { connectionString: databaseUrl, release: async () => {} };
+  const running = await findRunning(dataDir);
+  if (running !== null) return { connectionString: running, release: async () => {} };
+  const { connectionString, stop } = await startEmbeddedDatabase({ dataDir, log });
+  return { connectionString, release: stop };
+}
+
+async function findRunning(dataDir: string): Promise<string | null> {
+  const { clusterDir } = await findCluster(dataDir);
+  const postmaster = clusterDir === null ? null : await findPostmaster(clusterDir);
+  if (postmaster === null) return null;
+  const password = await readFile(join(dataDir, 'database-password'), 'utf8');
+  return connectionStringOf(postmaster.port, password.trim(), 'sensorium');
+}

@@ -1,0 +1,98 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { runProgram } from '../journeys/process.ts';
+import { type TestService, testService } from '../journeys/service.ts';
+
+async function account(env: Record<string, string>, args: string[], input = '') {
+  const program = runProgram(process.execPath, ['src/cli/account.ts', ...args], { env, input });
+  const status = await program.ended();
+  return { status, stdout: program.stdout(), stderr: program.stderr() };
+}
+
+describe('npm run account, beside a running service with registration closed', () => {
+  let service: TestService;
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    const change = (config: Parameters<NonNullable<Options['change']>>[0]) => ({
+      ...config,
+      accounts: { ...config.accounts, openRegistration: false },
+    });
+    service = await testService({}, { change });
+    env = {
+      DATABASE_URL: service.databaseUrl,
+      SECRET: 'a secret that only this test knows, long enough',
+    };
+  });
+  afterAll(() => service.close());
+  type Options = NonNullable<Parameters<typeof testService>[1]>;
+
+  const post = (path: string, email: string, password: string) =>
+    fetch(service.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password }),
+    });
+  const get = async (token: string) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await fetch(`${service.url}/v2/accounts`, { headers })).status;
+  };
+
+  test('creates, lists, resets and deletes accounts', async () => {
+    expect((await post('/v2/accounts', 'me@example.com', 'first password')).status).toBe(403);
+    expect(await account(env, ['list'])).toMatchObject({ stdout: 'There are no accounts.\n' });
+
+    const created = await account(env, ['create', 'me@example.com'], 'first password\n');
+    expect(created).toMatchObject({ status: 0, stderr: '' });
+    const login = await post('/v2/accounts/login', 'me@example.com', 'first password');
+    const { accountAuthToken, accountAuthUuid } = (await login.json()) as Record<string, string>;
+    expect(created.stdout).toContain(accountAuthUuid);
+    const listed = await account(env, ['list']);
+    expect(listed.stdout).toMatch(
+      new RegExp(`^${accountAuthUuid}  \\d{4}-\\d\\d-\\d\\d  0  me@example.com\n$`),
+    );
+
+    const reset = await account(env, ['reset-password', 'ME@example.com'], 'second password');
+    expect(reset.status).toBe(0);
+    expect(await get(accountAuthToken ?? '')).toBe(401);
+    expect((await post('/v2/accounts/login', 'me@example.com', 'first password')).status).toBe(401);
+    expect((await post('/v2/accounts/login', 'me@example.com', 'second password')).status).toBe(
+      200,
+    );
+
+    expect((await account(env, ['delete', 'me@example.com'])).status).toBe(0);
+    expect((await post('/v2/accounts/login', 'me@example.com', 'second password')).status).toBe(
+      401,
+    );
+  });
+
+  test('says what is wrong and exits 1, or 2 for what it does not understand', async () => {
+    const [short, empty, nobody, argument, unknown] = await Promise.all([
+      account(env, ['create', 'no address'], 'short\n'),
+      account(env, ['create', 'you@example.com']),
+      account(env, ['delete', 'nobody@example.com']),
+      // A password is never an argument: everybody on the machine would see it.
+      account(env, ['create', 'you@example.com', 'correct horse']),
+      account(env, ['explode']),
+    ]);
+    expect(short).toMatchObject({ status: 1, stdout: '' });
+    expect(short.stderr).toMatch(/email: .*\npassword: expected 8 to 128 characters/);
+    expect(empty).toMatchObject({ status: 1 });
+    expect(empty.stderr).toMatch(/^No password/);
+    const stderr = 'There is no account nobody@example.com.\n';
+    expect(nobody).toMatchObject({ status: 1, stderr });
+    expect([argument.status, unknown.status]).toEqual([2, 2]);
+  });
+});
+
+test('npm run account works on the embedded database, with no service running', async () => {
+  const dir = makeTemporaryDir();
+  const env = { DATA_DIR: join(dir, 'data') };
+  try {
+    const created = await account(env, ['create', 'me@example.com'], 'correct horse\n');
+    expect(created).toMatchObject({ status: 0, stderr: '' });
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+});
