@@ -45,7 +45,7 @@ function remarks(tally: Tally, unacknowledged: number): string[] {
       `${count(unacknowledged)} measurements are stored though not acknowledged.`,
     tally.skipped > 0 && `${count(tally.skipped)} readings were skipped: too many waited already.`,
     tally.reconnects > 0 &&
-      `Connections were lost and made again ${count(tally.reconnects)} times.`,
+      `Connections were lost; devices tried ${count(tally.reconnects)} times to connect again.`,
     tally.refused > 0 && `The service refused ${count(tally.refused)} items: ${tally.firstRefusal}`,
   ].filter((line) => line !== false);
 }

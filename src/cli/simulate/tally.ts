@@ -9,7 +9,7 @@ export type Tally = {
   /** Messages on `down/errors`, and what the first one said. */
   refused: number;
   firstRefusal: string | null;
-  /** Connections that were lost and made again. */
+  /** Times a device tried to connect again. */
   reconnects: number;
   /** Times a reading was due while too many messages waited for their acknowledgement. */
   skipped: number;
