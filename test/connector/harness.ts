@@ -219,8 +219,8 @@ export async function startWorld(options: WorldOptions = {}) {
     },
 
     /** A bare socket, for what no well-behaved client does. */
-    async dial(): Promise<Socket> {
-      const socket = connectSocket({ host: '127.0.0.1', port });
+    async dial(to = port): Promise<Socket> {
+      const socket = connectSocket({ host: '127.0.0.1', port: to });
       socket.on('error', () => {});
       sockets.push(socket);
       await once(socket, 'connect');

@@ -1,0 +1,192 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { promisify } from 'node:util';
+import type { IClientOptions } from 'mqtt';
+import { WebSocket } from 'ws';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { collect, onceClosed, startWorld, until, type World, type WorldOptions } from './harness.ts';
+
+let world: World;
+const start = async (options?: WorldOptions) => (world = await startWorld(options));
+const state = '{"puId":1,"stId":1}';
+afterEach(() => world.close());
+
+describe('TLS', () => {
+  let folder: string;
+  const file = (name: string) => join(folder, name);
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'certificates-'));
+    await Promise.all(['one', 'two'].map(makeCertificate));
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  async function makeCertificate(name: string): Promise<void> {
+    const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+    const out = ['-keyout', file(`${name}.key`), '-out', file(`${name}.crt`)];
+    await promisify(execFile)('openssl', ['req', '-x509', '-days', '2', ...key, ...subject, ...out]);
+  }
+
+  /** Replaces the files in use the way tools do: by renaming. */
+  async function install(name: string): Promise<void> {
+    for (const kind of ['key', 'crt']) {
+      await copyFile(file(`${name}.${kind}`), file(`next.${kind}`));
+      await rename(file(`next.${kind}`), file(`used.${kind}`));
+    }
+  }
+
+  async function startTls(): Promise<IClientOptions> {
+    await install('one');
+    const files = { certFile: file('used.crt'), keyFile: file('used.key') };
+    await start({ tls: { host: '127.0.0.1', port: 0, ...files } });
+    const port = world.connector.addresses.tls?.port ?? 0;
+    return { protocol: 'mqtts', port, rejectUnauthorized: false };
+  }
+
+  /** The name in the certificate that a new connection is shown. */
+  async function shownName(port: number): Promise<unknown> {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    await once(socket, 'secureConnect');
+    const { subject } = socket.getPeerCertificate();
+    socket.destroy();
+    return subject.CN;
+  }
+
+  test('devices connect, publish and are sent messages', async () => {
+    const options = await startTls();
+    world.store.onSubscribed = () => [{ topic: 'profile', payload: { pId: 'p' }, pId: 'p' }];
+    const client = await world.connect(options);
+    const messages = collect(client);
+    await client.subscribeAsync(`devices/${world.device.uuid}/down/#`, { qos: 1 });
+    await client.publishAsync(`devices/${world.device.uuid}/up/state`, state, { qos: 1 });
+    await until(() => messages.length === 1);
+    expect(world.store.stored).toHaveLength(1);
+  });
+
+  test('a certificate whose files change is shown to new connections; open ones stay', async () => {
+    const options = await startTls();
+    const port = Number(options.port);
+    const client = await world.connect(options);
+    expect(await shownName(port)).toBe('one');
+    await install('two');
+    await until(() => world.logged.includes('the certificate was read again'));
+    expect(await shownName(port)).toBe('two');
+    await client.publishAsync(`devices/${world.device.uuid}/up/state`, state, { qos: 1 });
+    expect(client.connected).toBe(true);
+  });
+
+  test('a certificate that cannot be used is logged, and the old one stays', async () => {
+    const { port } = await startTls();
+    await writeFile(file('used.crt'), 'no certificate');
+    const message = 'the new certificate cannot be used; the old one stays';
+    await until(() => world.logged.includes(message));
+    expect(await shownName(Number(port))).toBe('one');
+  });
+
+  test('what is no TLS, and who never finishes the handshake, is closed', async () => {
+    await install('one');
+    const files = { certFile: file('used.crt'), keyFile: file('used.key') };
+    await start({
+      tls: { host: '127.0.0.1', port: 0, ...files },
+      limits: { connectTimeoutMs: 100 },
+    });
+    const port = world.connector.addresses.tls?.port ?? 0;
+    for (const bytes of [Buffer.from('GET / HTTP/1.1\r\n\r\n'), Buffer.alloc(0)]) {
+      const socket = await world.dial(port);
+      socket.write(bytes);
+      socket.resume();
+      await once(socket, 'close');
+    }
+    expect(world.connector.snapshot().connections).toBe(0);
+  });
+});
+
+describe('WebSocket', () => {
+  let server: Server;
+  const url = () => `ws://127.0.0.1:${(server.address() as AddressInfo).port}/mqtt`;
+
+  async function startWebSocket(options?: WorldOptions): Promise<void> {
+    await start(options);
+    server = createServer();
+    server.on('upgrade', (request, socket, head) =>
+      world.connector.acceptWebSocket(request, socket, head),
+    );
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  }
+  afterEach(async () => {
+    await world.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test('devices connect, publish and are sent messages', async () => {
+    await startWebSocket();
+    const port = (server.address() as AddressInfo).port;
+    const client = await world.connect({ protocol: 'ws', port, path: '/mqtt' });
+    const messages = collect(client);
+    await client.subscribeAsync(`devices/${world.device.uuid}/down/#`, { qos: 1 });
+    await client.publishAsync(`devices/${world.device.uuid}/up/state`, state, { qos: 2 });
+    const message = { topic: 'display' as const, payload: { text: 'hi' } };
+    world.store.bus.publish('down', { uuid: world.device.uuid, message });
+    await until(() => messages.length === 1);
+    expect(world.store.stored).toHaveLength(1);
+    const closed = onceClosed(client);
+    world.store.removeDevice(world.device.uuid);
+    await closed;
+  });
+
+  test('the subprotocol is mqtt', async () => {
+    await startWebSocket();
+    const socket = new WebSocket(url(), ['other', 'mqtt']);
+    await once(socket, 'open');
+    expect(socket.protocol).toBe('mqtt');
+    socket.terminate();
+  });
+
+  test('text frames close the connection [MQTT-6.0.0-1]', async () => {
+    await startWebSocket();
+    const socket = new WebSocket(url(), 'mqtt');
+    await once(socket, 'open');
+    socket.send('hello');
+    await once(socket, 'close');
+    await until(() => world.connector.snapshot().connections === 0);
+  });
+
+  test('a frame larger than any packet closes the connection', async () => {
+    await startWebSocket();
+    const socket = new WebSocket(url(), 'mqtt');
+    socket.on('error', () => {});
+    await once(socket, 'open');
+    socket.send(Buffer.alloc(1_000_000));
+    await once(socket, 'close');
+    await until(() => world.connector.snapshot().connections === 0);
+  });
+
+  test('who opens it and says nothing is closed', async () => {
+    await startWebSocket({ limits: { connectTimeoutMs: 50 } });
+    const socket = new WebSocket(url(), 'mqtt');
+    await once(socket, 'close');
+    await until(() => world.counted.includes('refused timeout'));
+  });
+});
+
+test('a port that is taken is an error, and nothing is left open', async () => {
+  await start();
+  const { store } = world;
+  const taken = createNetServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  await expect(startWorld({ tcp: { host: '127.0.0.1', port } })).rejects.toMatchObject({
+    code: 'EADDRINUSE',
+  });
+  taken.close();
+  expect(store.errors).toEqual([]);
+});
