@@ -1,0 +1,45 @@
+import { openDatabase } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/database.ts';
+import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
+import { type App, keys } from './app.ts';
+
+export type Door = ReturnType<typeof openDoor>;
+export type Device = Awaited<ReturnType<App['device']>>;
+
+const unreachable = openDatabase({
+  connectionString: 'postgres://nobody@127.0.0.1:1/nothing',
+  maxConnections: 1,
+  connectTimeoutMs: 1_000,
+  statementTimeoutMs: 1_000,
+  onIdleError: () => {},
+});
+
+export const credentials = ({ uuid, password }: Device) => ({ username: uuid, password });
+
+/** Device authentication on the app's database, with its queries counted, and away when told so. */
+export function openDoor(app: App, token: string) {
+  const state = { queries: 0, away: false, timeMs: 0 };
+  const db = {
+    query: (query: string, values?: unknown[]) => {
+      state.queries += 1;
+      return (state.away ? unreachable : app.db).query(query, values);
+    },
+  } as Sql;
+  const clock = () => state.timeMs;
+  const authenticator = createDeviceAuthenticator({ db, keys, bus: app.bus, clock });
+  return Object.assign(state, {
+    authenticator,
+    /** The identity of a device that must be let in. */
+    async letIn(shown: { username: string; password: string }) {
+      const identity = await authenticator.authenticateDevice(shown);
+      if (!identity) throw new Error('was not let in');
+      return identity;
+    },
+    /** The credentials with the new token. */
+    async rotate({ uuid }: Device, revoke: boolean) {
+      const path = `/v2/devices/${uuid}/token`;
+      const answer = await app.call('POST', path, { token, body: { revoke } });
+      return { username: uuid, password: String(answer.body['deviceAuthToken']) };
+    },
+  });
+}
