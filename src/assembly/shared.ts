@@ -33,7 +33,7 @@ export async function startShared(
   { releases, edges }: { releases: Releases; edges: Edges },
 ): Promise<Shared> {
   const storage = await openStorage(config, log, releases);
-  const db = storage.open(config.database.maxConnections);
+  const db = storage.openPatient(config.database.maxConnections);
   const bus = await startBus(config, log);
   releases.add(() => bus.close());
   const secret = config.secret ?? (await readOrMakeSecret(config.dataDir));

@@ -3,6 +3,7 @@ import { openDatabase } from '../db/database.ts';
 import type { Database } from '../db/database.ts';
 import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
+import { withPatience, withTimeout } from '../db/patience.ts';
 import { describeStorage } from '../db/storage.ts';
 import type { Logger } from '../log.ts';
 import type { Releases } from './releases.ts';
@@ -11,7 +12,12 @@ export type OpenStorage = {
   connectionString: string;
   /** Opens connections of its own: what requests do does not wait for what devices do. */
   open(maxConnections: number): Database;
+  /** The same, for those who would rather hear "unavailable" soon than wait for a server that hangs. */
+  openPatient(maxConnections: number): Database;
 };
+
+/** Twice this, and the way there, is what a request waits for a database that hangs: below 2 s. */
+const patienceMs = 700;
 
 /** The database that is configured, or the embedded one, brought to this program's schema. */
 export async function openStorage(
@@ -23,20 +29,23 @@ export async function openStorage(
   const storage = await migrate(connectionString, { log });
   log.info(`The history is kept in ${describeStorage(storage)}.`);
 
-  const { connectTimeoutMs, statementTimeoutMs } = config.database;
-  const open = (maxConnections: number) => {
-    const database = openDatabase({
-      connectionString,
-      maxConnections,
-      connectTimeoutMs,
-      statementTimeoutMs,
-      onIdleError: (err) => log.warn({ err }, 'a database connection was lost'),
-    });
+  const onIdleError = (err: unknown) => log.warn({ err }, 'a database connection was lost');
+  const open = (maxConnections: number, timeouts: Timeouts = config.database) => {
+    const { connectTimeoutMs, statementTimeoutMs } = timeouts;
+    const options = { connectionString, maxConnections, connectTimeoutMs, statementTimeoutMs };
+    const database = openDatabase({ ...options, onIdleError });
     releases.add(() => database.close());
     return database;
   };
-  return { connectionString, open };
+  const openPatient = (maxConnections: number) => {
+    const pinger = open(1, { connectTimeoutMs: patienceMs, statementTimeoutMs: patienceMs });
+    const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
+    return withPatience(open(maxConnections), { patienceMs, ping });
+  };
+  return { connectionString, open, openPatient };
 }
+
+type Timeouts = { connectTimeoutMs: number; statementTimeoutMs: number };
 
 async function startEmbedded(config: Config, log: Logger, releases: Releases): Promise<string> {
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });

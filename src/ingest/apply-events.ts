@@ -35,7 +35,11 @@ function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
 }
 
 /** Recognised by what the device calls it, so that a redelivery is the same event. */
-function keep(context: DeviceContext, { cause }: EventReport, { rows, arrivedTs, limits }: Scope): void {
+function keep(
+  context: DeviceContext,
+  { cause }: EventReport,
+  { rows, arrivedTs, limits }: Scope,
+): void {
   const { deviceId, accountId } = context.device;
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;

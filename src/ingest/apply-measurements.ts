@@ -37,7 +37,8 @@ function applyMeasurement(
 ): DeviceContext {
   const { sId, val, ts } = measurement;
   const { deviceId } = context.device;
-  const place = typeof val === 'number' ? { val, long: undefined } : { val: val.lat, long: val.long };
+  const place =
+    typeof val === 'number' ? { val, long: undefined } : { val: val.lat, long: val.long };
   scope.rows.measurements.push({ deviceId, sId, ts, ...place });
 
   if (context.current?.engine !== 'service' || !context.runtime) return context;

@@ -23,7 +23,9 @@ export function applyAnswer(
       ? confirm(answering, answer, scope)
       : refuse({ ...answering, current: null, runtime: null }, answer, scope);
   }
-  const waiting = pending ? `${pending.pId} is the one that waits for an answer` : 'none waits for an answer';
+  const waiting = pending
+    ? `${pending.pId} is the one that waits for an answer`
+    : 'none waits for an answer';
   const message = `Profile ${answer.pId} is not pending here: ${waiting}.`;
   scope.reject({ reason: 'unknown-profile', message, path: '/pId' });
   return answering;
@@ -47,13 +49,22 @@ export function becomeCurrent(
   scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
   const runtime = startRuntime(profile, context.runtime ?? undefined);
   const place = { puId: runtime.puId, stId: runtime.stId };
-  const running: DeviceContext = { ...context, current: { profile, engine }, pending: null, runtime };
+  const running: DeviceContext = {
+    ...context,
+    current: { profile, engine },
+    pending: null,
+    runtime,
+  };
   if (place.puId !== context.place.puId) recordMove(running, place, { evId: 0, ts }, scope);
   return { ...running, place, placeTs: ts, reported: null };
 }
 
 /** A device that was a plain sensor answers for the profile it already runs, or says so once more. */
-function confirm(context: DeviceContext, answer: ProfileAnswer, { rows, arrivedTs }: Scope): DeviceContext {
+function confirm(
+  context: DeviceContext,
+  answer: ProfileAnswer,
+  { rows, arrivedTs }: Scope,
+): DeviceContext {
   const { current } = context;
   const engine = answer.engine ?? 'service';
   if (!current || current.engine === engine) return context;

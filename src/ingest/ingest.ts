@@ -115,7 +115,13 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   async function carry(batch: Work[]): Promise<void> {
     const sinceMs = performance.now();
     try {
-      await settleBatch(batch, { ...deps, limits: options.limits, loadContexts, onCommitted, pause });
+      await settleBatch(batch, {
+        ...deps,
+        limits: options.limits,
+        loadContexts,
+        onCommitted,
+        pause,
+      });
     } catch (error) {
       for (const { units } of batch) for (const { entry } of units) entry.reject(error);
     }
@@ -142,7 +148,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   }
 
   function logHandOver(error: unknown): void {
-    deps.log.warn({ err: error }, 'a profile could not be handed over; it is when the device subscribes');
+    deps.log.warn(
+      { err: error },
+      'a profile could not be handed over; it is when the device subscribes',
+    );
   }
 
   async function pause(attempt: number): Promise<void> {
@@ -157,7 +166,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     const limit = new AbortController();
     if (inFlight > 0 || lanes.hasReady()) {
       pump();
-      await Promise.race([drained, sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {})]);
+      await Promise.race([
+        drained,
+        sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {}),
+      ]);
     }
     limit.abort();
     stopping.abort();

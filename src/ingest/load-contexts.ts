@@ -19,7 +19,10 @@ export function createContextLoader(): ContextLoader {
   return async (db, batch) => {
     const unknown = batch.filter(({ lane }) => lane.context === null);
     if (unknown.length === 0) return;
-    const rows = await listDevices(db, unknown.map(({ lane }) => lane.device.deviceId));
+    const rows = await listDevices(
+      db,
+      unknown.map(({ lane }) => lane.device.deviceId),
+    );
     await compileMissing(db, rows);
     const byId = new Map(rows.map((row) => [row.device_id, row]));
     for (const { lane } of unknown) {

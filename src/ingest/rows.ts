@@ -44,8 +44,7 @@ export type Ring = {
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 export type Effect =
-  | { kind: 'down'; uuid: string; message: Downlink }
-  | { kind: 'hand-over'; device: DeviceIdentity };
+  { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
 
 /** What one transaction writes, and what follows it. */
 export type Rows = {

@@ -60,9 +60,7 @@ async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
   await deps.loadContexts(deps.db, work);
   const plan = planBatch(work, deps.limits);
   const recorded =
-    plan.settled.length > 0
-      ? await deps.db.transaction((tx) => write(tx, plan, deps.writers))
-      : [];
+    plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps.writers)) : [];
   for (const { lane, context } of plan.after) lane.context = context;
   for (const { entry } of plan.settled) if (--entry.open === 0) entry.resolve();
   for (const { entry } of plan.orphaned) {

@@ -18,14 +18,20 @@ export const now = Date.UTC(2026, 0, 15, 12);
 
 export const configuration: Configuration = {
   device: { name: 'probe' },
-  module: [{ moduleId: 'm1', senses: [{ sId: '0x01', min: -50, max: 1_000_000 }, { sId: '0x02' }] }],
+  module: [
+    { moduleId: 'm1', senses: [{ sId: '0x01', min: -50, max: 1_000_000 }, { sId: '0x02' }] },
+  ],
 };
 
 export type IngestProcess = { ingest: Ingest; down: Downlink[]; rings: Ring[] };
 
 /** One process's ingest on the given database, with what it told its devices. */
 export function ingestProcess(db: Database): IngestProcess {
-  const bus = createLocalBus({ onListenerError: (error) => { throw error; } });
+  const bus = createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
   const down: Downlink[] = [];
   const rings: Ring[] = [];
   bus.subscribe('down', ({ message }) => down.push(message));

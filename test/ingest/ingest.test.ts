@@ -58,9 +58,10 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     const value = { sId: '0x02', val: { lat: 52.5, long: 13.4 }, ts: now };
     const message = uplink({ kind: 'measurements', items: [{ index: null, value }] });
     await process.ingest.ingest(own, message, forever);
-    const { rows } = await database.db.query('select val, long from measurement where device_id = $1', [
-      own.deviceId,
-    ]);
+    const { rows } = await database.db.query(
+      'select val, long from measurement where device_id = $1',
+      [own.deviceId],
+    );
     expect(rows).toEqual([{ val: 52.5, long: 13.4 }]);
   });
 
@@ -164,7 +165,9 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       process.ingest.ingest(own, measured('0x01', [now + n, n]), forever),
     );
     await database.db
-      .query('select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()')
+      .query(
+        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()',
+      )
       .catch(() => undefined);
     await Promise.all(acknowledged);
     expect(await storedValues(database.db, own)).toEqual(sent);

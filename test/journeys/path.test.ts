@@ -68,7 +68,13 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
     );
     expect(configured).toMatchObject({ currentProfile: { pId }, pendingProfile: {} });
     expect(await eventsOf(device.uuid, 'device')).toMatchObject([
-      { type: 'device', event: 'purposeChanged', oldValue: 0, newValue: 7, deviceAuthUuid: device.uuid },
+      {
+        type: 'device',
+        event: 'purposeChanged',
+        oldValue: 0,
+        newValue: 7,
+        deviceAuthUuid: device.uuid,
+      },
     ]);
 
     const ts = Date.now();

@@ -15,7 +15,11 @@ export type TestService = {
 /** The whole service in this process, on a database of its own and free ports. */
 export async function testService(
   variables: Record<string, string> = {},
-  { kind, role, change = (config) => config }: {
+  {
+    kind,
+    role,
+    change = (config) => config,
+  }: {
     kind?: DatabaseKind;
     role?: Role;
     change?: (config: Config) => Config;

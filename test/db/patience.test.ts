@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openDatabase } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
+import { withPatience, withTimeout } from '../../src/db/patience.ts';
+import { startProxy } from '../faults/proxy.ts';
+import type { Proxy } from '../faults/proxy.ts';
+import { testDatabase } from '../harness/database.ts';
+import type { TestDatabase } from '../harness/database.ts';
+
+const patienceMs = 100;
+let database: TestDatabase;
+let proxy: Proxy;
+let opened: Database[];
+let patient: Database;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const url = new URL(database.url);
+  proxy = await startProxy(Number(url.port));
+  url.port = String(proxy.port);
+  const open = (maxConnections: number) =>
+    openDatabase({
+      connectionString: url.href,
+      maxConnections,
+      connectTimeoutMs: 5_000,
+      statementTimeoutMs: 20_000,
+      onIdleError: () => undefined,
+    });
+  const [pinger, db] = [open(1), open(2)];
+  opened = [pinger, db];
+  const ping = () => withTimeout(pinger.query('select 1'), 2_000);
+  patient = withPatience(db, { patienceMs, ping });
+});
+afterAll(async () => {
+  await proxy.close();
+  await Promise.all(opened.map((each) => each.close()));
+  await database.drop();
+});
+
+it('lets a statement take its time while the server answers others', async () => {
+  const { rows } = await patient.query<{ done: number }>(
+    `select 1 as done from pg_sleep(${(patienceMs * 4) / 1_000})`,
+  );
+  expect(rows).toEqual([{ done: 1 }]);
+});
+
+it('says unavailable when the server has stopped answering, long before the statement times out', async () => {
+  await patient.query('select 1');
+  proxy.stall();
+  const refused = { code: 'unavailable' };
+  await expect(patient.query('select 1')).rejects.toMatchObject(refused);
+  await expect(patient.transaction((tx) => tx.query('select 1'))).rejects.toMatchObject(refused);
+  proxy.heal();
+  await expect
+    .poll(() =>
+      patient.query('select 1').then(
+        () => 'back',
+        () => 'away',
+      ),
+    )
+    .toBe('back');
+});

@@ -1,0 +1,32 @@
+import { compileProfile } from '../../src/core/compile.ts';
+import { evaluate } from '../../src/core/evaluate.ts';
+import type { Purpose } from '../../src/core/purpose.ts';
+import { startRuntime } from '../../src/core/runtime.ts';
+import type { Measurement } from '../../src/core/measurement.ts';
+
+/** An event reduced to what tells it from any other: type, time, and what fired or changed. */
+export type EventMark = string;
+
+/** What the engine makes of these measurements, in their order: the same pure function as the service's. */
+export function expectedEvents(
+  pId: string,
+  purposes: Purpose[],
+  measurements: Measurement[],
+): EventMark[] {
+  const profile = compileProfile(pId, purposes);
+  let runtime = startRuntime(profile);
+  const marks: EventMark[] = [];
+  for (const measurement of measurements) {
+    const evaluation = evaluate(profile, runtime, measurement);
+    for (const { record, event } of evaluation.firings) {
+      if (record) marks.push(markOf('sense', event.ts, event.cause.engine.evId));
+    }
+    const moved = evaluation.transition?.event;
+    if (moved) marks.push(markOf(moved.event, moved.ts, moved.newValue));
+    runtime = evaluation.runtime;
+  }
+  return marks.sort();
+}
+
+export const markOf = (kind: string, ts: number, value: number): EventMark =>
+  `${ts} ${kind} ${value}`;

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { World, WorldOptions } from './world.ts';
+
+/** How hard a fault hits: seconds in CI, minutes by hand. */
+export type Severity = {
+  times: number;
+  /** How long something stays away, seconds. */
+  awaySeconds: number;
+};
+
+/** Something that goes wrong while devices send, and what was seen of it. */
+export type Fault = {
+  name: string;
+  promise: string;
+  short: Severity;
+  long: Severity;
+  world?: Partial<WorldOptions>;
+  /** What this machine would need and lacks, or null. */
+  lacks?: () => string | null;
+  /** Does it, and comes back when the service works again. Throws when a promise beside the oracle's is broken. */
+  inflict(world: World, severity: Severity): Promise<Observations>;
+};
+
+/** Measured beside the verdict, for the table. */
+export type Observations = Record<string, number>;
+
+/** Lets the load run for a while; load is what is waited for here. */
+export async function runFor(world: World, acknowledgements: number): Promise<void> {
+  const goal = world.load.counts().acknowledged + acknowledgements;
+  while (world.load.counts().acknowledged < goal) await world.load.nextAck();
+}
+
+/** How long the next acknowledgement takes, in milliseconds. */
+export async function timeToAck(world: World): Promise<number> {
+  const since = performance.now();
+  await world.load.nextAck();
+  return Math.round(performance.now() - since);
+}
+
+/** Keeps something away for a while, watching the service's memory. Gives the most it grew by, in MB. */
+export async function watchMemory(world: World, seconds: number): Promise<number> {
+  const before = world.service.residentBytes();
+  let most = before;
+  const untilMs = performance.now() + seconds * 1_000;
+  while (performance.now() < untilMs) {
+    await delay(100);
+    most = Math.max(most, world.service.residentBytes());
+  }
+  return Math.round((most - before) / 1_048_576);
+}
+
+/** The status and the time of one answer of the REST interface. */
+export async function ask(world: World, path: string): Promise<{ status: number; ms: number }> {
+  const since = performance.now();
+  const headers = { Authorization: `Bearer ${world.accountToken}` };
+  const response = await fetch(world.service.url + path, { headers });
+  await response.arrayBuffer();
+  return { status: response.status, ms: Math.round(performance.now() - since) };
+}
+
+export function expectHolds(holds: boolean, what: string): void {
+  if (!holds) throw new Error(`Broken promise: ${what}`);
+}

@@ -1,0 +1,121 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { runOn } from '../../harness/template.ts';
+import { ask, expectHolds, runFor, timeToAck, watchMemory } from '../fault.ts';
+import type { Fault, Observations } from '../fault.ts';
+import type { World } from '../world.ts';
+
+/** Crashes of the database server; the service stays and carries on. */
+function crash(name: string, promise: string, happen: (world: World) => Promise<void>): Fault {
+  return {
+    name,
+    promise,
+    short: { times: 2, awaySeconds: 0 },
+    long: { times: 20, awaySeconds: 0 },
+    async inflict(world, { times }) {
+      const pid = world.service.pid();
+      let slowest = 0;
+      for (let time = 0; time < times; time++) {
+        await runFor(world, 500);
+        await happen(world);
+        slowest = Math.max(slowest, await timeToAck(world));
+      }
+      expectHolds(world.service.pid() === pid && world.service.isRunning(), 'the process stays');
+      return { times, 'slowest next ack ms': slowest };
+    },
+  };
+}
+
+const stays = 'no ack without a row; unknown outcomes retried without doubles; the process stays';
+
+export const databaseKilled = crash('postgres-kill9', stays, async ({ cluster }) => {
+  const pid = cluster.pid();
+  process.kill(pid, 'SIGKILL');
+  // Its children notice that it is gone and leave the shared memory; only then can it start again.
+  while (!(await starts(cluster.start))) await delay(100);
+});
+
+export const databaseRestarted = crash('postgres-restart', stays, async ({ cluster }) => {
+  await cluster.halt('fast');
+  await cluster.start();
+});
+
+export const connectionsTerminated = crash('terminate-backends', stays, async ({ cluster }) => {
+  await runOn(cluster.url(), (client) =>
+    client.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where backend_type = 'client backend' and pid <> pg_backend_pid()`,
+    ),
+  );
+});
+
+async function starts(start: () => Promise<void>): Promise<boolean> {
+  return start().then(
+    () => true,
+    () => false,
+  );
+}
+
+/** The database does not answer for a while; nothing may be acknowledged, and little remembered. */
+function away(
+  name: string,
+  leave: (world: World) => Promise<void> | void,
+  comeBack: (world: World) => Promise<void> | void,
+): Fault {
+  return {
+    name,
+    promise: 'no acks, bounded memory, REST 503 in under 2 s, drained within 60 s',
+    short: { times: 1, awaySeconds: 4 },
+    long: { times: 1, awaySeconds: 60 },
+    async inflict(world, { awaySeconds }) {
+      await runFor(world, 500);
+      await leave(world);
+      // What had committed may still be acknowledged for a moment.
+      await delay(500);
+      const acknowledgedBefore = world.load.counts().acknowledged;
+      const answer = await ask(world, '/v2/devices');
+      const grownMb = await watchMemory(world, awaySeconds);
+      const acknowledged = world.load.counts().acknowledged - acknowledgedBefore;
+      await comeBack(world);
+      const nextAckMs = await timeToAck(world);
+      expectHolds(answer.status === 503, `REST answers 503, was ${answer.status}`);
+      expectHolds(answer.ms < 2_000, `REST answers within 2 s, took ${answer.ms} ms`);
+      expectHolds(acknowledged === 0, `no acknowledgement while away, were ${acknowledged}`);
+      expectHolds(grownMb < 100, `memory grows by less than 100 MB, grew by ${grownMb}`);
+      const seen: Observations = { awaySeconds, 'grown MB': grownMb, 'REST 503 ms': answer.ms };
+      return { ...seen, 'next ack ms': nextAckMs };
+    },
+  };
+}
+
+export const databaseStopped = away(
+  'postgres-sigstop',
+  async ({ cluster }) => signalAll(cluster.pid(), 'SIGSTOP'),
+  async ({ cluster }) => signalAll(cluster.pid(), 'SIGCONT'),
+);
+
+export const databaseAway = away(
+  'postgres-away',
+  ({ cluster }) => cluster.halt('immediate'),
+  ({ cluster }) => cluster.start(),
+);
+
+export const networkCut = away(
+  'network-cut',
+  ({ databaseProxy }) => databaseProxy.cut(),
+  ({ databaseProxy }) => databaseProxy.heal(),
+);
+
+export const networkStalled = away(
+  'network-stalled',
+  ({ databaseProxy }) => databaseProxy.stall(),
+  ({ databaseProxy }) => databaseProxy.heal(),
+);
+
+/** The server and every process it has forked. */
+async function signalAll(postmaster: number, signal: NodeJS.Signals): Promise<void> {
+  const children = await readFile(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
+  for (const pid of [postmaster, ...children.trim().split(' ').map(Number)]) {
+    if (pid > 0) process.kill(pid, signal);
+  }
+}

@@ -1,0 +1,45 @@
+import { expectHolds, runFor, timeToAck } from '../fault.ts';
+import type { Fault } from '../fault.ts';
+
+/** The process is gone in the middle of whatever it does, again and again. */
+export const serviceKilled: Fault = {
+  name: 'kill9',
+  promise: 'back and accepting within 5 s',
+  short: { times: 2, awaySeconds: 0 },
+  long: { times: 50, awaySeconds: 0 },
+  async inflict(world, { times }) {
+    let slowest = 0;
+    for (let time = 0; time < times; time++) {
+      await runFor(world, 500);
+      await world.service.kill();
+      const since = performance.now();
+      await world.service.start();
+      slowest = Math.max(slowest, performance.now() - since);
+      await timeToAck(world);
+    }
+    expectHolds(slowest < 5_000, `back within 5 s, took ${Math.round(slowest)} ms`);
+    return { times, 'slowest start ms': Math.round(slowest) };
+  },
+};
+
+/** Asked to stop while messages are under way. */
+export const serviceTerminated: Fault = {
+  name: 'sigterm',
+  promise: 'exit 0 within 10 s; what is in flight is stored and acknowledged, or neither',
+  short: { times: 1, awaySeconds: 0 },
+  long: { times: 10, awaySeconds: 0 },
+  async inflict(world, { times }) {
+    let slowest = 0;
+    for (let time = 0; time < times; time++) {
+      await runFor(world, 500);
+      const since = performance.now();
+      const code = await world.service.terminate();
+      slowest = Math.max(slowest, performance.now() - since);
+      expectHolds(code === 0, `exit 0 after SIGTERM, was ${code}`);
+      await world.service.start();
+      await timeToAck(world);
+    }
+    expectHolds(slowest < 10_000, `stopped within 10 s, took ${Math.round(slowest)} ms`);
+    return { times, 'slowest stop ms': Math.round(slowest) };
+  },
+};

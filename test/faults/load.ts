@@ -1,0 +1,76 @@
+import { createFleet } from '../../bench/client/fleet.ts';
+import type { FleetCounts } from '../../bench/client/fleet.ts';
+import { openLedger } from './ledger.ts';
+import type { Testimony } from './ledger.ts';
+import { measurementOf } from './messages.ts';
+import type { WitnessDevice } from './register.ts';
+
+/** Devices that send without a pause, come back when they are cut off, and write down what happens. */
+export type Load = {
+  startTs: number;
+  counts(): FleetCounts;
+  /** When the last acknowledgement arrived, `performance.now()`. */
+  lastAckMs(): number;
+  /** Resolves with the next acknowledgement of any device. */
+  nextAck(): Promise<void>;
+  /** Resolves when this many devices are connected. */
+  online(count: number): Promise<void>;
+  /** No new messages; true when all were acknowledged within `drainMs`. */
+  stop(drainMs: number): Promise<boolean>;
+  testimony(): Testimony;
+  close(): Promise<void>;
+};
+
+export type LoadOptions = { dir: string; devices: WitnessDevice[]; port: number; rate: number };
+
+const reconnectDelayMs = 300;
+
+export async function startFleet({ dir, devices, port, rate }: LoadOptions): Promise<Load> {
+  const ledger = openLedger(dir);
+  const startTs = Date.now() - 3_600_000;
+  let lastAckMs = performance.now();
+  let onAck: (() => void)[] = [];
+  let onOnline: () => void = () => {};
+  const fleet = createFleet({
+    host: '127.0.0.1',
+    port,
+    devices: devices.map(({ uuid, token }) => ({
+      clientId: uuid,
+      username: uuid,
+      password: token,
+      topic: `devices/${uuid}/up/measurements`,
+    })),
+    inFlight: 5,
+    ratePerSecond: rate,
+    reconnectDelayMs,
+    payload(device, seq) {
+      ledger.sent(device, seq);
+      return JSON.stringify(measurementOf(startTs, seq));
+    },
+    onOnline: () => onOnline(),
+    onAcknowledged(device, seq) {
+      ledger.acknowledged(device, seq);
+      lastAckMs = performance.now();
+      for (const tell of onAck.splice(0)) tell();
+    },
+  });
+  await fleet.connect();
+  fleet.start();
+  return {
+    startTs,
+    counts: fleet.counts,
+    lastAckMs: () => lastAckMs,
+    nextAck: () => new Promise((resolve) => (onAck = [...onAck, resolve])),
+    online: (count) =>
+      new Promise((resolve) => {
+        onOnline = () => fleet.counts().online >= count && resolve();
+        onOnline();
+      }),
+    stop: fleet.stop,
+    testimony: () => ledger.read(devices.length),
+    async close() {
+      await fleet.close('reset');
+      ledger.close();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePort } from '../../src/db/embedded/cluster.ts';
+
+const main = new URL('../../src/main.ts', import.meta.url).pathname;
+
+/** The service as a process of its own, on the same ports whenever it is started again. */
+export type ServiceProcess = {
+  url: string;
+  mqttPort: number;
+  pid(): number;
+  start(): Promise<void>;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** SIGTERM; resolves with the exit code. */
+  terminate(): Promise<number | null>;
+  isRunning(): boolean;
+  residentBytes(): number;
+  openHandles(): number;
+};
+
+export type ServiceProcessOptions = {
+  dir: string;
+  args?: string[];
+  variables: Record<string, string>;
+};
+
+export async function prepareService(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const [httpPort, mqttPort] = [await findFreePort(), await findFreePort()];
+  const url = `http://127.0.0.1:${httpPort}`;
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    HTTP_HOST: '127.0.0.1',
+    HTTP_PORT: String(httpPort),
+    MQTT_HOST: '127.0.0.1',
+    MQTT_PORT: String(mqttPort),
+    PUBLIC_HOST: '127.0.0.1',
+    SECRET: 'a secret that only this test knows, long enough',
+    DATA_DIR: join(options.dir, 'data'),
+    ...options.variables,
+  };
+  const logPath = join(options.dir, `service-${httpPort}.log`);
+  let child: ChildProcess | null = null;
+  const ended = async () => {
+    if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    return child?.exitCode ?? null;
+  };
+  const isRunning = () => child !== null && child.exitCode === null && child.signalCode === null;
+
+  return {
+    url,
+    mqttPort,
+    pid: () => child?.pid ?? 0,
+    async start() {
+      const log = openSync(logPath, 'a');
+      const before = readyCount(logPath);
+      const args = [main, ...(options.args ?? [])];
+      child = spawn(process.execPath, args, { env, stdio: ['ignore', log, log] });
+      closeSync(log);
+      while (readyCount(logPath) === before) {
+        if (!isRunning()) throw new Error(`The service ended: ${tail(logPath)}`);
+        await delay(20);
+      }
+    },
+    async kill() {
+      child?.kill('SIGKILL');
+      await ended();
+    },
+    async terminate() {
+      child?.kill('SIGTERM');
+      return ended();
+    },
+    isRunning,
+    residentBytes: () => Number(statusField(child, 'VmRSS')) * 1_024,
+    openHandles: () => readdirSync(`/proc/${child?.pid ?? 0}/fd`).length,
+  };
+}
+
+const readyCount = (path: string) => readFileSync(path, 'utf8').split('"msg":"Ready."').length;
+const tail = (path: string) => readFileSync(path, 'utf8').split('\n').slice(-12).join('\n');
+
+function statusField(child: ChildProcess | null, name: string): string {
+  const status = readFileSync(`/proc/${child?.pid ?? 0}/status`, 'utf8');
+  return new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? '0';
+}

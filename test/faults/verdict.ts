@@ -1,0 +1,113 @@
+import type pg from 'pg';
+import { call } from '../../bench/api.ts';
+import { runOn } from '../harness/template.ts';
+import { expectedEvents, markOf } from './expected-events.ts';
+import { measurementOf, sId, witnessPurpose } from './messages.ts';
+import { hasProfile } from './register.ts';
+import type { World } from './world.ts';
+
+/** What became of the promise; everything but the first three counts is to be 0. */
+export type Verdict = {
+  sent: number;
+  acknowledged: number;
+  stored: number;
+  /** Acknowledged and not stored. */
+  lost: number;
+  /** Stored and never sent, or with another value. */
+  invented: number;
+  doubled: number;
+  /** Devices with a later message stored and an earlier one not. */
+  reordered: number;
+  /** Devices whose events are not those that the engine gives for what is stored. */
+  wrongEvents: number;
+  /** Devices for which REST says something else than SQL. */
+  restDiffers: number;
+};
+
+/** REST is asked for this many of the devices: it gives a thousand points a call. */
+const askedOverRest = 20;
+
+export async function judge(world: World): Promise<Verdict> {
+  const { sent, acknowledged } = world.load.testimony();
+  const verdict: Verdict = {
+    sent: sent.reduce((sum, count) => sum + count, 0),
+    acknowledged: acknowledged.reduce((sum, seqs) => sum + seqs.size, 0),
+    ...{ stored: 0, lost: 0, invented: 0, doubled: 0 },
+    ...{ reordered: 0, wrongEvents: 0, restDiffers: 0 },
+  };
+  await runOn(world.cluster.url(), async (client) => {
+    for (const [index, { uuid }] of world.devices.entries()) {
+      const stored = await readMeasurements(client, uuid);
+      const seqs = new Set(stored.map(({ val }) => val));
+      verdict.stored += stored.length;
+      verdict.doubled += stored.length - seqs.size;
+      for (const seq of acknowledged[index] ?? []) if (!seqs.has(seq)) verdict.lost += 1;
+      for (const { val, ts } of stored) {
+        const given = measurementOf(world.load.startTs, val);
+        if (val >= (sent[index] ?? 0) || ts !== given.ts) verdict.invented += 1;
+      }
+      // Sent in order over one connection at a time, so nothing may be stored before what precedes it.
+      if (stored.some(({ val }, place) => val !== place)) verdict.reordered += 1;
+      const events = await readEvents(client, uuid);
+      const expected = hasProfile(index)
+        ? expectedEvents(
+            world.pId,
+            [witnessPurpose],
+            stored.map((row) => ({ sId, ...row })),
+          )
+        : [];
+      if (JSON.stringify(events) !== JSON.stringify(expected)) verdict.wrongEvents += 1;
+      if (index < askedOverRest && (await differsOverRest(world, uuid, stored))) {
+        verdict.restDiffers += 1;
+      }
+    }
+  });
+  return verdict;
+}
+
+type Stored = { val: number; ts: number };
+
+async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored[]> {
+  const { rows } = await client.query<{ val: number; ms: string }>(
+    `select m.val, extract(epoch from m.ts) * 1000 as ms
+       from measurement m join device d on d.id = m.device_id
+      where d.uuid = $1 order by m.ts`,
+    [uuid],
+  );
+  return rows.map(({ val, ms }) => ({ val, ts: Number(ms) }));
+}
+
+async function readEvents(client: pg.Client, uuid: string): Promise<string[]> {
+  const { rows } = await client.query<{ type: string; ms: string; body: EventBody }>(
+    `select e.type, extract(epoch from e.ts) * 1000 as ms, e.body
+       from event e join device d on d.id = e.device_id
+      where d.uuid = $1 and coalesce(e.body ->> 'event', '') <> 'purposeChanged'`,
+    [uuid],
+  );
+  return rows
+    .map(({ type, ms, body }) =>
+      type === 'sense'
+        ? markOf('sense', Number(ms), body.cause.engine.evId)
+        : markOf(body.event, Number(ms), body.newValue),
+    )
+    .sort();
+}
+
+type EventBody = { event: string; newValue: number; cause: { engine: { evId: number } } };
+
+async function differsOverRest(world: World, uuid: string, stored: Stored[]): Promise<boolean> {
+  const newest = stored.slice(-1_000).toReversed();
+  const { measurements } = await call<{ measurements: (Stored & { sId: string })[] }>(
+    world.service.url,
+    'GET',
+    `/v2/measurements/${uuid}?limit=1000`,
+    { token: world.accountToken },
+  );
+  const told = measurements.map(({ val, ts }) => ({ val, ts }));
+  return JSON.stringify(told) !== JSON.stringify(newest);
+}
+
+/** The counts that have to be 0. */
+export function faultsOf({ sent: _s, acknowledged: _a, stored: _d, ...broken }: Verdict) {
+  return broken;
+}

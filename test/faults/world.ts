@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { registerAccount } from '../../bench/api.ts';
+import { startThrowAwayCluster } from '../harness/cluster.ts';
+import type { Cluster } from '../harness/cluster.ts';
+import { urlOf } from '../harness/template.ts';
+import { startRedis } from '../harness/redis.ts';
+import type { Redis } from '../harness/redis.ts';
+import { startFleet } from './load.ts';
+import type { Load } from './load.ts';
+import { witnessPurpose } from './messages.ts';
+import { startProxy } from './proxy.ts';
+import type { Proxy } from './proxy.ts';
+import { installOnHalf, registerDevices } from './register.ts';
+import type { WitnessDevice } from './register.ts';
+import { prepareService } from './service-process.ts';
+import type { ServiceProcess } from './service-process.ts';
+
+export type WorldOptions = {
+  devices: number;
+  /** Messages a second of all devices together. */
+  rate: number;
+  timescaledb: boolean;
+  redis?: boolean;
+  /** Where PostgreSQL keeps its files, if not in a temporary directory. */
+  databaseDir?: string;
+  /** What differs from config/default.ts. */
+  configFile?: string;
+};
+
+/** A durable database, the service as a process, and devices under load, each reached through a proxy. */
+export type World = {
+  dir: string;
+  cluster: Cluster;
+  databaseProxy: Proxy;
+  mqttProxy: Proxy;
+  redis: Redis | null;
+  service: ServiceProcess;
+  devices: WitnessDevice[];
+  accountToken: string;
+  pId: string;
+  load: Load;
+  close(): Promise<void>;
+};
+
+export async function startWorld(options: WorldOptions): Promise<World> {
+  const dir = mkdtempSync(join(tmpdir(), 'sensorium-faults-'));
+  const releases: (() => unknown)[] = [() => rmSync(dir, { recursive: true, force: true })];
+  const close = async () => {
+    for (const release of releases.splice(0).toReversed()) await release();
+  };
+  try {
+    const cluster = await startThrowAwayCluster({
+      timescaledb: options.timescaledb,
+      durable: true,
+      ...(options.databaseDir === undefined ? {} : { dir: options.databaseDir }),
+    });
+    releases.push(() => cluster.remove());
+    const databaseProxy = await startProxy(cluster.port);
+    releases.push(() => databaseProxy.close());
+    const redis = options.redis ? await startRedis() : null;
+    releases.push(() => redis?.kill());
+
+    const databaseUrl = new URL(urlOf(cluster.url(), 'postgres'));
+    databaseUrl.port = String(databaseProxy.port);
+    const service = await prepareService({
+      dir,
+      variables: {
+        DATABASE_URL: databaseUrl.href,
+        ...(redis ? { REDIS_URL: redis.url } : {}),
+        ...(options.configFile === undefined ? {} : { CONFIG_FILE: options.configFile }),
+      },
+    });
+    await service.start();
+    releases.push(() => service.kill());
+    const mqttProxy = await startProxy(service.mqttPort);
+    releases.push(() => mqttProxy.close());
+
+    const account = await registerAccount(service.url);
+    const devices = await registerDevices(service.url, account.token, options.devices);
+    const pId = await installOnHalf(service.url, account.token, devices, witnessPurpose);
+    const load = await startFleet({ dir, devices, port: mqttProxy.port, rate: options.rate });
+    releases.push(() => load.close());
+    const accountToken = account.token;
+    return {
+      ...{ dir, cluster, databaseProxy, mqttProxy, redis, service, devices },
+      ...{ accountToken, pId, load, close },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
