@@ -1,0 +1,98 @@
+import { parseArgs } from 'node:util';
+import { migrate } from '../src/db/migrate.ts';
+import { describeStorage } from '../src/db/storage.ts';
+import { openDatabase, type Database } from '../src/db/database.ts';
+import { startBenchDatabase, withClient } from './database.ts';
+import { fill, type Size } from './load/fill.ts';
+import { listQuestions, timeQuestion, type Figures } from './load/questions.ts';
+
+const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300]
+
+Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
+asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
+bench_small and bench_large and leaves them.`;
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '10000000' },
+    small: { type: 'string', default: '100000' },
+    devices: { type: 'string', default: '100' },
+    runs: { type: 'string', default: '300' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const silent = { info: () => undefined, warn: () => undefined };
+const tell = (line: string) => console.log(line);
+
+async function load(url: string, name: string, size: Size, nowTs: number): Promise<Database> {
+  const storage = await migrate(url, { log: silent });
+  tell(
+    `${name}: ${size.events} events, ${size.measurements} measurements; ${describeStorage(storage)}`,
+  );
+  const options = { connectTimeoutMs: 5_000, onIdleError: () => undefined };
+  const filling = openDatabase({
+    ...options,
+    connectionString: url,
+    maxConnections: 3,
+    statementTimeoutMs: 3_600_000,
+  });
+  await fill(filling, size, nowTs, tell);
+  await filling.close();
+  // One connection: its statements are planned once, as those of a service that has run for a while.
+  return openDatabase({
+    ...options,
+    connectionString: url,
+    maxConnections: 1,
+    statementTimeoutMs: 20_000,
+  });
+}
+
+async function createOn(adminUrl: string, name: string): Promise<string> {
+  await withClient(adminUrl, async (client) => {
+    await client.query(`drop database if exists ${name}`);
+    await client.query(`create database ${name}`);
+  });
+  return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href;
+}
+
+function write(name: string, small: Figures, large: Figures): string {
+  const ms = (value: number) => value.toFixed(2).padStart(8);
+  const columns = [small.p50, small.p99, large.p50, large.p99].map(ms).join('');
+  return `${name.padEnd(62)}${columns}${(large.p50 / small.p50).toFixed(2).padStart(8)}`;
+}
+
+async function run(): Promise<void> {
+  const devices = Number(values.devices);
+  const runs = Number(values.runs);
+  const nowTs = Date.now();
+  const own = process.env['DATABASE_URL'] === undefined ? await startBenchDatabase() : null;
+  const urlOf = (name: string) =>
+    own ? own.create(name, false) : createOn(process.env['DATABASE_URL'] ?? '', name);
+  try {
+    const measured: Map<string, Figures>[] = [];
+    for (const [name, rows] of [
+      ['bench_small', Number(values.small)],
+      ['bench_large', Number(values.rows)],
+    ] as const) {
+      const size = { devices, events: rows, measurements: rows };
+      const db = await load(await urlOf(name), name, size, nowTs);
+      const figures = new Map<string, Figures>();
+      for (const question of await listQuestions(db, size, nowTs)) {
+        figures.set(question.name, await timeQuestion(question, size, runs));
+      }
+      measured.push(figures);
+      await db.close();
+    }
+    const [small, large] = measured;
+    tell(`\n${'milliseconds'.padEnd(62)}   small      p99   large     p99   ratio`);
+    for (const [name, figures] of large ?? []) {
+      tell(write(name, small?.get(name) ?? figures, figures));
+    }
+  } finally {
+    await own?.remove();
+  }
+}
+
+if (values.help) tell(usage);
+else await run();

@@ -1,0 +1,111 @@
+import type { Database } from '../../src/db/database.ts';
+import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { listEvents, type EventFilter } from '../../src/events/queries.ts';
+import { listMeasurements } from '../../src/measurements/queries.ts';
+import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
+import { minuteDevice, minuteSense, rareSense, senses, type Size } from './fill.ts';
+
+/** What is asked of the database, of a device chosen anew each time. */
+export type Question = { name: string; ask: (deviceId: number) => Promise<unknown> };
+
+const day = 86_400_000;
+
+/** Every combination that `GET /v2/events/{uuid}` can be asked, and what dashboards ask of measurements. */
+export async function listQuestions(db: Database, size: Size, nowTs: number): Promise<Question[]> {
+  const kind = await readHistoryKind(db);
+  const ranges: [string, Partial<EventFilter>][] = [
+    ['', {}],
+    [' start', { start: nowTs - 30 * day }],
+    [' end', { end: nowTs - 45 * day }],
+    [' start end', { start: nowTs - 60 * day, end: nowTs - 53 * day }],
+  ];
+  const wanted: [string, string[] | undefined][] = [
+    ['', undefined],
+    [' senses', senses.slice(0, 1)],
+    [' three senses', [...senses.slice(2, 4), rareSense]],
+    [' rare sense', [rareSense]],
+  ];
+  const questions: Question[] = [];
+  for (const type of [undefined, 'device', 'sense'] as const) {
+    for (const [sensesName, sIds] of wanted) {
+      for (const [rangeName, range] of ranges) {
+        const filter = { type, senses: sIds, start: 0, ...range };
+        questions.push({
+          name: `events${type ? ` type ${type}` : ''}${sensesName}${rangeName}`,
+          ask: (deviceId) => listEvents(db, { deviceId, ...filter }),
+        });
+      }
+    }
+  }
+  const pages = await hundredthPages(db, size);
+  questions.push(
+    {
+      name: 'events, hundredth page',
+      ask: (deviceId) => listEvents(db, { deviceId, start: 0, after: pages.get(deviceId) }),
+    },
+    {
+      name: 'events three senses, hundredth page',
+      ask: (deviceId) =>
+        listEvents(db, {
+          deviceId,
+          senses: senses.slice(2, 5),
+          start: 0,
+          after: pages.get(deviceId),
+        }),
+    },
+    {
+      name: 'measurements, a page of 1,000 of all senses',
+      ask: (deviceId) => listMeasurements(db, { deviceId, senses, start: 0, end: nowTs }, 1_001),
+    },
+    {
+      name: 'measurements, one sense in hours over 90 days',
+      ask: async () => {
+        const range = { deviceId: minuteDevice(size), senses: [minuteSense], start: 0, end: nowTs };
+        for await (const page of walkBuckets(db, kind, range, 3_600_000)) void page;
+      },
+    },
+    {
+      name: 'measurements, one sense in quarters of an hour over a week',
+      ask: async () => {
+        const start = nowTs - 7 * day;
+        const range = { deviceId: minuteDevice(size), senses: [minuteSense], start, end: nowTs };
+        for await (const page of walkBuckets(db, kind, range, 900_000)) void page;
+      },
+    },
+  );
+  return questions;
+}
+
+/** Where each device's hundredth page of events begins, or its last where there are not so many. */
+async function hundredthPages(db: Database, { devices }: Size) {
+  const pages = new Map<number, [number, string]>();
+  for (let deviceId = 1; deviceId <= Math.min(devices, 50); deviceId += 1) {
+    const { rows } = await db.query<{ ts: number; key: string }>(
+      `select ts, key from event where device_id = $1 order by ts desc, key desc limit 990`,
+      [deviceId],
+    );
+    const last = rows.at(-1);
+    if (last) pages.set(deviceId, [last.ts, last.key]);
+  }
+  return pages;
+}
+
+export type Figures = { p50: number; p99: number };
+
+/** Milliseconds at the database, planning and the way to it included; the first ones are not counted. */
+export async function timeQuestion(
+  { ask }: Question,
+  { devices }: Size,
+  runs: number,
+): Promise<Figures> {
+  const times: number[] = [];
+  for (let run = -10; run < runs; run += 1) {
+    const deviceId = 1 + Math.floor(Math.random() * Math.min(devices, 50));
+    const startedMs = performance.now();
+    await ask(deviceId);
+    if (run >= 0) times.push(performance.now() - startedMs);
+  }
+  times.sort((a, b) => a - b);
+  const at = (share: number) => times[Math.floor(times.length * share)] ?? 0;
+  return { p50: at(0.5), p99: at(0.99) };
+}
