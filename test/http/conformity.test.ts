@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
+import { createOpenApi } from '../../src/http/openapi.ts';
+import { version } from '../../src/version.ts';
+import { type TestService, testService } from '../journeys/service.ts';
+import { fetchOperations, findDeviations, type Operation } from './document.ts';
+import { buildWorld, exampleOf, send } from './world.ts';
+
+const operations = Object.entries(
+  createOpenApi(listDocumentedRoutes(), version).paths ?? {},
+).flatMap(([path, item]) => Object.keys(item).map((method) => `${method} ${path}`));
+
+describe('section 4, every operation', () => {
+  let service: TestService;
+  let served: Map<string, Operation>;
+  beforeAll(async () => {
+    service = await testService();
+    served = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
+  });
+  afterAll(() => service.close());
+
+  test('that is linted is served, and the other way round', () => {
+    expect([...served.keys()].toSorted()).toEqual(operations.toSorted());
+    expect(operations.length).toBeGreaterThan(30);
+  });
+
+  test.each(operations)('%s answers 200 as the document says', async (name) => {
+    const operation = served.get(name) as Operation;
+    const answer = await send(service.url, exampleOf(operation, await buildWorld(service.url)));
+    expect(answer.status, answer.text).toBe(200);
+    expect(findDeviations(operation, answer)).toEqual([]);
+  });
+
+  test('an answer that is not as the document says would be found', () => {
+    const operation = served.get('get /v2/accounts') as Operation;
+    const contentType = 'application/json';
+    const good = { timestamp: 1, email: 'a@example.com', name: null };
+    const deviations = (status: number, body: unknown) =>
+      findDeviations(operation, { status, contentType, text: JSON.stringify(body) });
+    expect(deviations(200, good)).toEqual([]);
+    expect(deviations(200, { ...good, timestamp: 'now' })).toHaveLength(1);
+    expect(deviations(200, { timestamp: 1, name: 'x' })).toHaveLength(1);
+    expect(deviations(200, { ...good, passwordHash: 'x' })).toHaveLength(1);
+    expect(deviations(204, good)).toHaveLength(1);
+    expect(deviations(500, good)).not.toEqual([]);
+  });
+});

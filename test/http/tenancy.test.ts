@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
+import { configuration, thresholdPurpose } from '../journeys/app.ts';
+import { type TestService, testService } from '../journeys/service.ts';
+import { fetchOperations, type Operation } from './document.ts';
+import { type Answered, buildWorld, exampleOf, type Request, send, type World } from './world.ts';
+
+const routes = listDocumentedRoutes();
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+const withParameters = routes.filter(({ path }) => path.includes('{')).map(nameOf);
+const secured = routes.filter(({ auth }) => auth !== 'none').map(nameOf);
+const lists = routes
+  .filter(({ method, path, auth, streams }) => {
+    return method === 'get' && auth === 'account' && !path.includes('{') && !streams;
+  })
+  .map(nameOf);
+
+describe('two accounts', () => {
+  let service: TestService;
+  let mine: World;
+  let theirs: World;
+  let operations: Map<string, Operation>;
+  let before: string[];
+  beforeAll(async () => {
+    service = await testService();
+    operations = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
+    [mine, theirs] = await Promise.all([buildWorld(service.url), buildWorld(service.url)]);
+    before = await everythingOf(theirs);
+  });
+  afterAll(() => service.close());
+
+  const get = (name: string) => operations.get(name) as Operation;
+  const ask = (request: Request) => send(service.url, request);
+  const nobody = () => crypto.randomUUID();
+
+  /** An answer without what differs from any answer to the next. */
+  function comparable({ status, headers, text }: Answered) {
+    const names = [...headers.keys()].filter((name) => name !== 'date');
+    const { timestamp: _t, requestId: _r, ...body } = JSON.parse(text) as Record<string, unknown>;
+    return { status, names, body };
+  }
+  /** What the owner reads of everything, but for when it was read. */
+  async function everythingOf(world: World): Promise<string[]> {
+    const reads = [...operations.values()].filter(
+      ({ method, responses, secured: isSecured }) =>
+        method === 'GET' && isSecured && responses['200']?.content?.['application/json'],
+    );
+    const answers = await Promise.all(reads.map((operation) => ask(exampleOf(operation, world))));
+    return answers.map(({ text }) => text.replaceAll(/"(timestamp|lastUsedTs)":\d+,?/g, ''));
+  }
+
+  test.each(withParameters)('%s tells theirs and none apart by nothing', async (name) => {
+    const operation = get(name);
+    const someone = await ask(exampleOf(operation, mine, theirs.ids));
+    const ids = { deviceAuthUuid: nobody(), purposeUuid: nobody(), pId: nobody(), id: nobody() };
+    const none = await ask(exampleOf(operation, mine, ids));
+    expect(someone.status).toBe(404);
+    expect(comparable(someone)).toEqual(comparable(none));
+  });
+
+  test.each(['deviceAuthUuids', 'purposeUuids'])(
+    'post /v2/devices/profile installs nothing with their %s',
+    async (field) => {
+      const install = (uuid: string) =>
+        ask({
+          method: 'POST',
+          path: '/v2/devices/profile',
+          token: mine.token,
+          body: {
+            deviceAuthUuids: [mine.ids.deviceAuthUuid],
+            purposeUuids: [mine.ids.purposeUuid],
+            [field]: [
+              field === 'purposeUuids' ? mine.ids.purposeUuid : mine.ids.deviceAuthUuid,
+              uuid,
+            ],
+          },
+        });
+      const own = await everythingOf(mine);
+      const [someone, none] = [
+        await install(
+          field === 'purposeUuids' ? theirs.ids.purposeUuid : theirs.ids.deviceAuthUuid,
+        ),
+        await install(nobody()),
+      ];
+      expect(someone.status).toBe(404);
+      expect(comparable(someone)).toEqual(comparable(none));
+      expect(await everythingOf(mine)).toEqual(own);
+    },
+  );
+
+  test.each(lists)('%s shows nothing of theirs', async (name) => {
+    const { status, text } = await ask(exampleOf(get(name), mine));
+    expect(status).toBe(200);
+    for (const id of [...Object.values(theirs.ids), theirs.email, theirs.deviceToken]) {
+      expect(text).not.toContain(id);
+    }
+  });
+
+  test.each(secured)('%s opens to no token, a device token or a made-up one: 401', async (name) => {
+    const request = exampleOf(get(name), mine);
+    for (const token of [null, mine.deviceToken, 'made.up.token', `${mine.token}x`]) {
+      const answer = await ask({ ...request, token });
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    }
+  });
+
+  test('nothing of theirs was changed by any of this', async () => {
+    expect(await everythingOf(theirs)).toEqual(before);
+    // And it would have been seen: their own hand changes what they read.
+    const path = `/v2/purposes/${theirs.ids.purposeUuid}`;
+    const { token } = theirs;
+    await ask({ method: 'PUT', path, token, body: thresholdPurpose(4, 4) });
+    await ask({ method: 'POST', path: '/v2/devices', token, body: configuration });
+    expect(await everythingOf(theirs)).not.toEqual(before);
+  });
+});

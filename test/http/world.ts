@@ -1,0 +1,115 @@
+import { configuration, thresholdPurpose } from '../journeys/app.ts';
+import type { Operation } from './document.ts';
+
+export type Request = {
+  method: string;
+  path: string;
+  token: string | null;
+  body?: unknown;
+};
+
+export type Answered = { status: number; headers: Headers; contentType: string; text: string };
+
+/** Sends a request; of a stream that does not end by itself only the head is read. */
+export async function send(url: string, request: Request): Promise<Answered> {
+  const { method, path, token, body } = request;
+  const controller = new AbortController();
+  const headers: Record<string, string> = {};
+  if (token !== null) headers['authorization'] = `Bearer ${token}`;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: controller.signal,
+  });
+  const contentType = response.headers.get('content-type') ?? '';
+  const isEndless = contentType.startsWith('text/event-stream');
+  const text = isEndless ? '' : await response.text();
+  if (isEndless) controller.abort();
+  return { status: response.status, headers: response.headers, contentType, text };
+}
+
+/** An account with one of everything: what every operation can be tried on. */
+export type World = {
+  email: string;
+  password: string;
+  token: string;
+  pair: { token: string; refreshToken: string };
+  deviceToken: string;
+  /** Identifiers by the name of the path parameter that takes them. */
+  ids: { deviceAuthUuid: string; purposeUuid: string; pId: string; id: string };
+};
+
+export async function buildWorld(url: string): Promise<World> {
+  const email = `${crypto.randomUUID()}@example.com`;
+  const password = 'correct horse';
+  const call = async (method: string, path: string, token: string | null, body?: unknown) => {
+    const { status, text } = await send(url, { method, path, token, body });
+    if (status !== 200) throw new Error(`${method} ${path}: ${status} ${text}`);
+    return JSON.parse(text) as Record<string, unknown>;
+  };
+  const registered = await call('POST', '/v2/accounts', null, { email, password });
+  const token = String(registered['accountAuthToken']);
+  const { data } = await call('POST', '/v1/auth/login', null, { email, password });
+  const device = await call('POST', '/v2/devices', token, configuration);
+  const purpose = await call('POST', '/v2/purposes', token, thresholdPurpose(1, 30));
+  const deviceAuthUuid = String(device['deviceAuthUuid']);
+  const purposeUuid = String(purpose['purposeUuid']);
+  const profile = await call('POST', '/v2/devices/profile', token, {
+    deviceAuthUuids: [deviceAuthUuid],
+    purposeUuids: [purposeUuid],
+  });
+  const { sessions } = await call('GET', '/v2/accounts/sessions', token);
+  const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
+  return {
+    email,
+    password,
+    token,
+    pair: data as World['pair'],
+    deviceToken: String(device['deviceAuthToken']),
+    ids: { deviceAuthUuid, purposeUuid, pId: String(profile['pId']), id: other?.id ?? '' },
+  };
+}
+
+/** A body each operation accepts, by its name; what is not named takes none. */
+const bodies: Record<string, (world: World) => unknown> = {
+  'post /v1/auth/login': ({ email, password }) => ({ email, password }),
+  'post /v1/auth/refresh': ({ pair: { refreshToken } }) => ({ refreshToken }),
+  'post /v2/accounts': ({ password }) => ({
+    email: `${crypto.randomUUID()}@example.com`,
+    password,
+  }),
+  'put /v2/accounts': () => ({ name: 'Ada', apn: [{ token: 'phone' }] }),
+  'post /v2/accounts/login': ({ email, password }) => ({ email, password }),
+  'put /v2/accounts/password': ({ password }) => ({
+    oldPassword: password,
+    newPassword: 'battery staple',
+  }),
+  'post /v2/devices': () => configuration,
+  'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
+  'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),
+  'post /v2/purposes': () => thresholdPurpose(2, 5),
+  'put /v2/purposes/{purposeUuid}': () => thresholdPurpose(3, 7),
+  'post /v2/devices/profile': ({ ids }) => ({
+    deviceAuthUuids: [ids.deviceAuthUuid],
+    purposeUuids: [ids.purposeUuid],
+    purposes: [thresholdPurpose(9, 1)],
+  }),
+};
+
+/** A request that the operation answers with 200 for the owner of this world. */
+export function exampleOf(operation: Operation, world: World, ids = world.ids): Request {
+  const { name, method, path, secured } = operation;
+  const token = name === 'post /v1/auth/refresh' ? world.pair.token : world.token;
+  return {
+    method,
+    path: path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => {
+      const id = (ids as Record<string, string>)[key];
+      if (id === undefined) throw new Error(`The world has no ${key} for ${name}.`);
+      return id;
+    }),
+    token: secured ? token : null,
+    ...(operation.body ? { body: bodies[name]?.(world) } : {}),
+  };
+}
