@@ -21,6 +21,7 @@ export type Tuning = {
   maxUnackedBytes: number;
   /** The same for all connections together, in bytes with `messageOverheadBytes` for each message. */
   maxUnackedTotalBytes: number;
+  /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
@@ -37,9 +38,9 @@ export type Tuning = {
 
 export const defaultTuning: Tuning = {
   maxUnackedMessages: 100,
-  maxUnackedBytes: 131_072,
+  maxUnackedBytes: 524_288,
   maxUnackedTotalBytes: 50_331_648,
-  messageOverheadBytes: 1_024,
+  messageOverheadBytes: 2_560,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
   downlinkTimeoutMs: 60_000,

@@ -16,6 +16,10 @@ export type PublishDeps = {
   now: () => number;
 };
 
+/** Parsed, a payload takes about so many times its bytes. */
+const parsedFactor = 3;
+const empty = Buffer.alloc(0);
+
 type Done = (error?: Error | null) => void;
 
 export type Publisher = ReturnType<typeof createPublisher>;
@@ -42,7 +46,7 @@ export function createPublisher(deps: PublishDeps) {
       return done(new Error('published outside of its own up/'));
     }
     const message = packet.payload as Buffer;
-    const bytes = message.length + tuning.messageOverheadBytes;
+    const bytes = message.length * parsedFactor + tuning.messageOverheadBytes;
     const qos = isWill ? 0 : packet.qos;
     const unacked: Unacked = { acknowledge: done, isStored: false, bytes, sinceMs: now(), qos };
     intake.hold(connection, bytes);
@@ -55,6 +59,8 @@ export function createPublisher(deps: PublishDeps) {
     if (connection.ending !== null && !isWill) return;
     const uplink = parseUplink(packet.topic, device.upPrefix, message, ports.clock());
     const { content } = uplink;
+    // Nobody needs the bytes any more, nor the socket's buffer that they are a part of.
+    packet.payload = empty;
     observe.message(content.kind);
     if (content.kind === 'measurements')
       device.measurements.take(content.items.length, rates.measurements, now());

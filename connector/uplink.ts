@@ -20,11 +20,13 @@ class ParsedUplink implements Uplink {
   constructor(topic: string, payload: Buffer, arrivedTs: number) {
     this.topic = topic;
     this.arrivedTs = arrivedTs;
-    this.#payload = payload;
+    // A slice would keep the whole buffer that it is a part of.
+    this.#payload =
+      payload.length > excerptBytes ? Buffer.from(payload.subarray(0, excerptBytes)) : payload;
   }
 
   get excerpt(): string {
-    return this.#payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
+    return this.#payload.toString().replaceAll('\0', '\uFFFD');
   }
 }
 

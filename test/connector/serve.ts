@@ -1,0 +1,26 @@
+// A connector over a store that stores nothing, in a process of its own: its memory is nobody else's.
+import { startWorld } from './harness.ts';
+
+export type Command =
+  | { kind: 'hold' }
+  | { kind: 'release' }
+  | { kind: 'report' };
+export type Report = { rss: number; connections: number; held: number; stored: number };
+
+const devices = Number(process.argv[2]);
+const world = await startWorld({ limits: { connectsPerSecond: 100_000 } });
+for (let n = 1; n <= devices; n++) world.store.addDevice(n);
+
+process.on('message', ({ kind }: Command) => {
+  if (kind === 'hold') world.store.isHolding = true;
+  if (kind === 'release') world.store.release();
+  const report: Report = {
+    rss: process.memoryUsage.rss(),
+    connections: world.connector.snapshot().connections,
+    held: world.store.held.length,
+    stored: world.store.stored.length,
+  };
+  process.send?.(report);
+});
+process.on('disconnect', () => process.exit());
+process.send?.({ port: world.port });
