@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger, run, runMigrations } from 'graphile-worker';
-import type { RunnerOptions, TaskList } from 'graphile-worker';
+import type { TaskList } from 'graphile-worker';
+import pg from 'pg';
 import type { OutboxLog } from './log.ts';
 
 export type WorkerOptions = {
@@ -15,16 +16,25 @@ const restartDelayMs = 5_000;
 
 /** Creates or updates the job tables; several processes may do so at once. */
 export async function migrateWorker(connectionString: string, log: OutboxLog): Promise<void> {
-  await runMigrations({ connectionString, maxPoolSize: 2, logger: loggerOf(log) });
+  const pgPool = openPool(connectionString, 1, log);
+  try {
+    await runMigrations({ pgPool, logger: loggerOf(log) });
+  } finally {
+    await pgPool.end();
+  }
 }
 
 /**
- * Works jobs off until it is closed. The runner gives up when the database is away for long; it is
+ * Works jobs off until it is closed. The runner gives up when its connections are cut off; it is
  * started again then.
  */
-export function startWorker(options: WorkerOptions): { close(): Promise<void> } {
+export function startWorker(options: WorkerOptions): { close: () => Promise<void> } {
+  const { connectionString, concurrency, log } = options;
   const closing = new AbortController();
-  const ended = keepRunning(options, closing.signal);
+  // One more connection listens, one is for whoever finishes a job meanwhile.
+  const pgPool = openPool(connectionString, concurrency + 2, log);
+  // It never rejects: what goes wrong is logged and tried again.
+  const ended = keepRunning(options, pgPool, closing.signal).then(() => pgPool.end());
   return {
     close: async () => {
       closing.abort();
@@ -33,34 +43,43 @@ export function startWorker(options: WorkerOptions): { close(): Promise<void> } 
   };
 }
 
-async function keepRunning(options: WorkerOptions, closing: AbortSignal): Promise<void> {
+async function keepRunning(
+  { concurrency, pollIntervalMs, log, tasks }: WorkerOptions,
+  pgPool: pg.Pool,
+  closing: AbortSignal,
+): Promise<void> {
   while (!closing.aborted) {
     try {
-      const runner = await run(runnerOptions(options));
+      const runner = await run({
+        pgPool,
+        concurrency,
+        pollInterval: pollIntervalMs,
+        taskList: tasks,
+        parsedCronItems: [],
+        noHandleSignals: true,
+        logger: loggerOf(log),
+      });
       const stop = () => void runner.stop().catch(() => undefined);
       closing.addEventListener('abort', stop, { once: true });
       if (closing.aborted) stop();
       await runner.promise.finally(() => closing.removeEventListener('abort', stop));
     } catch (error) {
-      options.log.warn({ err: error }, 'The outbox worker stopped and is started again');
+      log.warn({ err: error }, 'The outbox worker stopped and is started again');
     }
     await delay(restartDelayMs, undefined, { signal: closing }).catch(() => undefined);
   }
 }
 
-function runnerOptions(options: WorkerOptions): RunnerOptions {
-  const { connectionString, concurrency, pollIntervalMs, log, tasks } = options;
-  return {
-    connectionString,
-    concurrency,
-    pollInterval: pollIntervalMs,
-    // One more listens, one is for whoever finishes a job meanwhile.
-    maxPoolSize: concurrency + 2,
-    taskList: tasks,
-    parsedCronItems: [],
-    noHandleSignals: true,
-    logger: loggerOf(log),
-  };
+/**
+ * A pool of our own: the library takes its listeners off its own one before that is closed, and a
+ * connection that breaks then would end the process.
+ */
+function openPool(connectionString: string, max: number, log: OutboxLog): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max });
+  const onError = (error: Error) => log.debug({ err: error }, 'An outbox connection broke');
+  pool.on('error', onError);
+  pool.on('connect', (client) => client.on('error', onError));
+  return pool;
 }
 
 /** A delivery that is tried again is an outcome, not an alarm: only warnings of the runner itself are. */

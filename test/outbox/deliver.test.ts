@@ -155,6 +155,23 @@ test('closing waits for the delivery under way', async () => {
   expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'sent' }]);
 });
 
+test('a worker whose connections were cut off goes on, and can be closed without them', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue, close } = await start(driver);
+  const owner = await given.givenDevice(database.db);
+  const cutOff = () =>
+    database.db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+  await cutOff();
+  await enqueue(database.db, [given.smsOf(owner, '+1')]);
+  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
+  expect(sent).toHaveLength(1);
+  await cutOff();
+  await close();
+});
+
 test('a settled or removed notification is not delivered once more', async () => {
   expect(await claimNotification(database.db, 0)).toBeNull();
 });
