@@ -1,0 +1,39 @@
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { loadConfig, projectDir } from '../config.ts';
+import { backUp } from '../db/backup/back-up.ts';
+import { describeStartError } from '../start-error.ts';
+
+const usage = `Usage:
+  npm run backup [-- <directory>]   copy the embedded database, while it runs, into a new directory
+
+Without a directory it is backups/<time> of the project. The data directory's secret is in it: keep it
+as safe as the data. DATA_DIR is the service's; for a database of your own see docs/storage.md.
+`;
+
+process.exitCode = await main(process.argv.slice(2)).catch(explain);
+
+async function main(args: string[]): Promise<number> {
+  if (args.length > 1 || args[0]?.startsWith('-')) {
+    process.stderr.write(usage);
+    return args[0] === '--help' || args[0] === '-h' ? 0 : 2;
+  }
+  const config = await loadConfig(process.env);
+  if (config.databaseUrl !== null) {
+    console.error(
+      'DATABASE_URL is set: back that database up with its own tools (docs/storage.md).',
+    );
+    return 1;
+  }
+  const time = new Date().toISOString().replaceAll(':', '-');
+  const target = args[0] ? resolve(args[0]) : join(projectDir, 'backups', time);
+  const { files, bytes } = await backUp(config.dataDir, target);
+  console.log(`Backed up ${config.dataDir}: ${files} files, ${Math.ceil(bytes / 2 ** 20)} MB.`);
+  console.log(`Restore it with: DATA_DIR=<new directory> npm run restore -- ${target}`);
+  return 0;
+}
+
+function explain(error: unknown): number {
+  for (const line of describeStartError(error) ?? [error]) console.error(line);
+  return 1;
+}

@@ -1,0 +1,58 @@
+import { chown, chmod, copyFile, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StartError } from '../../start-error.ts';
+import { findCluster, makeCluster } from '../embedded/location.ts';
+import { placePrograms } from '../embedded/place.ts';
+import { findPackagedPostgres, type Owner } from '../embedded/programs.ts';
+import { checkVersion } from '../embedded/launch.ts';
+import { copyFiles, copyLog } from './copy-cluster.ts';
+import { clusterName, privateNames, readManifest, type Manifest } from './manifest.ts';
+
+/**
+ * Puts a backup into a data directory that has no database yet; the next start of the service
+ * recovers it to the moment at which the backup ended. Throws a StartError for what its user can mend.
+ */
+export async function restore(backupDir: string, dataDir: string): Promise<Manifest> {
+  const manifest = await readManifest(backupDir);
+  const { clusterDir, owner } = await findCluster(dataDir);
+  if (clusterDir !== null)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: holds a database already. Move it away, or choose another DATA_DIR.`,
+    );
+  const source = join(backupDir, clusterName);
+  const programs = await placePrograms(findPackagedPostgres(), owner);
+  await checkVersion({ programs, clusterDir: source });
+  for (const name of privateNames) {
+    await copyPrivate(join(backupDir, name), join(dataDir, name));
+  }
+  await makeCluster(dataDir, owner, async (dir) => {
+    const files = await copyFiles(source, dir);
+    const log = await copyLog(source, dir);
+    if (files.files + log.files !== manifest.files || files.bytes + log.bytes !== manifest.bytes)
+      throw new StartError(`${backupDir}: files are missing or cut short; it is not restored.`);
+    await giveTo(dir, owner);
+  });
+  return manifest;
+}
+
+/** What is there already must be the same: another secret would sign nothing the backup knows. */
+async function copyPrivate(from: string, to: string): Promise<void> {
+  const [wanted, there] = await Promise.all([readIfThere(from), readIfThere(to)]);
+  if (wanted === null) return;
+  if (there !== null && !there.equals(wanted))
+    throw new StartError(`${to}: is there already and differs from the backup's. Move it away.`);
+  await copyFile(from, to);
+  await chmod(to, 0o600);
+}
+
+async function readIfThere(file: string): Promise<Buffer | null> {
+  return (await stat(file).catch(() => null)) ? readFile(file) : null;
+}
+
+async function giveTo(dir: string, owner: Owner | null): Promise<void> {
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    await chmod(path, entry.isDirectory() ? 0o700 : 0o600);
+    if (owner) await chown(path, owner.uid, owner.gid);
+  }
+}

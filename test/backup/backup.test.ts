@@ -1,0 +1,150 @@
+import { readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { backUp } from '../../src/db/backup/back-up.ts';
+import { restore } from '../../src/db/backup/restore.ts';
+import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { readOrMakeSecret } from '../../src/secret.ts';
+import { StartError } from '../../src/start-error.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { runOn } from '../harness/template.ts';
+
+const dir = makeTemporaryDir();
+const dataDir = join(dir, 'data');
+const log = { info: () => undefined, warn: () => undefined };
+const running: EmbeddedDatabase[] = [];
+
+async function start(at: string): Promise<EmbeddedDatabase> {
+  const database = await startEmbeddedDatabase({ dataDir: at, log });
+  running.push(database);
+  return database;
+}
+
+/** What is committed: each transaction writes the same number into both tables. */
+async function read(url: string) {
+  return runOn(url, async (client) => {
+    const { rows } = await client.query<{ n: number; pairs: number; newest: number }>(
+      `select count(*)::integer as n,
+              (select count(*)::integer from one join other using (n, filler)) as pairs,
+              max(n) as newest
+         from one`,
+    );
+    return rows[0] ?? { n: 0, pairs: 0, newest: 0 };
+  });
+}
+
+describe('a backup of the embedded database', () => {
+  let database: EmbeddedDatabase;
+
+  beforeAll(async () => {
+    database = await start(dataDir);
+    await readOrMakeSecret(dataDir);
+    await runOn(database.connectionString, async (client) => {
+      await client.query('create table one (n integer primary key, filler text)');
+      await client.query('create table other (n integer primary key, filler text)');
+    });
+  });
+  afterAll(async () => {
+    for (const { stop } of running) await stop();
+    rmSync(dir, { recursive: true });
+  });
+
+  /** Commits until told to stop, with rewrites, removals and checkpoints; gives the newest number. */
+  function writeAlways(from: number) {
+    let newest = from;
+    let stopping = false;
+    const done = runOn(database.connectionString, async (client) => {
+      while (!stopping) {
+        const n = newest + 1;
+        await client.query('begin');
+        await client.query(`insert into one values ($1, repeat(md5($1::integer::text), 100))`, [n]);
+        await client.query(`insert into other values ($1, repeat(md5($1::integer::text), 100))`, [
+          n,
+        ]);
+        await client.query(`update one set filler = filler where n % 50 = $1::integer % 50`, [n]);
+        await client.query('commit');
+        newest = n;
+        if (n % 40 === 0) await client.query('checkpoint');
+        if (n % 100 === 0) await client.query('vacuum one');
+      }
+    });
+    return {
+      newest: () => newest,
+      async stop() {
+        stopping = true;
+        await done;
+      },
+    };
+  }
+
+  test('made under load holds all that was committed before it, whole, and opens', async () => {
+    const writing = writeAlways(0);
+    await expect.poll(writing.newest, { timeout: 15_000 }).toBeGreaterThan(120);
+    const before = writing.newest();
+    const backup = join(dir, 'under-load');
+    const manifest = await backUp(dataDir, backup);
+    const after = writing.newest() + 1;
+    await writing.stop();
+    // It did not stand still meanwhile.
+    expect(after).toBeGreaterThan(before + 1);
+    expect(manifest.files).toBeGreaterThan(100);
+
+    const restoredDir = join(dir, 'restored');
+    await restore(backup, restoredDir);
+    for (const name of ['secret', 'database-password']) {
+      const file = join(restoredDir, name);
+      expect(await readFile(file, 'utf8')).toBe(await readFile(join(dataDir, name), 'utf8'));
+      expect((await stat(file)).mode & 0o777).toBe(0o600);
+    }
+    const restored = await start(restoredDir);
+    const { n, pairs, newest } = await read(restored.connectionString);
+    expect(pairs).toBe(n);
+    expect(newest).toBe(n);
+    expect(newest).toBeGreaterThanOrEqual(before);
+    expect(newest).toBeLessThanOrEqual(after);
+    await runOn(restored.connectionString, async (client) => {
+      await client.query(`insert into one values (1000000, '')`);
+      // No slot is left that would keep its log for ever.
+      expect((await client.query('select from pg_replication_slots')).rowCount).toBe(0);
+    });
+  });
+
+  test('is for nobody else to read', async () => {
+    const backup = join(dir, 'under-load');
+    expect((await stat(backup)).mode & 0o777).toBe(0o700);
+    expect((await stat(join(backup, 'secret'))).mode & 0o777).toBe(0o600);
+  });
+
+  test('may be made while nothing runs', async () => {
+    const expected = await read(database.connectionString);
+    await running.shift()?.stop();
+    const backup = join(dir, 'cold');
+    await backUp(dataDir, backup);
+    await restore(backup, join(dir, 'from-cold'));
+    const restored = await start(join(dir, 'from-cold'));
+    expect(await read(restored.connectionString)).toEqual(expected);
+  });
+
+  test('takes no place that is taken, and comes from no place without a database', async () => {
+    await expect(backUp(dataDir, join(dir, 'cold'))).rejects.toThrow(StartError);
+    await expect(backUp(join(dir, 'nothing'), join(dir, 'b'))).rejects.toThrow('holds no database');
+    await expect(restore(join(dir, 'cold'), dataDir)).rejects.toThrow('holds a database already');
+    expect(await readdir(dir)).not.toContain('b');
+  });
+
+  test('is not restored when it is not whole, and what it meets is left alone', async () => {
+    const backup = join(dir, 'cold');
+    const target = join(dir, 'target');
+    await expect(restore(dir, target)).rejects.toThrow('not a whole backup');
+    const control = join(backup, 'postgresql', 'global', 'pg_control');
+    await truncate(control, 100);
+    await expect(restore(backup, target)).rejects.toThrow('cut short');
+    await rm(control);
+    await expect(restore(backup, target)).rejects.toThrow('missing');
+    expect(await readdir(target)).not.toContain('postgresql');
+    await writeFile(join(target, 'secret'), 'another secret');
+    await expect(restore(backup, target)).rejects.toThrow('differs');
+    expect(await readFile(join(target, 'secret'), 'utf8')).toBe('another secret');
+  });
+});
