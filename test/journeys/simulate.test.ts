@@ -25,7 +25,9 @@ describe('the simulator', () => {
     const status = await run.ended();
     const output = run.stdout();
     expect(output).toContain('Registering: 6 of 6\n');
-    expect(output).toMatch(/[1-9]\d* of \d+ acknowledged {2}[1-9]\d* events {2}p50 \S+ ms/);
+    expect(output).toMatch(
+      /[1-9]\d* of \d+ acknowledged {2}p50 \S+ ms {2}p99 \S+ ms {2}[1-9]\d* events/,
+    );
     expect(output).toMatch(/[1-9]\d* events are recorded/);
     expect(output).toContain('Everything that was acknowledged is there, once, as it was sent.');
     expect(run.stderr()).toBe('');

@@ -17,7 +17,8 @@ export function createScreen(output: Output): Screen {
   const tty = output.isTTY === true;
   let unfinished = false;
   const replace = (text: string) => {
-    const room = (output.columns ?? 80) - 1;
+    // A terminal that does not know its width says 0.
+    const room = (output.columns || 80) - 1;
     output.write(`\r${text.slice(0, room)}\u001b[K`);
     unfinished = true;
   };
@@ -26,7 +27,7 @@ export function createScreen(output: Output): Screen {
     unfinished = false;
   };
   return {
-    refreshMs: tty ? 250 : 5_000,
+    refreshMs: tty ? 1_000 : 5_000,
     say,
     live: (text) => (tty ? replace(text) : say(text)),
     bar(label, done, total) {

@@ -43,9 +43,9 @@ export function progressLine(tally: Tally, elapsedSeconds: number, perSecond: nu
     `${Math.floor(elapsedSeconds)} s`,
     `${perSecond.toFixed(0)} messages/s`,
     `${count(tally.acknowledged)} of ${count(tally.published)} acknowledged`,
-    `${count(tally.events)} events`,
     `p50 ${acknowledgedWithin(tally, 50)}`,
     `p99 ${acknowledgedWithin(tally, 99)}`,
+    `${count(tally.events)} events`,
   ].join('  ');
 }
 
