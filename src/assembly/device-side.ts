@@ -7,6 +7,7 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
+import { createKnownSenses } from '../measurements/known-senses.ts';
 import { storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../outbox/notifications-of.ts';
 import { startOutbox } from '../outbox/outbox.ts';
@@ -71,6 +72,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   });
   releases.add(() => outbox.close());
 
+  const knownSenses = createKnownSenses();
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const ingest: Ingest = startIngest(
     {
@@ -84,7 +86,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       bus,
       log,
       writers: {
-        storeMeasurements,
+        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSenses),
         recordEvents,
         keepRejections,
         settleProfiles,
