@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/harness/global-setup.ts'],
     reporters: ['default', './test/harness/summary-reporter.ts'],
-    testTimeout: 20_000,
+    testTimeout: 30_000,
     hookTimeout: 60_000,
     coverage: { include: ['src/**', 'connector/**'] },
   },

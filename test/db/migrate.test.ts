@@ -21,9 +21,9 @@ describe.each(databaseKinds)('migrations on %s', (kind) => {
     const database = await emptyDatabase(kind);
     const log = collectLog();
     const storages = await Promise.all(
-      Array.from({ length: 5 }, () => migrate(database.url, { log })),
+      Array.from({ length: 3 }, () => migrate(database.url, { log })),
     );
-    expect(storages.map((storage) => storage.kind)).toEqual(Array(5).fill(kind));
+    expect(storages.map((storage) => storage.kind)).toEqual(Array(3).fill(kind));
     expect(log.lines.filter((line) => line.startsWith('Migrated'))).toHaveLength(1);
     const { rows } = await database.db.query<{ name: string }>('select name from migration');
     expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
