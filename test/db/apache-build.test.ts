@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openDatabase, type Database } from '../../src/db/database.ts';
+import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { pruneHistory } from '../../src/db/history/prune.ts';
+import { purgeDevices } from '../../src/db/history/purge.ts';
+import { applyRetention } from '../../src/db/history/retention.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { listEvents } from '../../src/events/queries.ts';
+import { recordEvents } from '../../src/events/record.ts';
+import { storeMeasurements } from '../../src/measurements/store.ts';
+import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
+import { newDevice, newEvent, senseEvent } from '../events/app.ts';
+import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
+import { databaseKinds } from '../harness/database.ts';
+
+const day = 86_400_000;
+
+/** TimescaleDB as some distributions and clouds have it: without what is under its own licence. */
+describe.skipIf(!databaseKinds.includes('timescaledb'))("TimescaleDB's Apache build", () => {
+  let cluster: Cluster;
+  let db: Database;
+  const told: string[] = [];
+
+  beforeAll(async () => {
+    cluster = await startThrowAwayCluster({
+      timescaledb: true,
+      settings: ['timescaledb.license=apache'],
+    });
+    const url = cluster.url();
+    const log = {
+      info: (line: string) => told.push(line),
+      warn: (line: string) => told.push(line),
+    };
+    const storage = await migrate(url, { log });
+    expect(storage.kind).toBe('timescaledb-apache');
+    db = openDatabase({
+      connectionString: url,
+      maxConnections: 2,
+      connectTimeoutMs: 5_000,
+      statementTimeoutMs: 20_000,
+      onIdleError: () => undefined,
+    });
+  });
+  afterAll(async () => {
+    await db?.close();
+    await cluster?.remove();
+  });
+
+  test('keeps the history in ordinary tables, with retention by deleting', async () => {
+    expect(await readHistoryKind(db)).toBe('plain');
+    const device = await newDevice(db);
+    const { deviceId } = device;
+    const now = Date.now();
+    await db.transaction(async (tx) => {
+      const at = [now, now - 400 * day];
+      await storeMeasurements(
+        tx,
+        at.map((ts) => ({ deviceId, sId: '0x1', ts, val: 1 })),
+      );
+      await recordEvents(
+        tx,
+        at.map((ts) => newEvent(device, 'k', senseEvent(ts, '0x1'))),
+      );
+    });
+    const retention = { eventsDays: 365, measurementsDays: 90 };
+    await applyRetention(db, retention);
+    expect(await pruneHistory(db, { retention, nowTs: now })).toBe(3);
+    expect(await listEvents(db, { deviceId, start: 0, senses: ['0x1'] })).toHaveLength(1);
+    const range = { deviceId, senses: ['0x1'], start: 0, end: now };
+    const counts: number[] = [];
+    for await (const page of walkBuckets(db, 'plain', range, day)) {
+      counts.push(...page.map(({ count }) => count));
+    }
+    expect(counts).toEqual([1]);
+    await purgeDevices(db, [deviceId]);
+    expect(await listEvents(db, { deviceId, start: 0 })).toEqual([]);
+  });
+});
