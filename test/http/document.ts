@@ -73,8 +73,7 @@ export function findDeviations(
   const schema = response.content?.[type]?.schema;
   if (!schema) return [`${operation.name} does not document ${type} for ${status}`];
   if (type !== 'application/json') return [];
-  const validator =
-    compiled.get(schema) ?? z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema);
+  const validator = compiled.get(schema) ?? z.fromJSONSchema(schema);
   compiled.set(schema, validator);
   const result = validator.safeParse(JSON.parse(text));
   return (result.error?.issues ?? []).map(

@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
+import { type TestService, testService } from '../journeys/service.ts';
+import { fitting, spoilt, strange } from './arbitrary.ts';
+import { fetchOperations, findDeviations, type Operation } from './document.ts';
+import { buildWorld, exampleOf, send, type World } from './world.ts';
+
+const names = listDocumentedRoutes()
+  .filter(({ params, query, body }) => params ?? query ?? body)
+  .map(({ method, path }) => `${method} ${path}`);
+
+describe('whatever is sent, the answer is one that the document has', () => {
+  let service: TestService;
+  let operations: Map<string, Operation>;
+  beforeAll(async () => {
+    service = await testService({}, { change: withoutThrottle });
+    operations = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
+  });
+  afterAll(() => service.close());
+
+  test.each(names)('%s', async (name) => {
+    const operation = operations.get(name) as Operation;
+    const world = await buildWorld(service.url);
+    await fc.assert(
+      fc.asyncProperty(requestsOf(operation, world), async (request) => {
+        const answer = await send(service.url, request);
+        expect(answer.status).toBeLessThan(500);
+        expect(findDeviations(operation, answer)).toEqual([]);
+      }),
+      { numRuns },
+    );
+  });
+});
+
+/** More for a longer look: the seed of a failure is printed. */
+const numRuns = Number(process.env['FUZZ_RUNS'] ?? 25);
+
+type Config = Parameters<NonNullable<NonNullable<Parameters<typeof testService>[1]>['change']>>[0];
+
+/** Or most logins would be answered before anybody looks at them. */
+function withoutThrottle(config: Config): Config {
+  const plenty = { attempts: 1_000_000, windowSeconds: 60 };
+  const failedLogins = { perAccount: plenty, perAddress: plenty };
+  return { ...config, accounts: { ...config.accounts, failedLogins } };
+}
+
+/** Requests for an operation: identifiers, query and body each right, nearly right, or anything. */
+function requestsOf(operation: Operation, world: World) {
+  const ids = Object.values(world.ids);
+  const identifiers = fc.record(
+    Object.fromEntries(
+      operation.pathParameters.map(({ name }) => [name, identifier(world, name)] as const),
+    ),
+  );
+  const query = fc.record(
+    Object.fromEntries(
+      operation.queryParameters.map(({ name, schema }) => {
+        const fits = { arbitrary: fitting(schema, ids), weight: 9 };
+        return [name, fc.oneof(fits, { arbitrary: strange, weight: 1 })] as const;
+      }),
+    ),
+    { requiredKeys: [] },
+  );
+  return fc
+    .record({ identifiers, query, body: bodies(operation, world, ids) })
+    .map(({ identifiers: path, query: search, body: sent }) => {
+      const request = exampleOf(operation, world, { ...world.ids, ...path });
+      return { ...request, path: request.path + queryString(search), body: sent };
+    });
+}
+
+/** From one that is right, from the schema, or from nowhere; and the first two with something amiss. */
+function bodies(operation: Operation, world: World, ids: string[]): fc.Arbitrary<unknown> {
+  if (!operation.body) return fc.constant(undefined);
+  const right = fc.constant(exampleOf(operation, world).body);
+  const sound = fc.oneof(right, fitting(operation.body, ids));
+  return fc.oneof(sound, spoilt(right), spoilt(sound), strange, fc.constant(undefined));
+}
+
+function identifier(world: World, name: string): fc.Arbitrary<string> {
+  const own = (world.ids as Record<string, string>)[name] ?? '';
+  const odd = fc
+    .oneof(
+      fc.string({ minLength: 1 }),
+      strange.map((value) => JSON.stringify(value)),
+    )
+    .map(encode);
+  // What a URL takes for "here" or "above" is another path altogether.
+  const usable = odd.filter((text) => !['', '.', '..'].includes(text));
+  return fc.oneof(fc.constant(own), fc.constant(own.toUpperCase()), fc.uuid(), usable);
+}
+
+function queryString(query: Record<string, unknown>): string {
+  const pairs = Object.entries(query).map(([name, value]) => {
+    return `${name}=${encode(typeof value === 'string' ? value : JSON.stringify(value))}`;
+  });
+  return pairs.length === 0 ? '' : `?${pairs.join('&').slice(0, 8_000)}`;
+}
+
+function encode(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
