@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findPublisher, upPrefix } from '../../src/core/topic.ts';
+import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import { isGone, isUnavailable } from '../failure.ts';
+import type { Log, Observer } from '../options.ts';
+import { parseUplink } from '../uplink.ts';
+import type { BridgePorts } from './ports.ts';
+
+export type ArrivalsDeps = {
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
+  observe: Pick<Observer, 'message'>;
+  log: Log;
+  onHeard: (device: DeviceIdentity) => void;
+  stopping: AbortSignal;
+};
+
+type Arrival = {
+  topic: string;
+  payload: Buffer;
+  arrivedTs: number;
+  onStored: () => void;
+  onFailed: (error: unknown) => void;
+};
+
+const retryMs = 500;
+
+/** The way of a message from the broker into the database, one device's in the order they came. */
+export function createArrivals({ ports, observe, log, onHeard, stopping }: ArrivalsDeps) {
+  /** Messages of devices that are being looked up. */
+  const waiting = new Map<string, Arrival[]>();
+
+  async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
+    for (;;) {
+      try {
+        return await ports.identify(uuid);
+      } catch (error) {
+        if (!isUnavailable(error) || stopping.aborted) throw error;
+        await sleep(retryMs, undefined, { signal: stopping }).catch(() => undefined);
+      }
+    }
+  }
+
+  async function carryAll(uuid: string, arrivals: Arrival[]): Promise<void> {
+    const found = await lookUp(uuid).then(
+      (device) => ({ device }),
+      (error: unknown) => ({ error }),
+    );
+    waiting.delete(uuid);
+    for (const arrival of arrivals) {
+      if ('error' in found) arrival.onFailed(found.error);
+      else if (found.device) void carry(found.device, arrival);
+      else arrival.onStored();
+    }
+    if ('device' in found && !found.device)
+      log.info({ device: uuid }, 'a device that does not exist published; the broker let it in');
+  }
+
+  async function carry(device: DeviceIdentity, arrival: Arrival): Promise<void> {
+    const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
+    const uplink = parseUplink(topic, upPrefix(device.uuid), payload, arrivedTs);
+    observe.message(uplink.content.kind);
+    onHeard(device);
+    ports.presence(device, 'seen');
+    try {
+      await ports.ingest(device, uplink, stopping);
+      onStored();
+    } catch (error) {
+      // Removed meanwhile: there is nothing left that it could belong to.
+      if (isGone(error)) onStored();
+      else onFailed(error);
+    }
+  }
+
+  return {
+    /** One of the callbacks is called in the end. */
+    accept(
+      topic: string,
+      payload: Buffer,
+      onStored: () => void,
+      onFailed: (error: unknown) => void,
+    ): void {
+      const uuid = findPublisher(topic);
+      if (uuid === null) return onStored();
+      const arrival = { topic, payload, arrivedTs: ports.clock(), onStored, onFailed };
+      const before = waiting.get(uuid);
+      if (before) return void before.push(arrival);
+      const arrivals = [arrival];
+      waiting.set(uuid, arrivals);
+      void carryAll(uuid, arrivals);
+    },
+  };
+}

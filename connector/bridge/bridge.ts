@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createArrivals } from './arrivals.ts';
+import { createBrokerClient } from './client.ts';
+import { startBridgeDownlinks } from './downlinks.ts';
+import type { BridgeOptions, BridgePorts } from './ports.ts';
+import { createUnacknowledged } from './unacknowledged.ts';
+
+export type Bridge = {
+  /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
+  close(options: { drainMs: number }): Promise<void>;
+};
+
+/** QoS 1 messages that the broker sends ahead of their commit: what shares transactions. */
+const maxUnacked = 2_000;
+const maxUnackedBytes = 33_554_432;
+/** For the first subscription; a broker that is away longer is waited for beside everything else. */
+const patienceMs = 5_000;
+const lookMs = 10;
+
+/**
+ * Serves the devices of an external MQTT 5 broker as a member of a shared subscription (MQTT 5
+ * section 4.8.2): a message is acknowledged to the broker once it is committed, and what the broker
+ * redelivers changes nothing.
+ */
+export async function startBridge(options: BridgeOptions, ports: BridgePorts): Promise<Bridge> {
+  const { broker, maxPacketBytes, log, observe } = options;
+  const stopping = new AbortController();
+  let isDraining = false;
+  const unacknowledged = createUnacknowledged(
+    { maxMessages: maxUnacked * 2, maxBytes: maxUnackedBytes },
+    ({ sinceMs }) => observe?.acknowledged((performance.now() - sinceMs) / 1_000),
+  );
+  const client = createBrokerClient({
+    ...{ broker, maxPacketBytes, maxUnacked, log },
+    onMessage(topic, payload, held, next) {
+      // Never asked for the next one: what is not taken is not acknowledged.
+      if (isDraining) return;
+      unacknowledged.hold(held);
+      arrivals.accept(
+        topic,
+        payload,
+        () => unacknowledged.settle(held),
+        (err) => {
+          unacknowledged.giveUp(held);
+          if (isDraining) return;
+          log.error({ err, topic }, 'a message was not stored; the broker is to send it again');
+          client.restart();
+        },
+      );
+      unacknowledged.whenRoom(next);
+    },
+    onClosed: unacknowledged.forgetOrder,
+  });
+  const downlinks = startBridgeDownlinks({ ports, log, publish: client.publish });
+  const arrivals = createArrivals({
+    ports,
+    log,
+    observe: observe ?? { message() {} },
+    onHeard: downlinks.heard,
+    stopping: stopping.signal,
+  });
+  client.connect();
+  const limit = new AbortController();
+  const tooLong = sleep(patienceMs, 'away', { signal: limit.signal }).catch(() => 'closed');
+  if ((await Promise.race([client.subscribed, tooLong])) === 'away')
+    log.warn({ broker: broker.url }, 'the broker is away; it is tried again and again');
+  limit.abort();
+
+  return {
+    async close({ drainMs }) {
+      isDraining = true;
+      const endMs = performance.now() + drainMs;
+      while (unacknowledged.count() > 0 && performance.now() < endMs) await sleep(lookMs);
+      downlinks.end();
+      stopping.abort();
+      await client.close();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { downPrefix } from '../../src/core/topic.ts';
+import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import { DownlinkQueue } from '../downlink.ts';
+import type { Log } from '../options.ts';
+import type { BridgePorts } from './ports.ts';
+
+export type BridgeDownlinksDeps = {
+  ports: BridgePorts;
+  log: Log;
+  publish: (topic: string, payload: Buffer) => Promise<void>;
+};
+
+const maxQueues = 20_000;
+const maxQueued = 100;
+const retryMs = 1_000;
+
+/**
+ * What goes down to devices behind the broker. It does not say who is connected there: a profile or
+ * a configuration is published by every bridge, and the broker knows whether anybody listens; the
+ * rest by a bridge that has heard the device, which is one where the broker keeps a device to a bridge.
+ */
+export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDeps) {
+  const { bus } = ports;
+  const queues = new Map<string, DownlinkQueue>();
+  const deps = { ports, log, maxQueued };
+
+  function queueOf(device: DeviceIdentity): DownlinkQueue {
+    const known = queues.get(device.uuid);
+    // The map is in order of use, so that the first is the one to forget.
+    queues.delete(device.uuid);
+    const queue = known ?? new DownlinkQueue(channelTo(device), deps);
+    queues.set(device.uuid, queue);
+    if (queues.size > maxQueues)
+      for (const [uuid] of queues) {
+        queues.delete(uuid);
+        break;
+      }
+    return queue;
+  }
+
+  function channelTo(device: DeviceIdentity) {
+    const prefix = downPrefix(device.uuid);
+    return {
+      device,
+      accepts: () => true,
+      async send({ topic, payload }: { topic: string; payload: unknown }): Promise<void> {
+        try {
+          await publish(prefix + topic, Buffer.from(JSON.stringify(payload)));
+        } catch (error) {
+          queues.delete(device.uuid);
+          throw error;
+        }
+      },
+    };
+  }
+
+  async function push(uuid: string, topic: 'profile' | 'configuration'): Promise<void> {
+    const device = await ports.identify(uuid);
+    if (device) queueOf(device).due(topic);
+  }
+
+  const timer = setInterval(() => {
+    for (const queue of queues.values()) queue.retry();
+  }, retryMs);
+  const ends = [
+    bus.subscribe('device', (notice) => {
+      if (!notice.push) return;
+      push(notice.uuid, notice.push).catch((err: unknown) =>
+        log.warn({ err, device: notice.uuid }, 'what is due for a device could not be read'),
+      );
+    }),
+    bus.subscribe('down', ({ uuid, message }) => queues.get(uuid)?.push(message)),
+    bus.subscribe('access', ({ uuid }) => void queues.delete(uuid)),
+    bus.subscribe('resync', () => {
+      for (const queue of queues.values()) {
+        queue.due('profile');
+        queue.due('configuration');
+      }
+    }),
+  ];
+
+  return {
+    /** The device is behind the broker: what concerns it is for this bridge. */
+    heard: (device: DeviceIdentity) => void queueOf(device),
+    end(): void {
+      clearInterval(timer);
+      for (const end of ends) end();
+      for (const queue of queues.values()) queue.end();
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import type { Log, Observer } from '../options.ts';
+import type { ConnectorPorts } from '../ports.ts';
+
+/** What a bridge is given: a connector's ports, but it is the broker that lets devices in. */
+export type BridgePorts = Omit<ConnectorPorts, 'authenticateDevice' | 'isStillAllowed'> & {
+  /** The device that a topic names; null when there is none. Rejects with `unavailable`. */
+  identify(uuid: string): Promise<DeviceIdentity | null>;
+};
+
+export type BridgeOptions = {
+  broker: BrokerAddress;
+  /** Largest packet that the broker is to pass on. */
+  maxPacketBytes: number;
+  log: Log;
+  observe?: Pick<Observer, 'message' | 'acknowledged'>;
+};
+
+/** The external broker, and who the bridge is there. */
+export type BrokerAddress = {
+  url: string;
+  /**
+   * The same whenever this bridge starts, and no other one's: the broker keeps what was not
+   * acknowledged under this name.
+   */
+  clientId: string;
+  username?: string | undefined;
+  password?: string | undefined;
+  /** Certificates (PEM) that the broker's is checked against, besides the usual ones. */
+  ca?: Buffer | undefined;
+  /** All bridges with the same name share the messages. */
+  shareName: string;
+};

@@ -1,0 +1,74 @@
+import type { Duplex } from 'node:stream';
+
+/** A message of the broker on its way to the database. */
+export type Held = {
+  bytes: number;
+  sinceMs: number;
+  isStored: boolean;
+  /** 0: the broker waits for no acknowledgement. */
+  qos: number;
+  messageId: number;
+  /** The connection it came over: nowhere else may it be acknowledged. */
+  stream: Duplex;
+};
+
+export type Room = { maxMessages: number; maxBytes: number };
+
+/**
+ * Messages that wait for their commit. Acknowledgements leave in the order in which the messages
+ * came [MQTT-4.6.0-2], whatever the order of the commits.
+ */
+export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) => void) {
+  let queue: Held[] = [];
+  let messages = 0;
+  let bytes = 0;
+  let onRoom: (() => void) | null = null;
+
+  const hasRoom = () => messages < room.maxMessages && bytes < room.maxBytes;
+
+  function release(held: Held): void {
+    messages -= 1;
+    bytes -= held.bytes;
+    if (!onRoom || !hasRoom()) return;
+    const resume = onRoom;
+    onRoom = null;
+    resume();
+  }
+
+  return {
+    hold(held: Held): void {
+      messages += 1;
+      bytes += held.bytes;
+      if (held.qos > 0) queue.push(held);
+    },
+
+    /** Calls back once there is room for another message; at once where there is. */
+    whenRoom(resume: () => void): void {
+      if (hasRoom()) resume();
+      else onRoom = resume;
+    },
+
+    /** It is committed, or there is nothing to commit. */
+    settle(held: Held): void {
+      held.isStored = true;
+      release(held);
+      while (queue[0]?.isStored) {
+        const next = queue.shift() as Held;
+        if (!next.stream.destroyed) next.stream.write(puback(next.messageId));
+        onAcknowledged(next);
+      }
+    },
+
+    /** It will never be stored by this delivery. */
+    giveUp: release,
+
+    /** The connection is gone: what came over it is delivered again over the next one. */
+    forgetOrder: () => void (queue = []),
+
+    count: () => messages,
+  };
+}
+
+/** MQTT 5 section 3.4: without a reason code it says success. */
+const puback = (messageId: number) =>
+  Buffer.from([0x40, 2, (messageId >> 8) & 0xff, messageId & 0xff]);

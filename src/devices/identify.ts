@@ -1,0 +1,52 @@
+import type { Bus } from '../bus/bus.ts';
+import type { DeviceIdentity } from '../core/uplink.ts';
+import type { Sql } from '../db/database.ts';
+import { createAccessFinder } from './find-access.ts';
+import { createRecent } from './recent.ts';
+
+export type DeviceIdentifierDeps = {
+  db: Sql;
+  bus: Bus;
+  /** Devices that are remembered. */
+  maxRemembered?: number;
+};
+
+export type DeviceIdentifier = {
+  /**
+   * The device with this uuid, whose credentials somebody else has checked; null when there is none.
+   * No query once it is known. Rejects with `unavailable` when the store is away and it is not.
+   */
+  identify(uuid: string): Promise<DeviceIdentity | null>;
+  close(): void;
+};
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Knows devices by their uuid, and forgets them when the bus tells of a change or may have missed one. */
+export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
+  const { db, bus, maxRemembered = 100_000 } = deps;
+  const known = createRecent<DeviceIdentity>(maxRemembered);
+  const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) =>
+    known.set(uuid, { deviceId, uuid, accountId }),
+  );
+  const unsubscribe = [
+    bus.subscribe('access', ({ uuid }) => {
+      known.delete(uuid);
+      finder.invalidate(uuid);
+    }),
+    bus.subscribe('resync', () => {
+      known.clear();
+      finder.invalidate();
+    }),
+  ];
+  return {
+    async identify(uuid) {
+      const remembered = known.get(uuid);
+      if (remembered) return remembered;
+      if (!uuidPattern.test(uuid)) return null;
+      const access = await finder.find(uuid);
+      return access && { deviceId: access.deviceId, uuid, accountId: access.accountId };
+    },
+    close: () => unsubscribe.forEach((end) => end()),
+  };
+}
