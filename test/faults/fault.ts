@@ -15,13 +15,17 @@ export type Fault = {
   short: Severity;
   long: Severity;
   world?: Partial<WorldOptions>;
+  /** Hits hard enough to be left out of the quick suite. */
+  longOnly?: true;
+  /** What was promised of the observations, at most; the tool holds them to it, a test does not. */
+  limits?: Observations;
   /** What this machine would need and lacks, or null. */
   lacks?: () => string | null;
   /** Does it, and comes back when the service works again. Throws when a promise beside the oracle's is broken. */
   inflict(world: World, severity: Severity): Promise<Observations>;
 };
 
-/** Measured beside the verdict, for the table. */
+/** Measured beside the verdict, for the table; `limits` of the fault hold some of them down. */
 export type Observations = Record<string, number>;
 
 /** Lets the load run for a while; load is what is waited for here. */

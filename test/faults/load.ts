@@ -8,6 +8,7 @@ import type { WitnessDevice } from './register.ts';
 /** Devices that send without a pause, come back when they are cut off, and write down what happens. */
 export type Load = {
   startTs: number;
+  start(): void;
   counts(): FleetCounts;
   /** When the last acknowledgement arrived, `performance.now()`. */
   lastAckMs(): number;
@@ -55,9 +56,9 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     },
   });
   await fleet.connect();
-  fleet.start();
   return {
     startTs,
+    start: fleet.start,
     counts: fleet.counts,
     lastAckMs: () => lastAckMs,
     nextAck: () => new Promise((resolve) => (onAck = [...onAck, resolve])),

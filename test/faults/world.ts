@@ -39,6 +39,7 @@ export type World = {
   service: ServiceProcess;
   devices: WitnessDevice[];
   accountToken: string;
+  accountEmail: string;
   pId: string;
   load: Load;
   close(): Promise<void>;
@@ -82,10 +83,10 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const pId = await installOnHalf(service.url, account.token, devices, witnessPurpose);
     const load = await startFleet({ dir, devices, port: mqttProxy.port, rate: options.rate });
     releases.push(() => load.close());
-    const accountToken = account.token;
+    const { token: accountToken, email: accountEmail } = account;
     return {
       ...{ dir, cluster, databaseProxy, mqttProxy, redis, service, devices },
-      ...{ accountToken, pId, load, close },
+      ...{ accountToken, accountEmail, pId, load, close },
     };
   } catch (error) {
     await close();

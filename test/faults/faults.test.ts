@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasRedis } from '../harness/redis.ts';
+import { faults } from './faults.ts';
+import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
+import { runFault } from './run-fault.ts';
+import { faultsOf } from './verdict.ts';
+import { startWorld } from './world.ts';
+import type { World } from './world.ts';
+
+const load = { devices: 200, rate: 1_500, timescaledb: false };
+const nothing = {
+  lost: 0,
+  invented: 0,
+  doubled: 0,
+  reordered: 0,
+  wrongEvents: 0,
+  restDiffers: 0,
+};
+
+// One world goes through all of it, one fault after the other: each judgement covers what was before.
+describe('nothing acknowledged is lost, whatever happens', () => {
+  const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly);
+  let world: World;
+
+  beforeAll(async () => {
+    world = await startWorld({ ...load, redis: hasRedis });
+  }, 60_000);
+  afterAll(() => world.close(), 60_000);
+
+  for (const fault of shared) {
+    const runs = hasRedis || !fault.world?.redis;
+    it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, { timeout: 120_000 }, async () => {
+      const { verdict } = await runFault(world, fault, fault.short);
+      expect(faultsOf(verdict)).toEqual(nothing);
+      expect(verdict.acknowledged).toBeGreaterThan(0);
+    });
+  }
+});
+
+it.skipIf(diskFull.lacks?.() !== null)(
+  `${diskFull.name}: ${diskFull.promise}`,
+  { timeout: 180_000 },
+  async () => {
+    const disk = mountSmallDisk();
+    try {
+      const world = await startWorld({ ...load, databaseDir: disk.databaseDir });
+      try {
+        const { verdict } = await runFault(world, diskFull, diskFull.short);
+        expect(faultsOf(verdict)).toEqual(nothing);
+      } finally {
+        await world.close();
+      }
+    } finally {
+      disk.unmount();
+    }
+  },
+);

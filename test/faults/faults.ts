@@ -1,0 +1,37 @@
+import type { Fault } from './fault.ts';
+import {
+  connectionsTerminated,
+  databaseAway,
+  databaseKilled,
+  databaseRestarted,
+  databaseStopped,
+  networkCut,
+  networkStalled,
+} from './kinds/database.ts';
+import { acknowledgementLost, reconnectStorm } from './kinds/devices.ts';
+import { diskFull } from './kinds/disk-full.ts';
+import { poison, wrongClocks } from './kinds/payloads.ts';
+import { redisKilled, redisSlow } from './kinds/redis.ts';
+import { serviceKilled, serviceTerminated } from './kinds/service-killed.ts';
+import { soak } from './kinds/soak.ts';
+
+/** All that may go wrong. */
+export const faults: Fault[] = [
+  serviceKilled,
+  serviceTerminated,
+  databaseKilled,
+  databaseRestarted,
+  connectionsTerminated,
+  databaseStopped,
+  databaseAway,
+  networkCut,
+  networkStalled,
+  diskFull,
+  redisKilled,
+  redisSlow,
+  acknowledgementLost,
+  wrongClocks,
+  poison,
+  reconnectStorm,
+  soak,
+];

@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util';
+import { findTimescaleBinDir } from '../harness/cluster.ts';
+import type { Fault } from './fault.ts';
+import { faults } from './faults.ts';
+import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
+import { runFault } from './run-fault.ts';
+import type { Outcome } from './run-fault.ts';
+import { faultsOf } from './verdict.ts';
+import { startWorld } from './world.ts';
+
+const help = `Sends measurements, lets something go wrong, and checks that nothing acknowledged was lost.
+
+  npm run oracle -- [--fault NAME]... [--times N] [--seconds N] [--devices N] [--rate N] [--plain]
+
+  --fault    one of: ${faults.map(({ name }) => name).join(', ')};
+             may be given several times; all of them if absent
+  --times    how often it happens; --seconds: how long something stays away (default: by fault)
+  --devices  devices under load (500)
+  --rate     messages a second of all devices together (3000)
+  --plain    PostgreSQL without TimescaleDB, also where there is one
+`;
+
+const { values } = parseArgs({
+  options: {
+    fault: { type: 'string', multiple: true },
+    times: { type: 'string' },
+    seconds: { type: 'string' },
+    devices: { type: 'string', default: '500' },
+    rate: { type: 'string', default: '3000' },
+    plain: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+
+if (values.help) console.log(help);
+else process.exitCode = await runAll(choose(values.fault));
+
+function choose(names: string[] | undefined): Fault[] {
+  const unknown = names?.find((name) => faults.every((fault) => fault.name !== name));
+  if (unknown === undefined) return faults.filter(({ name }) => names?.includes(name) ?? true);
+  console.error(`There is no fault "${unknown}".\n\n${help}`);
+  process.exit(1);
+}
+
+async function runAll(chosen: Fault[]): Promise<number> {
+  const outcomes: Outcome[] = [];
+  let broken = 0;
+  for (const [index, fault] of chosen.entries()) {
+    process.stderr.write(`[${index + 1}/${chosen.length}] ${fault.name}: ${fault.promise}\n`);
+    const lacking = fault.lacks?.() ?? null;
+    if (lacking !== null) {
+      process.stderr.write(`    not run: this machine lacks ${lacking}\n`);
+      continue;
+    }
+    try {
+      const outcome = await runOne(fault);
+      outcomes.push(outcome);
+      const wrong = Object.values(faultsOf(outcome.verdict)).some((count) => count > 0);
+      if (wrong || exceedsLimits(fault, outcome)) broken += 1;
+    } catch (error) {
+      broken += 1;
+      console.error(error);
+    }
+  }
+  console.table(Object.fromEntries(outcomes.map(({ fault, verdict }) => [fault, verdict])));
+  console.table(
+    Object.fromEntries(outcomes.map(({ fault, observations }) => [fault, observations])),
+  );
+  console.log(broken === 0 ? 'Every promise held.' : `${broken} of ${chosen.length} did not hold.`);
+  return broken === 0 ? 0 : 1;
+}
+
+function exceedsLimits({ limits = {} }: Fault, { observations }: Outcome): boolean {
+  return Object.entries(limits).some(([name, most]) => (observations[name] ?? 0) > most);
+}
+
+async function runOne(fault: Fault): Promise<Outcome> {
+  const disk = fault === diskFull ? mountSmallDisk() : null;
+  try {
+    const world = await startWorld({
+      devices: Number(values.devices),
+      rate: Number(values.rate),
+      timescaledb: !values.plain && findTimescaleBinDir() !== null,
+      ...fault.world,
+      ...(disk ? { databaseDir: disk.databaseDir } : {}),
+    });
+    const progress = setInterval(() => {
+      const { sent, acknowledged, online } = world.load.counts();
+      process.stderr.write(`\r    sent ${sent}, acknowledged ${acknowledged}, online ${online}   `);
+    }, 1_000);
+    try {
+      return await runFault(world, fault, {
+        times: Number(values.times ?? fault.long.times),
+        awaySeconds: Number(values.seconds ?? fault.long.awaySeconds),
+      });
+    } finally {
+      clearInterval(progress);
+      process.stderr.write('\n');
+      await world.close();
+    }
+  } finally {
+    disk?.unmount();
+  }
+}
