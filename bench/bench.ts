@@ -24,6 +24,8 @@ async function runBench(options: BenchOptions): Promise<void> {
   const release = async (until: number) => {
     while (releases.length > until) await releases.pop()?.();
   };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void release(0).finally(() => process.exit(1)));
   try {
     const database = await startBenchDatabase();
     releases.push(() => database.remove());

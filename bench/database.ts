@@ -1,6 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { migrate } from '../src/db/migrate.ts';
-import { describeStorage, readStorage } from '../src/db/storage.ts';
+import { describeStorage } from '../src/db/storage.ts';
 import { findTimescaleBinDir, startThrowAwayCluster } from '../test/harness/cluster.ts';
 
 /** The database server that all contenders share: durable, with TimescaleDB where there is one. */
@@ -9,8 +10,8 @@ export type BenchDatabase = {
   pid: number;
   description: string;
   settings: string[];
-  /** A fresh database; `migrated` with the service's schema. */
-  create: (name: string, migrated: boolean) => Promise<string>;
+  /** A fresh database with the service's schema. */
+  create: (name: string) => Promise<string>;
   remove: () => Promise<void>;
 };
 
@@ -33,31 +34,53 @@ export async function startBenchDatabase(): Promise<BenchDatabase> {
     durable: true,
     settings: timescaledb ? [...settings, 'timescaledb.max_background_workers=8'] : settings,
   });
-  const facts = await withClient(cluster.url(), async (client) => {
-    const durable: string[] = [];
-    for (const name of durability) {
-      const { rows } = await client.query<Record<string, string>>(`show ${name}`);
-      durable.push(`${name}=${rows[0]?.[name]}`);
-    }
-    return { durable, storage: await readStorage(client) };
-  });
-  if (facts.durable.some((setting) => !setting.endsWith('=on')))
-    throw new Error(`The database must be durable: ${facts.durable.join(', ')}.`);
-  let description = describeStorage(facts.storage);
+  const run = (sql: string) => withClient(cluster.url(), (client) => client.query(sql));
+  const tell = (database: string, word: 'start' | 'stop') =>
+    withClient(cluster.url(database), (client) =>
+      client.query(`select _timescaledb_functions.${word}_background_workers()`),
+    );
+  await run('create database prepared');
+  const storage = await migrate(cluster.url('prepared'), { log: silent });
+  // A template must be alone: its own background workers are sent away, and called in each copy.
+  if (timescaledb) await tell('prepared', 'stop');
+  await run('alter database prepared allow_connections false');
   return {
     pid: cluster.pid(),
-    get description() {
-      return description;
-    },
-    settings: [...facts.durable, ...settings],
-    async create(name, migrated) {
-      await withClient(cluster.url(), (client) => client.query(`create database ${name}`));
-      if (migrated)
-        description = describeStorage(await migrate(cluster.url(name), { log: silent }));
+    description: describeStorage(storage),
+    settings: [...(await withClient(cluster.url(), requireDurability)), ...settings],
+    async create(name) {
+      await patiently(() => run(`create database ${name} template prepared`));
+      if (timescaledb) await tell(name, 'start');
       return cluster.url(name);
     },
     remove: () => cluster.remove(),
   };
+}
+
+/** TimescaleDB's launcher looks into every database now and then, also into the template. */
+async function patiently(attempt: () => Promise<unknown>): Promise<void> {
+  for (let left = 10; ; left -= 1) {
+    try {
+      await attempt();
+      return;
+    } catch (error) {
+      const inUse = error instanceof Error && 'code' in error && error.code === '55006';
+      if (!inUse || left === 0) throw error;
+      await delay(100);
+    }
+  }
+}
+
+/** Nothing here may be faster than what users are promised. */
+async function requireDurability(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ setting: string }>(
+    `select name || '=' || setting as setting from pg_settings where name = any($1) order by name`,
+    [durability],
+  );
+  const found = rows.map(({ setting }) => setting);
+  if (found.some((setting) => !setting.endsWith('=on')))
+    throw new Error(`The database must be durable: ${found.join(', ')}.`);
+  return found;
 }
 
 export async function withClient<T>(

@@ -1,15 +1,16 @@
 import type pg from 'pg';
 
-const days = 300;
-
 /**
- * Fills the history of all devices evenly with events of the last 300 days, newest an hour old, and
+ * Fills the history of all devices evenly with events of as many days, newest an hour old, and
  * leaves it as the service's policies would: what is older than two weeks is in the columnstore.
  */
-export async function fillEvents(client: pg.Client, events: number): Promise<number[]> {
+export async function fillEvents(
+  client: pg.Client,
+  { storedEvents, historyDays: days }: { storedEvents: number; historyDays: number },
+): Promise<number[]> {
   const { rows } = await client.query<{ id: string }>('select id from device order by id');
   const deviceIds = rows.map(({ id }) => Number(id));
-  const each = Math.ceil(events / deviceIds.length);
+  const each = Math.ceil(storedEvents / deviceIds.length);
   const stepSeconds = (days * 86_400) / each;
   // In slices of time, as it would have come: each slice is a transaction of its own.
   const slices = Math.max(1, Math.min(days, Math.floor(each / 10)));

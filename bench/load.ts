@@ -68,7 +68,7 @@ async function run(): Promise<void> {
   const nowTs = Date.now();
   const own = process.env['DATABASE_URL'] === undefined ? await startBenchDatabase() : null;
   const urlOf = (name: string) =>
-    own ? own.create(name, false) : createOn(process.env['DATABASE_URL'] ?? '', name);
+    own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
     const measured: Map<string, Figures>[] = [];
     for (const [name, rows] of [

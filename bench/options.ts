@@ -11,6 +11,7 @@ export type BenchOptions = {
   pipelinedDevices: number;
   idleDevices: number;
   storedEvents: number;
+  historyDays: number;
   /** Time in which an idle process may give memory back. */
   settleSeconds: number;
   outDir: string | null;
@@ -59,6 +60,7 @@ const full = {
   pipelinedDevices: 50,
   idleDevices: 10_000,
   storedEvents: 10_000_000,
+  historyDays: 300,
   settleSeconds: 15,
   outDir: new URL('./results', import.meta.url).pathname,
 };
@@ -71,6 +73,7 @@ const smoke = {
   pipelinedDevices: 10,
   idleDevices: 100,
   storedEvents: 2_000,
+  historyDays: 20,
   settleSeconds: 0.1,
   outDir: null,
 };

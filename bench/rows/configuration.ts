@@ -10,7 +10,7 @@ export const configuration: Row = {
   name: 'configuration',
   async run(context: BenchContext) {
     const { seconds, warmupSeconds, rounds } = context.options;
-    const databaseUrl = await context.database.create('configuration', false);
+    const databaseUrl = await context.database.create('configuration');
     const service = await startBenchService({ databaseUrl, redisUrl: context.redisUrl });
     context.defer(() => service.stop());
     const { token } = await registerAccount(service.baseUrl);

@@ -31,7 +31,7 @@ export async function serviceContender(
   database: string,
   shape: Shape,
 ): Promise<ServiceContender> {
-  const databaseUrl = await context.database.create(database, false);
+  const databaseUrl = await context.database.create(database);
   const service = await startBenchService({ databaseUrl, redisUrl: context.redisUrl });
   context.defer(() => service.stop());
   const account = await registerAccount(service.baseUrl);
@@ -98,7 +98,7 @@ export async function mosquittoContender(
   mode: 'batch' | 'row',
   shape: Shape,
 ): Promise<Contender> {
-  const databaseUrl = await context.database.create(database, true);
+  const databaseUrl = await context.database.create(database);
   const meter = createMeter(shape.devices, shape.samplesPerMessage, Date.now() - headStartMs);
   const devices = Array.from({ length: shape.devices }, (_, index) => ({
     clientId: `device-${index}`,

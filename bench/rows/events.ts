@@ -14,15 +14,13 @@ export const events: Row = {
   name: 'events',
   async run(context) {
     const { options, database } = context;
-    const databaseUrl = await database.create('events', false);
+    const databaseUrl = await database.create('events');
     const service = await startBenchService({ databaseUrl, redisUrl: context.redisUrl });
     context.defer(() => service.stop());
     const { token } = await registerAccount(service.baseUrl);
     const devices = await registerDevices(service.baseUrl, token, options.devices);
     context.tell(`  storing ${options.storedEvents} events`);
-    const deviceIds = await withClient(databaseUrl, (client) =>
-      fillEvents(client, options.storedEvents),
-    );
+    const deviceIds = await withClient(databaseUrl, (client) => fillEvents(client, options));
     const ours: Contender = {
       name: 'Sensorium',
       turn: () =>

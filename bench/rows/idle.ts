@@ -32,7 +32,7 @@ export const idle: Row = {
 };
 
 async function serviceIdle(context: BenchContext, count: number): Promise<Contender> {
-  const databaseUrl = await context.database.create('idle', false);
+  const databaseUrl = await context.database.create('idle');
   const start = () => startBenchService({ databaseUrl, redisUrl: context.redisUrl });
   const first = await start();
   const { token } = await registerAccount(first.baseUrl);
