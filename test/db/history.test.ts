@@ -153,8 +153,8 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
       await db.transaction((tx) =>
         storeMeasurements(tx, [
           ...rows,
-          { ...rows[0]!, val: 2 },
-          { ...rows[5]!, ts: now - 30 * day + 50 },
+          { deviceId, sId: '0x1', ts: now - 30 * day, val: 2 },
+          { deviceId, sId: '0x1', ts: now - 30 * day + 50, val: 1 },
         ]),
       );
       const count = 'select count(*) as n from measurement where device_id = $1';

@@ -26,14 +26,15 @@ export async function readEvents(
     },
     signal: abort.signal,
   });
-  if (!response.ok || !response.body) throw new Error(`${response.status}`);
+  const { body } = response;
+  if (!response.ok || !body) throw new Error(`${response.status}`);
   const messages: Message[] = [];
   let changed = Promise.withResolvers<void>();
   const withData = () => messages.flatMap(({ data }) => (data ? [data] : []));
   let over = false;
   const ended = (async () => {
     let rest = '';
-    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
       const blocks = (rest + chunk).split('\n\n');
       rest = blocks.pop() ?? '';
       messages.push(...blocks.map(parse));

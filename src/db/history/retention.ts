@@ -1,5 +1,5 @@
 import type { Database, Sql } from '../database.ts';
-import { readHistoryKind, type HistoryTable } from './kind.ts';
+import { readHistoryKind } from './kind.ts';
 
 /** How many days the history is kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
@@ -22,7 +22,7 @@ export async function applyRetention(db: Database, retention: Retention): Promis
 }
 
 /** Days that a table of the history, or its aggregate, is kept. */
-export function daysOf(relation: HistoryTable['name'] | string, retention: Retention): number {
+export function daysOf(relation: string, retention: Retention): number {
   return relation.startsWith('event') ? retention.eventsDays : retention.measurementsDays;
 }
 
