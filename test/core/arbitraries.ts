@@ -4,7 +4,7 @@ import { checkProfile } from '../../src/core/profile.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 
 // Few senses, values and moments, so that causes are met, broken and met again, and times collide.
-const sId = fc.constantFrom('0x1', '0x2', '0x3');
+const sId = fc.constantFrom('0x1', '0x1', '0x2');
 const place = fc.record({
   lat: fc.integer({ min: 0, max: 3 }),
   long: fc.integer({ min: 178, max: 180 }),
@@ -14,7 +14,10 @@ const number = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(2.55, -0, 1e308, -1e308, 5e-324) },
   { weight: 1, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }) },
 );
-const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+const optional = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.option(arbitrary, { nil: undefined, freq: 1 });
+
+const rarely = fc.nat(4).map((roll) => roll === 0);
 
 const thresholds = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ isAny: true }) },
@@ -45,8 +48,8 @@ const cause = fc.record({
   threshold: optional(
     fc.record({
       count: optional(fc.integer({ min: 1, max: 3 })),
-      negate: fc.boolean(),
-      relative: fc.boolean(),
+      negate: rarely,
+      relative: rarely,
       decimalAcc: optional(fc.integer({ min: 0, max: 20 })),
     }),
   ),
@@ -58,10 +61,16 @@ const event = fc.record({
   sendPush: fc.boolean(),
   /** Where it moves to, if anywhere: picked from what the profile has. */
   goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
-  causes: fc.array(cause, { maxLength: 3 }),
+  causes: fc.oneof(
+    { weight: 4, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }) },
+    { weight: 1, arbitrary: fc.array(cause, { maxLength: 3 }) },
+  ),
 });
-const state = fc.record({ isGlobal: fc.boolean(), events: fc.array(event, { maxLength: 3 }) });
-const states = fc.array(state, { minLength: 1, maxLength: 4 });
+const state = fc.record({
+  isGlobal: fc.boolean(),
+  events: fc.array(event, { minLength: 1, maxLength: 3, size: 'max' }),
+});
+const states = fc.array(state, { minLength: 1, maxLength: 3, size: 'max' });
 
 /** Purposes that are valid together. */
 export const purposes: fc.Arbitrary<Purpose[]> = fc
@@ -98,11 +107,17 @@ function engineOf(
   return { gotoPuId: puId, gotoStId: goto.state === undefined ? undefined : goto.state % count };
 }
 
-const measurement: fc.Arbitrary<Measurement> = fc.record({
+const measured = fc.record({
   sId,
   val: fc.oneof({ weight: 6, arbitrary: number }, { weight: 1, arbitrary: place }),
-  ts: fc.integer({ min: 0, max: 12 }),
+  // Mostly a little later than the one before, sometimes at the same time or late.
+  step: fc.integer({ min: -2, max: 3 }),
 });
 
-/** Any measurements, in any order of time. */
-export const measurements = fc.array(measurement, { maxLength: 40 });
+/** Measurements whose times go on, collide and come late. */
+export const measurements: fc.Arbitrary<Measurement[]> = fc
+  .array(measured, { minLength: 1, maxLength: 40, size: 'max' })
+  .map((stream) => {
+    let ts = 1_000;
+    return stream.map(({ sId, val, step }) => ({ sId, val, ts: (ts += step) }));
+  });
