@@ -34,7 +34,8 @@ export function mountRoutes(deps: RouterDeps): Middleware[] {
 const refuseTheRest: Middleware = async (ctx, next) => {
   await next();
   if (ctx['route'] !== undefined) return;
-  if (ctx.status === 404) ctx.throw(404, 'There is no such resource');
+  const paths = (ctx as Context & { matched?: unknown[] }).matched ?? [];
+  if (ctx.status === 404 || paths.length === 0) ctx.throw(404, 'There is no such resource');
   if (ctx.status >= 400) ctx.throw(405, 'The resource does not know this method');
   if (ctx.method === 'OPTIONS') ctx.status = 204;
 };

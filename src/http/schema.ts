@@ -20,7 +20,17 @@ export const timestampQuery = z
   .string()
   .regex(/^\d{1,16}$/, 'expected milliseconds since the Unix epoch')
   .transform(Number)
-  .refine((ts) => ts <= lastTs, 'is too far in the future');
+  .refine((ts) => ts <= lastTs, 'is too far in the future')
+  .meta({
+    override: ({ jsonSchema }: { jsonSchema: object }) => {
+      describeAs(jsonSchema, {
+        type: 'integer',
+        minimum: 0,
+        maximum: lastTs,
+        description: 'Milliseconds since the Unix epoch, inclusive.',
+      });
+    },
+  });
 
 /** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
 export function limitQuery(max: number, fallback: number = max) {
@@ -31,7 +41,22 @@ export function limitQuery(max: number, fallback: number = max) {
     .refine((limit) => limit >= 1, 'expected a positive integer')
     .transform((limit) => Math.min(limit, max))
     .default(fallback)
-    .meta({ description: `At most ${max}; more is taken as ${max}.` });
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, {
+          type: 'integer',
+          minimum: 1,
+          default: fallback,
+          description: `At most ${max}; more is taken as ${max}.`,
+        });
+      },
+    });
+}
+
+/** A query's number arrives as text; the reference shows what is meant. */
+function describeAs(jsonSchema: object, meant: object): void {
+  for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
+  Object.assign(jsonSchema, meant);
 }
 
 /** `{ message, timestamp }`: what removals answer. */
