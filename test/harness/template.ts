@@ -18,7 +18,16 @@ export async function createTemplate(adminUrl: string, kind: DatabaseKind): Prom
   const storage = await runOn(url, readStorage);
   if (storage.kind !== kind) throw new Error(`Expected ${kind}, found ${storage.kind}.`);
   // A template is cloned only while nobody is connected to it, TimescaleDB's own workers included.
-  await runOn(adminUrl, (admin) => admin.query(`alter database ${name} allow_connections false`));
+  if (kind === 'timescaledb')
+    await runOn(url, (client) =>
+      client.query('select _timescaledb_functions.stop_background_workers()'),
+    );
+  await runOn(adminUrl, async (admin) => {
+    await admin.query(`alter database ${name} allow_connections false`);
+    await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
+      name,
+    ]);
+  });
   return { kind, adminUrl, name };
 }
 
