@@ -31,7 +31,10 @@ export async function startBridge(options: BridgeOptions, ports: BridgePorts): P
     ({ sinceMs }) => observe?.acknowledged((performance.now() - sinceMs) / 1_000),
   );
   const client = createBrokerClient({
-    ...{ broker, maxPacketBytes, maxUnacked, log },
+    broker,
+    maxPacketBytes,
+    maxUnacked,
+    log,
     onMessage(topic, payload, held, next) {
       // Never asked for the next one: what is not taken is not acknowledged.
       if (isDraining) return;

@@ -1,4 +1,4 @@
-import { connect, type IPublishPacket, type MqttClient } from 'mqtt';
+import { connect, type MqttClient } from 'mqtt';
 import type { Log } from '../options.ts';
 import type { BrokerAddress } from './ports.ts';
 import type { Held } from './unacknowledged.ts';
@@ -59,8 +59,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
     const held: Held = {
-      ...{ qos, messageId, bytes: payload.length, isStored: false },
-      ...{ sinceMs: performance.now(), stream: client.stream },
+      qos,
+      messageId,
+      bytes: payload.length,
+      isStored: false,
+      sinceMs: performance.now(),
+      stream: client.stream,
     };
     onMessage(packet.topic, payload, held, () => callback(qos > 0 ? later : undefined));
   };
@@ -92,8 +96,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     async publish(topic: string, payload: Buffer): Promise<void> {
       if (!client.connected) throw new Error('the broker is away');
       const answer = (await publishConfirmed(client, topic, payload)) as
-        | { reasonCode?: number }
-        | undefined;
+        { reasonCode?: number } | undefined;
       if (answer?.reasonCode === noMatchingSubscribers) throw new Error('nobody listens');
     },
 
@@ -117,7 +120,7 @@ function publishConfirmed(client: MqttClient, topic: string, payload: Buffer) {
     client.publish(topic, payload, { qos: 1 }, (error, packet) => {
       client.off('close', ended);
       if (error) reject(error);
-      else resolve(packet as IPublishPacket | undefined);
+      else resolve(packet);
     });
   });
 }

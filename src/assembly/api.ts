@@ -3,10 +3,13 @@ import { createPasswords } from '../accounts/passwords.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
+import { brokerRoutes } from '../broker/routes.ts';
 import { applyRetention } from '../db/history/retention.ts';
 import { purgeDevices } from '../db/history/purge.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
 import { startPruning } from '../db/history/schedule.ts';
+import { createDeviceAuthenticator } from '../devices/authenticate.ts';
+import { createDeviceIdentifier } from '../devices/identify.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
@@ -115,7 +118,20 @@ async function listRoutes(
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
+    ...listBrokerRoutes(shared),
   ];
+}
+
+/** What an external broker asks: only where a secret of its own says that there is one. */
+function listBrokerRoutes({ config, db, bus, keys, releases }: Shared): Route[] {
+  if (config.brokerHookSecret === null) return [];
+  const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
+  const identifier = createDeviceIdentifier({ db, bus });
+  releases.add(() => authenticator.close());
+  releases.add(() => identifier.close());
+  const { authenticateDevice } = authenticator;
+  const { identify } = identifier;
+  return brokerRoutes({ secret: config.brokerHookSecret, authenticateDevice, identify });
 }
 
 async function startThrottle({ config, log, releases }: Shared) {

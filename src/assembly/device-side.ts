@@ -2,6 +2,7 @@ import { startConnector } from '../../connector/broker.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
+import type { Presence } from '../devices/presence.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
 import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
@@ -14,36 +15,54 @@ import { startOutbox } from '../outbox/outbox.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
+import type { ConnectorSettings } from '../settings.ts';
+import { drainMs, startBridgeSide } from './bridge-side.ts';
+import type { ConnectorSide } from './bridge-side.ts';
 import { observeConnector, observeIngest } from './observe.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions in flight, and what reads devices for them. */
 const ingestConnections = 4;
-/** Shorter than what a process is given to stop in. */
-const drainMs = 6_000;
 
-/** The half that devices talk to: the connector, ingest behind it, and what rings phones. */
-export async function startDeviceSide(shared: Shared): Promise<Connector> {
-  const { config, log, releases, db, bus, keys, clock } = shared;
-  const downlinks = createDownlinks({ db, bus });
+/**
+ * The half that devices talk to: connectors, ingest behind them, and what rings phones. Gives the
+ * connector that listens in this process; null where only a bridge runs.
+ */
+export async function startDeviceSide(shared: Shared): Promise<Connector | null> {
+  const downlinks = createDownlinks(shared);
   const ingest = await startIngestion(shared, downlinks);
+  const observer = observeConnector(shared.metrics.registry);
+  let connector: Connector | null = null;
+  for (const settings of pickConnectors(shared)) {
+    const presence = await startPresenceOf(shared, settings.id);
+    const side: ConnectorSide = { settings, shared, downlinks, ingest, presence, observer };
+    if (settings.kind === 'mqtt') connector = await startMqtt(side);
+    else await startBridgeSide({ ...side, broker: settings.broker });
+  }
+  return connector;
+}
 
-  const connectorId = pickConnectorId(shared);
+async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
+  const { db, log, releases } = shared;
   const onError = (err: unknown) => log.warn({ err }, 'presence could not be written');
   const presence = await startPresence({ db, connectorId, onError });
   releases.add(() => presence.close());
+  return presence;
+}
 
+async function startMqtt(side: ConnectorSide): Promise<Connector> {
+  const { shared, downlinks, ingest, presence, observer } = side;
+  const { config, log, db, bus, keys, clock } = shared;
   const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
-  releases.add(() => authenticator.close());
-
+  shared.releases.add(() => authenticator.close());
   const connector = await startConnector(
     {
       tcp: config.mqttListen,
       tls: config.mqttsListen,
       limits: config.mqtt,
       log,
-      observe: observeConnector(shared.metrics.registry),
+      observe: observer,
     },
     {
       authenticateDevice: authenticator.authenticateDevice,
@@ -82,7 +101,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       maxRememberedDevices: 100_000,
     },
     {
-      db: storage.open(ingestConnections),
+      db: storage.open(ingestConnections, { pipeline: true }),
       bus,
       log,
       writers: {
@@ -101,8 +120,9 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   return ingest;
 }
 
-/** Without a word, the first connector that is this service's own. */
-function pickConnectorId({ config: { role, connectors } }: Shared): number {
-  if (role.name === 'connector') return role.id;
-  return connectors.find(({ kind }) => kind === 'mqtt')?.id ?? connectors[0]?.id ?? 0;
+/** Without a word, every bridge and the first connector that is this service's own. */
+function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSettings[] {
+  if (role.name === 'connector') return connectors.filter(({ id }) => id === role.id);
+  const own = connectors.find(({ kind }) => kind === 'mqtt');
+  return connectors.filter((connector) => connector === own || connector.kind === 'bridge');
 }

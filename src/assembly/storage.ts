@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts';
 import { openDatabase } from '../db/database.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, DatabaseOptions } from '../db/database.ts';
 import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
 import { withPatience, withTimeout } from '../db/patience.ts';
@@ -11,7 +11,7 @@ import type { Releases } from './releases.ts';
 export type OpenStorage = {
   connectionString: string;
   /** Opens connections of its own: what requests do does not wait for what devices do. */
-  open(maxConnections: number): Database;
+  open(maxConnections: number, options?: { pipeline: boolean }): Database;
   /** The same, for those who would rather hear "unavailable" soon than wait for a server that hangs. */
   openPatient(maxConnections: number): Database;
 };
@@ -30,10 +30,10 @@ export async function openStorage(
   log.info(`The history is kept in ${describeStorage(storage)}.`);
 
   const onIdleError = (err: unknown) => log.warn({ err }, 'a database connection was lost');
-  const open = (maxConnections: number, timeouts: Timeouts = config.database) => {
-    const { connectTimeoutMs, statementTimeoutMs } = timeouts;
-    const options = { connectionString, maxConnections, connectTimeoutMs, statementTimeoutMs };
-    const database = openDatabase({ ...options, onIdleError });
+  const { connectTimeoutMs, statementTimeoutMs } = config.database;
+  const defaults = { connectionString, connectTimeoutMs, statementTimeoutMs, onIdleError };
+  const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
+    const database = openDatabase({ ...defaults, ...options, maxConnections });
     releases.add(() => database.close());
     return database;
   };
@@ -44,8 +44,6 @@ export async function openStorage(
   };
   return { connectionString, open, openPatient };
 }
-
-type Timeouts = { connectTimeoutMs: number; statementTimeoutMs: number };
 
 async function startEmbedded(config: Config, log: Logger, releases: Releases): Promise<string> {
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });

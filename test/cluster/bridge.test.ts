@@ -1,0 +1,128 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectAsync } from 'mqtt';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { hasMosquitto, startMosquitto } from '../harness/mosquitto.ts';
+import type { Mosquitto } from '../harness/mosquitto.ts';
+import { configuration, openApp, thresholdPurpose } from '../journeys/app.ts';
+import type { App, Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
+import { testService } from '../journeys/service.ts';
+import type { TestService } from '../journeys/service.ts';
+import { bridgeTo } from './broker.ts';
+
+describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
+  let broker: Mosquitto;
+  let service: TestService;
+  let app: App;
+  const dir = makeTemporaryDir();
+
+  beforeAll(async () => {
+    const aclFile = join(dir, 'acl');
+    writeFileSync(
+      aclFile,
+      'pattern write devices/%u/up/#\npattern read devices/%u/down/#\n' +
+        'user sensorium-bridge\ntopic read devices/+/up/#\ntopic write devices/+/down/#\n',
+    );
+    broker = await startMosquitto([
+      'allow_anonymous true',
+      'use_username_as_clientid true',
+      `acl_file ${aclFile}`,
+    ]);
+    service = await testService(
+      {},
+      { change: (config) => ({ ...config, connectors: [bridgeTo(broker, 2)] }) },
+    );
+    app = await openApp(service.url);
+  });
+  afterAll(async () => {
+    await service.close();
+    await broker.remove();
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  const register = () => app.call<Registration>('POST', '/v2/devices', configuration);
+
+  it('is told the broker’s address', async () => {
+    const { connectorId, connectorName, host, port, protocol } = await register();
+    expect({ connectorId, connectorName, host, port, protocol }).toEqual({
+      connectorId: 2,
+      connectorName: 'broker-2',
+      host: '127.0.0.1',
+      port: broker.port,
+      protocol: 'mqtt',
+    });
+  });
+
+  it('gets its profile, answers, sends, and is told what was wrong', async () => {
+    const registration = await register();
+    const { deviceAuthUuid: uuid } = registration;
+    const device = await connectDevice(registration);
+    await device.subscribe('down/#');
+    await device.publish('up/profile', { state: 'request' });
+
+    const { pId } = await app.call<{ pId: string }>('POST', '/v2/devices/profile', {
+      deviceAuthUuids: [uuid],
+      purposes: [thresholdPurpose(3, 30)],
+    });
+    expect(await device.receive('down/profile')).toMatchObject({ pId });
+    const stateOf = async () => {
+      type RollOut = { devices: { state: string }[] };
+      const { devices } = await app.call<RollOut>('GET', `/v2/devices/profile/${pId}`);
+      return devices[0]?.state;
+    };
+    await expect.poll(stateOf).toBe('sent');
+    await device.publish('up/profile', { pId, state: 'current' });
+    await expect.poll(stateOf).toBe('current');
+
+    const ts = Date.now();
+    await device.publish('up/measurements', { sId: '0x01', val: 31, ts });
+    await device.publish('up/measurements', { sId: '0x01', val: 999, ts: ts + 1 });
+    expect(await device.receive('down/errors')).toMatchObject({ reason: 'out-of-range' });
+    const { measurements } = await app.call<{ measurements: unknown[] }>(
+      'GET',
+      `/v2/measurements/${uuid}`,
+    );
+    expect(measurements).toEqual([{ sId: '0x01', val: 31, ts }]);
+    const { events } = await app.call<{ events: { type: string }[] }>('GET', `/v2/events/${uuid}`);
+    expect(events.filter(({ type }) => type === 'sense')).toHaveLength(1);
+    await device.end();
+  });
+
+  it('speaks MQTT 3.1.1 or 5, and is taken by its topic', async () => {
+    const registration = await register();
+    const { deviceAuthUuid: username } = registration;
+    for (const [place, protocolVersion] of ([4, 5] as const).entries()) {
+      const device = await connectAsync(broker.url, { username, protocolVersion });
+      const payload = JSON.stringify({ sId: '0x02', val: place, ts: Date.now() });
+      await device.publishAsync(`devices/${username}/up/measurements`, payload, { qos: 1 });
+      await device.endAsync();
+    }
+    const countOf = async () => {
+      const path = `/v2/measurements/${username}`;
+      const { measurements } = await app.call<{ measurements: unknown[] }>('GET', path);
+      return measurements.length;
+    };
+    await expect.poll(countOf).toBe(2);
+  });
+
+  it('that was removed is not served any more, and disturbs nobody', async () => {
+    const [removed, other] = [await register(), await register()];
+    const device = await connectDevice(removed);
+    await device.publish('up/measurements', { sId: '0x01', val: 1 });
+    await app.call('DELETE', `/v2/devices/${removed.deviceAuthUuid}`);
+    await device.publish('up/measurements', { sId: '0x01', val: 2 });
+    const neighbour = await connectAsync(broker.url, { username: other.deviceAuthUuid });
+    const topic = `devices/${other.deviceAuthUuid}/up/measurements`;
+    await neighbour.publishAsync(topic, JSON.stringify({ sId: '0x01', val: 3 }), { qos: 1 });
+    const storedOf = async () => {
+      const path = `/v2/measurements/${other.deviceAuthUuid}`;
+      const { measurements } = await app.call<{ measurements: { val: number }[] }>('GET', path);
+      return measurements.map(({ val }) => val);
+    };
+    await expect.poll(storedOf).toEqual([3]);
+    await neighbour.endAsync();
+    await device.end();
+  });
+});
