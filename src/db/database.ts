@@ -25,6 +25,8 @@ export type DatabaseOptions = {
   connectTimeoutMs: number;
   /** Sent to the server: a statement that takes longer is cancelled there. */
   statementTimeoutMs: number;
+  /** Statements of one transaction are sent without waiting for the answers to those before. */
+  pipeline?: boolean;
   /** A connection error outside any query; the pool replaces the connection by itself. */
   onIdleError: (error: Error) => void;
 };
@@ -47,6 +49,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.statementTimeoutMs + 1_000,
     types,
+    ...(options.pipeline ? { pipeline: true } : {}),
   });
   pool.on('error', options.onIdleError);
   // A connection that ends while a transaction holds it, between two statements, tells nobody else:
@@ -66,8 +69,9 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    await client.query('begin');
-    const result = await work(client);
+    const begun = client.query('begin');
+    if (!client.pipeline) await begun;
+    const [, result] = await Promise.all([begun, work(client)]);
     await client.query('commit');
     return result;
   } catch (error) {

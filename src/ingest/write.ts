@@ -18,21 +18,23 @@ export type Writers = {
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
 export class StaleContext extends Error {}
 
-/** Writes a plan within one transaction; gives the events that are new. Throws `StaleContext`. */
+/**
+ * Writes a plan within one transaction; gives the events that are new. Throws `StaleContext`. The
+ * statements do not wait for each other's answers; the server takes them in this order.
+ */
 export async function write(tx: Sql, plan: Plan, writers: Writers): Promise<NewEvent[]> {
   const { rows, changed, unchanged } = plan;
-  await lockIngest(tx);
-  if (changed.length > 0 && (await saveStates(tx, changed)) !== changed.length) {
-    throw new StaleContext();
-  }
-  if (unchanged.length > 0 && (await countUnchanged(tx, unchanged)) !== unchanged.length) {
-    throw new StaleContext();
-  }
-  if (rows.configurations.length > 0) await writers.replaceConfigurations(tx, rows.configurations);
-  if (rows.profiles.length > 0) await writers.settleProfiles(tx, rows.profiles);
-  if (rows.measurements.length > 0) await writers.storeMeasurements(tx, rows.measurements);
-  if (rows.rejections.length > 0) await writers.keepRejections(tx, rows.rejections);
-  const recorded = rows.events.length > 0 ? await writers.recordEvents(tx, rows.events) : [];
+  const [, saved, kept, recorded] = await Promise.all([
+    lockIngest(tx),
+    changed.length > 0 ? saveStates(tx, changed) : 0,
+    unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
+    rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
+    rows.measurements.length > 0 && writers.storeMeasurements(tx, rows.measurements),
+    rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
+    rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
+    rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+  ]);
+  if (saved !== changed.length || kept !== unchanged.length) throw new StaleContext();
   const rings = ringing(rows.rings, recorded);
   if (rings.length > 0) await writers.notify(tx, rings);
   return recorded;

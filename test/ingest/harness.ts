@@ -4,6 +4,7 @@ import type { Configuration } from '../../src/core/configuration.ts';
 import type { RecordedEvent } from '../../src/core/event.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/core/uplink.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import type { Database } from '../../src/db/database.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
@@ -23,10 +24,23 @@ export const configuration: Configuration = {
   ],
 };
 
-export type IngestProcess = { ingest: Ingest; down: Downlink[]; rings: Ring[] };
+export type IngestProcess = {
+  ingest: Ingest;
+  down: Downlink[];
+  rings: Ring[];
+  close(): Promise<void>;
+};
 
 /** One process's ingest on the given database, with what it told its devices. */
-export function ingestProcess(db: Database): IngestProcess {
+export function ingestProcess(url: string): IngestProcess {
+  const db = openDatabase({
+    connectionString: url,
+    maxConnections: 4,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 20_000,
+    pipeline: true,
+    onIdleError: () => undefined,
+  });
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -57,7 +71,11 @@ export function ingestProcess(db: Database): IngestProcess {
       handOver: async () => {},
     },
   );
-  return { ingest, down, rings };
+  const close = async () => {
+    await ingest.close(1_000);
+    await db.close();
+  };
+  return { ingest, down, rings, close };
 }
 
 /** A device of an account of its own. */

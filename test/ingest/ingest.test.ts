@@ -24,11 +24,11 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
 
   beforeAll(async () => {
     database = await testDatabase(kind);
-    process = ingestProcess(database.db);
+    process = ingestProcess(database.url);
     device = await insertDevice(database.db);
   });
   afterAll(async () => {
-    await process.ingest.close(1_000);
+    await process.close();
     await database.drop();
   });
 
@@ -129,7 +129,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
   it('evaluates a count over two processes and fires once', async () => {
     const own = await insertDevice(database.db);
     await installProfile(database.db, own, [countingPurpose(5)]);
-    const other = ingestProcess(database.db);
+    const other = ingestProcess(database.url);
     for (const n of [1, 2, 3]) {
       await process.ingest.ingest(own, measured('0x01', [now + n, 20 + n]), forever);
     }
@@ -138,7 +138,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     }
     // The first process still remembers three matches; its version is old, so it reads again.
     await process.ingest.ingest(own, measured('0x01', [now + 6, 26]), forever);
-    await other.ingest.close(1_000);
+    await other.close();
     const events = await recordedEvents(database.db, own);
     expect(events.map(({ type, ts }) => [type, ts])).toEqual([
       ['device', now],

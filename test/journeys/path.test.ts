@@ -115,7 +115,7 @@ describe.each(databaseKinds)('the way of a measurement on %s', (kind) => {
   it('takes a state report that changes the purpose for what it is', async () => {
     const device = await connectDevice(await register());
     await install(device.uuid, thresholdPurpose(7, 30), thresholdPurpose(8, 40));
-    await device.publish('up/state', { puId: 8, stId: 1, ts: Date.now() + 1 });
+    await device.publish('up/state', { puId: 8, stId: 1, ts: Date.now() + 60_000 });
     expect(await eventsOf(device.uuid, 'device')).toMatchObject([
       { event: 'purposeChanged', oldValue: 7, newValue: 8 },
       { event: 'purposeChanged', oldValue: 0, newValue: 7 },
