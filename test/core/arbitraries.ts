@@ -15,7 +15,7 @@ const number = fc.oneof(
   { weight: 1, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }) },
 );
 const optional = <T>(arbitrary: fc.Arbitrary<T>) =>
-  fc.option(arbitrary, { nil: undefined, freq: 1 });
+  fc.option(arbitrary, { nil: undefined, freq: 2 });
 
 const rarely = fc.nat(4).map((roll) => roll === 0);
 

@@ -19,6 +19,17 @@ function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
 
 const asStored = (runtime: Runtime) => JSON.parse(JSON.stringify(runtime)) as Runtime;
 
+test('what is generated fires, moves and has episodes, or the rest would prove little', () => {
+  const samples = fc.sample(fc.tuple(purposes, measurements), { numRuns: 300, seed: 7 });
+  const evaluations = samples.flatMap(
+    ([installed, stream]) => run(profileOf(...installed), stream).evaluations,
+  );
+  const firings = evaluations.flatMap((evaluation) => evaluation.firings);
+  expect(firings.length).toBeGreaterThan(300);
+  expect(evaluations.filter(({ transition }) => transition).length).toBeGreaterThan(100);
+  expect(firings.filter(({ event }) => event.notified === false).length).toBeGreaterThan(10);
+});
+
 test('the same input gives the same output', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
