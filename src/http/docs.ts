@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
-import swaggerUi from 'swagger-ui-dist';
 import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
 import { createOpenApi } from './openapi.ts';
@@ -42,6 +42,10 @@ const start = `SwaggerUIBundle({
 });
 `;
 
+/** Found, not imported: that would run the whole page here. */
+const pagesDir = () =>
+  dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+
 /** The reference: of `routes` as OpenAPI and as a page, of MQTT as AsyncAPI and as a page. */
 export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps): Route[] {
   const define = (
@@ -70,7 +74,7 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps):
     define('/docs/mqtt.json', 'AsyncAPI', getAsyncApi),
     define('/docs/{file}', 'HTTP reference', (request, { file }) => {
       request.setHeader('Cache-Control', 'public, max-age=3600');
-      return stream(files[file] ?? '', createReadStream(join(swaggerUi.getAbsoluteFSPath(), file)));
+      return stream(files[file] ?? '', createReadStream(join(pagesDir(), file)));
     }),
   ];
 }

@@ -23,7 +23,3 @@ declare module '@koa/cors' {
   export default function cors(options: Options): Middleware;
 }
 
-declare module 'swagger-ui-dist' {
-  const swaggerUi: { getAbsoluteFSPath(): string };
-  export default swaggerUi;
-}
