@@ -25,7 +25,13 @@ type Listening = {
 export async function startService(config: Config, log: Logger): Promise<Service> {
   const releases = createReleases();
   const edges = createEdges();
-  const close = () => edges.close().finally(releases.releaseAll);
+  const close = async () => {
+    try {
+      await edges.close();
+    } finally {
+      await releases.releaseAll();
+    }
+  };
   try {
     const shared = await startShared(config, log, { releases, edges });
     const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);

@@ -32,8 +32,13 @@ export async function judge(world: World): Promise<Verdict> {
   const verdict: Verdict = {
     sent: sent.reduce((sum, count) => sum + count, 0),
     acknowledged: acknowledged.reduce((sum, seqs) => sum + seqs.size, 0),
-    ...{ stored: 0, lost: 0, invented: 0, doubled: 0 },
-    ...{ reordered: 0, wrongEvents: 0, restDiffers: 0 },
+    stored: 0,
+    lost: 0,
+    invented: 0,
+    doubled: 0,
+    reordered: 0,
+    wrongEvents: 0,
+    restDiffers: 0,
   };
   await runOn(world.cluster.url(), async (client) => {
     for (const [index, { uuid }] of world.devices.entries()) {

@@ -85,8 +85,18 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     releases.push(() => load.close());
     const { token: accountToken, email: accountEmail } = account;
     return {
-      ...{ dir, cluster, databaseProxy, mqttProxy, redis, service, devices },
-      ...{ accountToken, accountEmail, pId, load, close },
+      dir,
+      cluster,
+      databaseProxy,
+      mqttProxy,
+      redis,
+      service,
+      devices,
+      accountToken,
+      accountEmail,
+      pId,
+      load,
+      close,
     };
   } catch (error) {
     await close();
