@@ -68,6 +68,11 @@ const settings: SettingsInput = {
     connectsPerSecond: 2_000,
     /** A message that cannot be stored for this long closes its connection, unacknowledged. */
     storeTimeoutMs: 10_000,
+    /**
+     * Addresses or networks of proxies in front of MQTT. What they send begins with the PROXY
+     * protocol (HAProxy's send-proxy or send-proxy-v2), or is not let in.
+     */
+    trustedProxies: [],
   },
 
   ingest: {

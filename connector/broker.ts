@@ -13,6 +13,7 @@ import { createWebSocketListener, listenTcp, listenTls, type Listener } from './
 import { listenToNotices } from './notices.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
+import { createTrust } from './proxy-header.ts';
 import { createPublisher } from './publish.ts';
 import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
@@ -115,6 +116,7 @@ export async function startConnector(
     log,
     handshakeTimeoutMs: limits.connectTimeoutMs,
     maxPacketBytes: limits.maxPacketBytes,
+    isProxy: createTrust(options.trustedProxies ?? []),
   };
   const webSocket = createWebSocketListener(listenerDeps);
   const endSweeping = startSweeping({ registry, publisher, limits, tuning, now });

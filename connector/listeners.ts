@@ -7,6 +7,7 @@ import { createWebSocketStream, WebSocketServer } from 'ws';
 import type { Admission } from './admission.ts';
 import { watchCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from './options.ts';
+import { takeProxyHeader } from './proxy-header.ts';
 
 export type ListenerDeps = {
   admission: Admission;
@@ -15,6 +16,8 @@ export type ListenerDeps = {
   log: Log;
   handshakeTimeoutMs: number;
   maxPacketBytes: number;
+  /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
+  isProxy: (socket: Socket) => boolean;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
@@ -28,7 +31,7 @@ const backlog = 4_096;
 
 export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Listener> {
   const server = createServer(serverOptions, (socket) => {
-    deps.admission.offer(socket, () => deps.handle(socket));
+    deps.admission.offer(socket, () => behindProxy(socket, deps, () => deps.handle(socket)));
   });
   return startListening(server, listen);
 }
@@ -45,10 +48,13 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
   );
   // Its turn comes before the handshake, which is what costs.
   const server = createServer(serverOptions, (socket: Socket) => {
-    deps.admission.offer(socket, () => {
-      socket.resume();
-      secure.emit('connection', socket);
-    });
+    deps.admission.offer(socket, () =>
+      behindProxy(socket, deps, () => {
+        // Where the header was taken it is read already, and what followed must wait for TLS.
+        if (!deps.isProxy(socket)) socket.resume();
+        secure.emit('connection', socket);
+      }),
+    );
   });
   const listener = await startListening(server, listen).catch((error: unknown) => {
     certificate.close();
@@ -59,6 +65,11 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
     await listener.close();
   };
   return { port: listener.port, close };
+}
+
+function behindProxy(socket: Socket, deps: ListenerDeps, enter: () => void): void {
+  if (deps.isProxy(socket)) takeProxyHeader(socket, deps.handshakeTimeoutMs, enter);
+  else enter();
 }
 
 async function startListening(server: Server, { host, port }: Listen): Promise<Listener> {

@@ -92,6 +92,8 @@ export type ConnectorOptions = {
   tcp: Listen | null;
   tls: TlsListen | null;
   limits: ConnectorLimits;
+  /** Addresses or networks of proxies in front: their connections begin with the PROXY protocol. */
+  trustedProxies?: string[];
   log: Log;
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;

@@ -3,6 +3,7 @@ import { OutboxConfig } from './outbox/settings.ts';
 
 const count = z.int().min(1);
 const ms = z.int().min(1);
+const networks = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
 
 /** What a connector is called and where devices find it; null: as this process is reached. */
 const Reached = {
@@ -42,7 +43,7 @@ export const Settings = z.strictObject({
       'expected a different id for each connector',
     ),
   http: z.strictObject({
-    trustedProxies: z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])),
+    trustedProxies: networks,
     corsOrigins: z.array(z.string()),
     bodyLimitBytes: count,
     headersTimeoutMs: ms,
@@ -65,6 +66,7 @@ export const Settings = z.strictObject({
     measurementsPerSecond: z.number().positive(),
     connectsPerSecond: z.number().positive(),
     storeTimeoutMs: ms,
+    trustedProxies: networks,
   }),
   ingest: z.strictObject({
     maxAheadMs: z.int().min(0),

@@ -61,6 +61,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       tcp: config.mqttListen,
       tls: config.mqttsListen,
       limits: config.mqtt,
+      trustedProxies: config.mqtt.trustedProxies,
       log,
       observe: observer,
     },
