@@ -4,7 +4,7 @@ import { describeStorage } from '../src/db/storage.ts';
 import { openDatabase, type Database } from '../src/db/database.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { fill, type Size } from './load/fill.ts';
-import { listQuestions, timeQuestion, type Figures } from './load/questions.ts';
+import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
 const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300]
 
@@ -70,25 +70,26 @@ async function run(): Promise<void> {
   const urlOf = (name: string) =>
     own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
-    const measured: Map<string, Figures>[] = [];
-    for (const [name, rows] of [
-      ['bench_small', Number(values.small)],
-      ['bench_large', Number(values.rows)],
-    ] as const) {
-      const size = { devices, events: rows, measurements: rows };
+    const sizes = [Number(values.small), Number(values.rows)].map((rows) => ({
+      devices,
+      events: rows,
+      measurements: rows,
+    }));
+    const databases: Database[] = [];
+    const asked: Question[][] = [];
+    for (const [i, size] of sizes.entries()) {
+      const name = i === 0 ? 'bench_small' : 'bench_large';
       const db = await load(await urlOf(name), name, size, nowTs);
-      const figures = new Map<string, Figures>();
-      for (const question of await listQuestions(db, size, nowTs)) {
-        figures.set(question.name, await timeQuestion(question, size, runs));
-      }
-      measured.push(figures);
-      await db.close();
+      databases.push(db);
+      asked.push(await listQuestions(db, size, nowTs));
     }
-    const [small, large] = measured;
     tell(`\n${'milliseconds'.padEnd(62)}   small      p99   large     p99   ratio`);
-    for (const [name, figures] of large ?? []) {
-      tell(write(name, small?.get(name) ?? figures, figures));
+    for (const [n, { name }] of (asked[0] ?? []).entries()) {
+      const same = asked.flatMap((questions) => questions[n] ?? []);
+      const [small, large] = await timeQuestions(same, devices, runs);
+      if (small && large) tell(write(name, small, large));
     }
+    for (const db of databases) await db.close();
   } finally {
     await own?.remove();
   }
