@@ -18,7 +18,7 @@ import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
 import { drainMs, startBridgeSide } from './bridge-side.ts';
 import type { ConnectorSide } from './bridge-side.ts';
-import { observeConnector, observeIngest } from './observe.ts';
+import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
@@ -89,6 +89,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
     config: config.notifications,
     log,
     clock,
+    onOutcome: observeOutbox(shared.metrics.registry),
   });
   releases.add(() => outbox.close());
 
@@ -96,7 +97,12 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const ingest: Ingest = startIngest(
     {
-      limits: { maxAheadMs, ringMaxAgeMs, maxAgeMs: config.retention.measurementsDays * dayMs },
+      limits: {
+        maxAheadMs,
+        ringMaxAgeMs,
+        measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
+        eventMaxAgeMs: config.retention.eventsDays * dayMs,
+      },
       maxInFlight: 2,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,

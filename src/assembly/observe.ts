@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Observer } from '../../connector/options.ts';
 import type { IngestObserver } from '../ingest/ingest.ts';
+import type { OutboxOptions } from '../outbox/outbox.ts';
 
 /** What a connector counts; a device is never a label. */
 export function observeConnector(registry: Registry): Observer {
@@ -97,4 +98,15 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
     stored: (measurements) => stored.inc(measurements),
     rejected: (reason) => rejections.inc({ reason }),
   };
+}
+
+/** What became of attempts to deliver push and SMS. */
+export function observeOutbox(registry: Registry): NonNullable<OutboxOptions['onOutcome']> {
+  const attempts = new Counter({
+    name: 'notification_attempts_total',
+    help: 'Attempts to deliver push and SMS, by how they ended.',
+    labelNames: ['kind', 'state'],
+    registers: [registry],
+  });
+  return ({ kind, state }) => attempts.inc({ kind, state });
 }

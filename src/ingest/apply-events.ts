@@ -21,8 +21,8 @@ export function applyEvents(
 }
 
 function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
-  const { arrivedTs, limits } = scope;
-  const wrongTime = judgeTime(cause.engine.ts, arrivedTs, limits, `${path}/cause/engine/ts`);
+  const { eventMaxAgeMs } = scope.limits;
+  const wrongTime = judgeTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;
   for (const [index, sense] of cause.senses.entries()) {
     const at = `${path}/cause/senses/${index}`;

@@ -23,7 +23,7 @@ export function applyMeasurements(
     };
     const wrong =
       judgeSense(context.senses, measurement.sId, measurement.val, path) ??
-      judgeTime(measurement.ts, scope.arrivedTs, scope.limits, `${path}/ts`);
+      judgeTime(measurement.ts, scope, scope.limits.measurementMaxAgeMs, `${path}/ts`);
     if (wrong) scope.reject(wrong);
     else context = applyMeasurement(context, measurement, scope);
   }
@@ -52,9 +52,12 @@ function applyMeasurement(
 /** The actions of an event that fired, as rows and effects. */
 function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
   const { event, actions, name } = firing;
-  const fresh = event.ts >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
-  if (firing.record) recordEvent(context, event, scope);
-  if (firing.ring && fresh) {
+  // What a backlog tells of is history by now: recorded, but no reason to ring.
+  const isStale = event.ts < scope.arrivedTs - scope.limits.ringMaxAgeMs;
+  const rings = firing.ring && !isStale;
+  const told = firing.ring && isStale ? { ...event, notified: false } : event;
+  if (firing.record) recordEvent(context, told, scope);
+  if (rings) {
     scope.rows.rings.push({ device: context.device, event, actions, name, key: undefined });
   }
   if (actions.display?.showText !== undefined) {

@@ -14,7 +14,7 @@ export function applyState(
 ): DeviceContext {
   const to: Place = { puId: report.puId, stId: report.stId };
   const ts = report.ts ?? scope.arrivedTs;
-  const wrong = judgeTime(ts, scope.arrivedTs, scope.limits, '/ts') ?? judgePlace(context, to);
+  const wrong = judgeTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? judgePlace(context, to);
   if (wrong) {
     scope.reject(wrong);
     return context;

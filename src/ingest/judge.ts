@@ -1,22 +1,19 @@
 import type { Sense } from '../core/configuration.ts';
 import type { Rejection } from '../core/rejection.ts';
 
-/** How far a device's time may be off, in milliseconds. */
-export type TimeLimits = { maxAheadMs: number; maxAgeMs: number };
-
 /** A time no clock should show: too far ahead of the arrival, or older than what is kept. Null when fine. */
 export function judgeTime(
   ts: number,
-  arrivedTs: number,
-  limits: TimeLimits,
+  { arrivedTs, limits }: { arrivedTs: number; limits: { maxAheadMs: number } },
+  maxAgeMs: number,
   path: string,
 ): Rejection | null {
   if (ts > arrivedTs + limits.maxAheadMs) {
     const message = `ts ${ts} is ${ts - arrivedTs} ms ahead of the service's clock; at most ${limits.maxAheadMs} ms are accepted.`;
     return { reason: 'future-timestamp', message, path };
   }
-  if (ts < arrivedTs - limits.maxAgeMs) {
-    const message = `ts ${ts} is older than what is kept (${limits.maxAgeMs} ms before now).`;
+  if (ts < arrivedTs - maxAgeMs) {
+    const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).`;
     return { reason: 'expired-timestamp', message, path };
   }
   return null;

@@ -15,6 +15,8 @@ import type { Ring } from '../../src/ingest/rows.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { settleProfiles } from '../../src/profiles/settle.ts';
 
+const dayMs = 86_400_000;
+
 export const now = Date.UTC(2026, 0, 15, 12);
 
 export const configuration: Configuration = {
@@ -51,7 +53,12 @@ export function ingestProcess(url: string): IngestProcess {
   bus.subscribe('down', ({ message }) => down.push(message));
   const ingest = startIngest(
     {
-      limits: { maxAheadMs: 300_000, maxAgeMs: 90 * 86_400_000, ringMaxAgeMs: 900_000 },
+      limits: {
+        maxAheadMs: 300_000,
+        measurementMaxAgeMs: 90 * dayMs,
+        eventMaxAgeMs: 365 * dayMs,
+        ringMaxAgeMs: 900_000,
+      },
       maxInFlight: 2,
       maxBatchItems: 5_000,
       maxRememberedDevices: 1_000,
