@@ -27,12 +27,17 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   const { routes, authenticate, log, clock = Date.now, observe = () => {} } = options;
   const app = new Koa();
   const findAddress = trustProxies(options.trustedProxies ?? []);
-  // What goes wrong after the answer began (a stream's source, a client that left).
-  app.on('error', (err: unknown) => log.debug({ err }, 'response broken off'));
+  // What goes wrong after the answer began: a stream's source, or a client that left.
+  app.on('error', (err: unknown) => log[hasLeft(err) ? 'debug' : 'error']({ err }, 'broken off'));
   app.use(guard({ log, findAddress, clock, observe, stopping }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
   for (const step of mountRoutes({ routes, authenticate, readBody, stopping })) app.use(step);
   return app;
+}
+
+function hasLeft(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : '';
+  return ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ABORT_ERR'].includes(String(code));
 }

@@ -22,4 +22,3 @@ declare module '@koa/cors' {
   };
   export default function cors(options: Options): Middleware;
 }
-

@@ -20,6 +20,8 @@ export type AppOptions = {
   database?: TestDatabase;
   openRegistration?: boolean;
   maxWaiting?: number;
+  /** Failed logins for one account from one address, and for all accounts from one address. */
+  attempts?: { perAccount: number; perAddress: number };
   http?: Partial<HttpOptions>;
 };
 
@@ -58,8 +60,8 @@ export async function startApp(options: AppOptions = {}) {
       passwords: createPasswords({ maxWaiting: options.maxWaiting ?? 256 }),
       throttle: createThrottle(
         {
-          perAccount: { attempts: 10, windowSeconds: 300 },
-          perAddress: { attempts: 50, windowSeconds: 300 },
+          perAccount: { attempts: options.attempts?.perAccount ?? 10, windowSeconds: 300 },
+          perAddress: { attempts: options.attempts?.perAddress ?? 50, windowSeconds: 300 },
         },
         redis ? redisLimiters(redis) : undefined,
       ),

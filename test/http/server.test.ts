@@ -92,6 +92,31 @@ describe('streams', () => {
     }
   });
 
+  test('that break off break the connection: half an answer must not look whole', async () => {
+    const route = defineRoute({
+      ...shared,
+      path: '/stream',
+      handler: async () => {
+        async function* lines() {
+          yield 'first\n';
+          await new Promise((resolve) => setImmediate(resolve));
+          throw new Error('the database went away');
+        }
+        return stream('text/csv', lines());
+      },
+    });
+    const http = await startTestHttp({ routes: [route] });
+    try {
+      const response = await fetch(`${http.url}/stream`);
+      await expect(response.text()).rejects.toThrow('terminated');
+      await vi.waitFor(() =>
+        expect(http.lines.join()).toMatch(/"level":50.*the database went away/),
+      );
+    } finally {
+      await http.close();
+    }
+  });
+
   test('are told when the service stops', async () => {
     const route = defineRoute({
       ...shared,
