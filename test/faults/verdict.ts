@@ -6,6 +6,12 @@ import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { hasProfile } from './register.ts';
 import type { World } from './world.ts';
 
+/** What there is to judge by, whatever ran in between. */
+export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'> & {
+  cluster: Pick<World['cluster'], 'url'>;
+  service: Pick<World['service'], 'url'>;
+};
+
 /** What became of the promise; everything but the first three counts is to be 0. */
 export type Verdict = {
   sent: number;
@@ -27,7 +33,7 @@ export type Verdict = {
 /** REST is asked for this many of the devices: it gives a thousand points a call. */
 const askedOverRest = 20;
 
-export async function judge(world: World): Promise<Verdict> {
+export async function judge(world: Witnessed): Promise<Verdict> {
   const { sent, acknowledged } = world.load.testimony();
   const verdict: Verdict = {
     sent: sent.reduce((sum, count) => sum + count, 0),
@@ -100,7 +106,7 @@ async function readEvents(client: pg.Client, uuid: string): Promise<string[]> {
 
 type EventBody = { event: string; newValue: number; cause: { engine: { evId: number } } };
 
-async function differsOverRest(world: World, uuid: string, stored: Stored[]): Promise<boolean> {
+async function differsOverRest(world: Witnessed, uuid: string, stored: Stored[]): Promise<boolean> {
   const newest = stored.slice(-1_000).toReversed();
   const { measurements } = await call<{ measurements: (Stored & { sId: string })[] }>(
     world.service.url,

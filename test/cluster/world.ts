@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { registerAccount } from '../../bench/api.ts';
+import type { ConnectorSettings } from '../../src/settings.ts';
+import { startFleet } from '../faults/load.ts';
+import { witnessPurpose } from '../faults/messages.ts';
+import { installOnHalf, registerDevices } from '../faults/register.ts';
+import { prepareService } from '../faults/service-process.ts';
+import type { ServiceProcess } from '../faults/service-process.ts';
+import type { Witnessed } from '../faults/verdict.ts';
+import { startThrowAwayCluster } from '../harness/cluster.ts';
+import { startRedis } from '../harness/redis.ts';
+
+/** One installation of several processes, on a database and a Redis of its own. */
+export type Installation = {
+  apis: ServiceProcess[];
+  /** In the order of the settings. */
+  connectors: ServiceProcess[];
+  /** Devices under load, sent to this port; judged like any other load. */
+  startLoad(options: { port: number; devices: number; rate: number }): Promise<Witnessed>;
+  close(): Promise<void>;
+};
+
+export type InstallationOptions = {
+  apis: number;
+  connectors: ConnectorSettings[];
+  /** Beyond config/default.ts. */
+  settings?: object;
+};
+
+export async function startInstallation(options: InstallationOptions): Promise<Installation> {
+  const dir = mkdtempSync(join(tmpdir(), 'sensorium-cluster-'));
+  const releases: (() => unknown)[] = [() => rmSync(dir, { recursive: true, force: true })];
+  const close = async () => {
+    for (const release of releases.splice(0).toReversed()) await release();
+  };
+  try {
+    const cluster = await startThrowAwayCluster({ durable: true });
+    releases.push(() => cluster.remove());
+    const redis = await startRedis();
+    releases.push(() => redis.kill());
+    const configFile = join(dir, 'config.json');
+    writeFileSync(
+      configFile,
+      JSON.stringify({ ...options.settings, connectors: options.connectors }),
+    );
+    const variables = {
+      DATABASE_URL: cluster.url(),
+      REDIS_URL: redis.url,
+      CONFIG_FILE: configFile,
+    };
+    const prepare = (...args: string[]) => prepareService({ dir, args, variables });
+    const apis: ServiceProcess[] = [];
+    for (let count = 0; count < options.apis; count++) apis.push(await prepare('api'));
+    const connectors: ServiceProcess[] = [];
+    for (const { id } of options.connectors)
+      connectors.push(await prepare('connector', '--id', String(id)));
+    const all = [...apis, ...connectors];
+    releases.push(() => Promise.all(all.map((service) => service.kill())));
+    await Promise.all(all.map((service) => service.start()));
+
+    return {
+      apis,
+      connectors,
+      async startLoad({ port, devices: count, rate }) {
+        const service = apis[0] as ServiceProcess;
+        const { token: accountToken } = await registerAccount(service.url);
+        const devices = await registerDevices(service.url, accountToken, count);
+        const pId = await installOnHalf(service.url, accountToken, devices, witnessPurpose);
+        const load = await startFleet({ dir, devices, port, rate });
+        releases.push(() => load.close());
+        return { load, devices, pId, accountToken, cluster, service };
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
