@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bus } from '../bus/bus.ts';
-import type { NewEvent } from '../core/event.ts';
 import type { DeviceIdentity, Uplink } from '../core/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import type { Logger } from '../log.ts';
 import type { ApplyLimits } from './apply.ts';
+import { createFollowUp } from './follow-up.ts';
+import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
 import type { Entry, Work } from './lanes.ts';
 import { createContextLoader } from './load-contexts.ts';
-import type { Plan } from './plan.ts';
 import { settleBatch } from './settle.ts';
 import { stampArrivals } from './stamp-arrivals.ts';
 import type { Writers } from './write.ts';
@@ -25,15 +23,7 @@ export type IngestOptions = {
   maxRememberedDevices: number;
 };
 
-export type IngestDeps = {
-  db: Database;
-  bus: Bus;
-  log: Logger;
-  writers: Writers;
-  /** Sends a device the profile that waits for its answer. */
-  handOver: (device: DeviceIdentity) => Promise<void>;
-  observe?: IngestObserver;
-};
+export type IngestDeps = FollowUpDeps & { db: Database; writers: Writers };
 
 /** What is worth counting. */
 export type IngestObserver = {
@@ -59,6 +49,7 @@ export type Ingest = {
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const lanes = createLanes(options.maxRememberedDevices);
   const loadContexts = createContextLoader();
+  const onCommitted = createFollowUp(deps);
   const stopping = new AbortController();
   let inFlight = 0;
   let depth = 0;
@@ -131,27 +122,6 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     lanes.release(batch);
     pump();
     if (inFlight === 0) idle();
-  }
-
-  function onCommitted({ rows }: Plan, recorded: NewEvent[]): void {
-    deps.observe?.stored(rows.measurements.length);
-    for (const { reason } of rows.rejections) deps.observe?.rejected(reason);
-    for (const effect of rows.effects) {
-      if (effect.kind === 'down') deps.bus.publish('down', effect);
-      else void deps.handOver(effect.device).catch(logHandOver);
-    }
-    if (recorded.length > 0) {
-      const accountIds = [...new Set(recorded.map(({ accountId }) => accountId))];
-      const deviceIds = [...new Set(recorded.map(({ deviceId }) => deviceId))];
-      deps.bus.publish('events', { accountIds, deviceIds });
-    }
-  }
-
-  function logHandOver(error: unknown): void {
-    deps.log.warn(
-      { err: error },
-      'a profile could not be handed over; it is when the device subscribes',
-    );
   }
 
   async function pause(attempt: number): Promise<void> {
