@@ -76,16 +76,20 @@ export function createAuthenticator({ ports, registry, limits, log }: Authentica
       return refuse(connection, 'not-authorized', done);
     const credentials = { username, password: password.toString() };
     connection.credentials = credentials;
+    answer(connection, credentials, done).catch((error: unknown) => {
+      log.error({ err: error }, 'a device could not be answered');
+    });
+  }
+
+  async function answer(connection: Connection, credentials: Credentials, done: Done) {
     underCheck.add(connection);
-    check(connection, credentials)
-      .catch((error: unknown): Refusal => {
-        if (!isUnavailable(error))
-          log.error({ err: error }, 'a device could not be authenticated');
-        return 'unavailable';
-      })
-      .finally(() => underCheck.delete(connection))
-      .then((refusal) => (refusal ? refuse(connection, refusal, done) : done(null, true)))
-      .catch((error: unknown) => log.error({ err: error }, 'a device could not be answered'));
+    const refusal = await check(connection, credentials).catch((error: unknown): Refusal => {
+      if (!isUnavailable(error)) log.error({ err: error }, 'a device could not be authenticated');
+      return 'unavailable';
+    });
+    underCheck.delete(connection);
+    if (refusal) refuse(connection, refusal, done);
+    else done(null, true);
   }
 
   function refuse(connection: Connection, refusal: Refusal, done: Done): void {
@@ -129,4 +133,3 @@ export async function endLostAccess(
       connection.close('access-ended');
   }
 }
-

@@ -111,4 +111,3 @@ export function linkConnection(connection: Connection): void {
 export function findConnection(client: Client | null): Connection | null {
   return (client?.conn as Linked | undefined)?.[link] ?? null;
 }
-

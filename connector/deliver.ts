@@ -19,7 +19,7 @@ function send(
   now: () => number,
 ): Promise<void> {
   const { client } = connection;
-  const qos = connection.grantedQos(message.topic) === 0 ? 0 : 1;
+  const qos: 0 | 1 = connection.grantedQos(message.topic) === 0 ? 0 : 1;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (!client || connection.stage === 'closed') {
     reject(new Error('connection closed'));
@@ -30,7 +30,7 @@ function send(
     cmd: 'publish' as const,
     topic: downPrefix + message.topic,
     payload: Buffer.from(JSON.stringify(message.payload)),
-    qos: qos as 0 | 1,
+    qos,
     retain: false,
     dup: false,
   };

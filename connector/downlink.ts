@@ -36,7 +36,10 @@ export class DownlinkQueue {
   #loading: Promise<void> = Promise.resolve();
   /** Told to the device while a load is under way: newer than what it will bring. */
   #toldMeanwhile: Set<DownTopic> | null = null;
-  readonly #owed = { subscribed: new Set<DownTopic>(), due: new Set<'profile' | 'configuration'>() };
+  readonly #owed = {
+    subscribed: new Set<DownTopic>(),
+    due: new Set<'profile' | 'configuration'>(),
+  };
 
   constructor(channel: Channel, deps: DownlinkDeps) {
     this.#channel = channel;

@@ -51,7 +51,8 @@ export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): ()
       for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
     }),
     bus.subscribe('down', ({ uuid, message }) => {
-      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.push(message);
+      for (const connection of registry.listConnectionsOf(uuid))
+        connection.downlinks?.push(message);
     }),
     bus.subscribe('access', ({ uuid }) => {
       doubt(uuid);

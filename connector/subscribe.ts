@@ -7,6 +7,10 @@ import type { ConnectorLimits } from './options.ts';
 
 const maxFilterLength = 256;
 
+/** A filter and what it was granted: a QoS, or 128. */
+type Granted = { topic: string; qos: number };
+const refused = 128;
+
 type Done = (error: Error | null, subscription?: Requested | null) => void;
 
 /** A device may listen to its own `down/…`; anything else is answered 128, MQTT 3.1.1 section 3.9.3. */
@@ -27,13 +31,13 @@ export function createSubscriber(limits: ConnectorLimits, deps: DownlinkDeps, no
     },
 
     /** SUBACK is on its way: what the device is to know follows, each time it subscribes. */
-    onSubscribed(client: Client, granted: Requested[]): void {
+    onSubscribed(client: Client, granted: Granted[]): void {
       const connection = findConnection(client);
       if (!connection?.device || connection.stage === 'closed') return;
       const { device } = connection;
       const topics = new Set<DownTopic>();
       for (const { topic, qos } of granted)
-        if (Number(qos) !== 128)
+        if (qos !== refused)
           for (const matched of findMatchedTopics(topic, device.downPrefix) ?? [])
             topics.add(matched);
       if (topics.size === 0) return;

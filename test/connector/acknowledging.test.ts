@@ -16,9 +16,10 @@ const measurement = (val: number) => ({ sId: '0x1', val });
 const publish = (raw: RawClient, qos: 0 | 1 | 2, messageId: number, dup = false) =>
   raw.send(publishPacket(topic, measurement(messageId), { qos, messageId, dup }));
 
-
 const valuesOf = (list: { uplink: { content: unknown } }[]) =>
-  list.map(({ uplink }) => (uplink.content as { items: { value: { val: number } }[] }).items[0]?.value.val);
+  list.map(
+    ({ uplink }) => (uplink.content as { items: { value: { val: number } }[] }).items[0]?.value.val,
+  );
 
 describe('an acknowledgement means stored', () => {
   test.each([
@@ -54,7 +55,7 @@ describe('an acknowledgement means stored', () => {
     const raw = await enter(world);
     for (let n = 1; n <= 10; n++) publish(raw, 1, n);
     await until(() => store.held.length === 10);
-    for (const { commit } of store.held.slice(1).reverse()) commit();
+    for (const { commit } of store.held.slice(1).toReversed()) commit();
     await moments(world);
     expect(raw.of('puback')).toEqual([]);
     store.held[0]?.commit();
@@ -163,111 +164,5 @@ describe('what cannot be stored', () => {
     clock.nowMs += 11_000;
     await until(() => store.withdrawn === 1);
     expect(world.connector.snapshot().unackedBytes).toBe(0);
-  });
-});
-
-describe('back-pressure', () => {
-  const flood = (raw: RawClient, count: number) => {
-    for (let n = 1; n <= count; n++) publish(raw, 1, n);
-  };
-
-  test('a socket is not read beyond its window, and nothing is lost', async () => {
-    const store = await start({ tuning: { maxUnackedMessages: 10 } });
-    store.isHolding = true;
-    const raw = await enter(world);
-    flood(raw, 300);
-    await until(() => store.held.length === 10);
-    await moments(world);
-    expect(store.held).toHaveLength(10);
-    store.release();
-    const acks = await raw.expect('puback', 300);
-    expect(acks.map(({ messageId }) => messageId)).toEqual(Array.from(acks, (_, n) => n + 1));
-    expect(store.stored).toHaveLength(300);
-  });
-
-  test('one packet a segment does not slip past the window', async () => {
-    const store = await start({ tuning: { maxUnackedMessages: 5 } });
-    store.isHolding = true;
-    const raw = await enter(world);
-    for (let n = 1; n <= 40; n++) {
-      publish(raw, 1, n);
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    await until(() => store.held.length === 5);
-    await moments(world);
-    expect(store.held).toHaveLength(5);
-    store.release();
-    await raw.expect('puback', 40);
-  });
-
-  test('all connections together have a budget, and everyone gets a turn', async () => {
-    const tuning = { maxUnackedTotalBytes: 20_000, messageOverheadBytes: 1_000 };
-    const store = await start({ tuning });
-    store.isHolding = true;
-    const clients: RawClient[] = [];
-    for (let n = 1; n <= 30; n++) {
-      const { uuid, token } = store.addDevice(n);
-      const raw = await enter(world, { username: uuid, password: Buffer.from(token) });
-      const own = `devices/${uuid}/up/measurements`;
-      raw.send(publishPacket(own, measurement(1), { qos: 1, messageId: 1 }));
-      clients.push(raw);
-    }
-    await until(() => store.held.length >= 18);
-    await moments(world);
-    expect(store.held.length).toBeLessThan(22);
-    store.release();
-    for (const raw of clients) await raw.expect('puback');
-    expect(store.stored).toHaveLength(30);
-    expect(world.connector.snapshot().unackedBytes).toBe(0);
-  });
-
-  test('a device that we do not read is not closed for its silence', async () => {
-    const clock = manualClock();
-    const store = await start({ now: clock.now, limits: { storeTimeoutMs: 1_000_000 } });
-    store.isHolding = true;
-    const raw = await enter(world, { keepalive: 1 });
-    publish(raw, 1, 1);
-    await until(() => store.held.length === 1);
-    clock.nowMs += 60_000;
-    await clock.looks(4);
-    store.release();
-    await raw.expect('puback');
-    expect(raw.isClosed).toBe(false);
-  });
-});
-
-describe('stopping', () => {
-  test('what is under way is stored and acknowledged, then connections close', async () => {
-    const store = await start();
-    store.isHolding = true;
-    const payload = Buffer.from('{"sId":"0x1","val":0}');
-    const raw = await enter(world, { will: { topic, payload, qos: 1, retain: false } });
-    for (let n = 1; n <= 5; n++) publish(raw, 1, n);
-    await until(() => store.held.length === 5);
-    const other = await enter(world, { clientId: 'other' });
-    const closing = world.connector.close({ drainMs: 5_000 });
-    raw.send(publishPacket(topic, measurement(6), { qos: 1, messageId: 6 }));
-    other.send(publishPacket(topic, measurement(7), { qos: 0 }));
-    await new Promise((resolve) => setImmediate(resolve));
-    // What arrives now is neither stored nor acknowledged.
-    expect(store.held).toHaveLength(5);
-    expect(raw.isClosed).toBe(false);
-    store.release();
-    await closing;
-    expect(store.stored).toHaveLength(5);
-    expect(raw.of('puback').map(({ messageId }) => messageId)).toEqual([1, 2, 3, 4, 5]);
-  });
-
-  test('what cannot be stored in time is not acknowledged', async () => {
-    const store = await start();
-    store.isHolding = true;
-    const raw = await enter(world);
-    publish(raw, 1, 1);
-    publish(raw, 0, 2);
-    await until(() => store.held.length === 2);
-    await world.connector.close({ drainMs: 20 });
-    await raw.ended();
-    expect(store.withdrawn).toBe(2);
-    expect(raw.of('puback')).toEqual([]);
   });
 });

@@ -70,8 +70,14 @@ describe('who is let in', () => {
     // No client library writes this packet: the identifier is taken out by hand.
     const raw = await dial(world);
     const { uuid, token } = world.device;
-    const field = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
-    const body = Buffer.concat([field('MQTT'), Buffer.from([4, 0xc0, 0, 60, 0, 0]), field(uuid), field(token)]);
+    const field = (text: string) =>
+      Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
+    const body = Buffer.concat([
+      field('MQTT'),
+      Buffer.from([4, 0xc0, 0, 60, 0, 0]),
+      field(uuid),
+      field(token),
+    ]);
     raw.socket.write(Buffer.concat([Buffer.from([0x10, body.length]), body]));
     expect((await raw.expect('connack'))[0]?.returnCode).toBe(2);
     await raw.ended();
@@ -111,7 +117,9 @@ describe('sessions', () => {
     const mine = await world.connect({ clientId: 'kitchen' });
     const other = world.store.addDevice(2);
     await world.connect({ as: other, clientId: 'kitchen' });
-    await mine.publishAsync(`devices/${world.device.uuid}/up/profile`, '{"state":"request"}', { qos: 1 });
+    await mine.publishAsync(`devices/${world.device.uuid}/up/profile`, '{"state":"request"}', {
+      qos: 1,
+    });
     expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 2 });
   });
 
@@ -160,7 +168,9 @@ describe('sessions', () => {
     await start();
     for (const clientId of ['__proto__', 'constructor', 'x'.repeat(3_000)]) {
       const raw = await enter(world, { clientId });
-      raw.send(publishPacket(`devices/${world.device.uuid}/up/state`, '{}', { qos: 1, messageId: 7 }));
+      raw.send(
+        publishPacket(`devices/${world.device.uuid}/up/state`, '{}', { qos: 1, messageId: 7 }),
+      );
       expect(await raw.expect('puback')).toHaveLength(1);
       raw.socket.destroy();
     }

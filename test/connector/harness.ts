@@ -4,9 +4,7 @@ import { connect as connectMqtt, type IClientOptions, type MqttClient } from 'mq
 import { startConnector, type Connector } from '../../connector/broker.ts';
 import type { ConnectorOptions, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts } from '../../connector/ports.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
-import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../../src/core/uplink.ts';
-import { DomainError } from '../../src/errors.ts';
+import { createStore } from './store.ts';
 
 export const limits: ConnectorOptions['limits'] = {
   maxPacketBytes: 65_536,
@@ -48,107 +46,6 @@ export function manualClock() {
     },
   };
   return clock;
-}
-
-export type Stored = { device: DeviceIdentity; uplink: Uplink };
-type Held = Stored & { commit: () => void; fail: (error: unknown) => void; signal: AbortSignal };
-
-/** Stands in for the database: what the connector is handed, with commits that can be held back. */
-export function createStore() {
-  const tokens = new Map<string, { token: string; identity: DeviceIdentity }>();
-  const errors: unknown[] = [];
-  const store = {
-    bus: createLocalBus({ onListenerError: (error) => void errors.push(error) }),
-    /** What listeners of the bus threw. */
-    errors,
-    /** Committed messages, in the order of their commits. */
-    stored: [] as Stored[],
-    /** Messages that wait while `isHolding`. */
-    held: [] as Held[],
-    isHolding: false,
-    isAway: false,
-    withdrawn: 0,
-    subscribedTo: [] as DownTopic[][],
-    delivered: [] as Downlink[],
-    presence: [] as string[],
-    checks: 0,
-    onSubscribed: (_topics: DownTopic[]): Downlink[] => [],
-    onDue: (_topic: DownTopic): Downlink[] => [],
-    beforeAuthenticated: async () => {},
-
-    addDevice(number: number): { uuid: string; token: string; identity: DeviceIdentity } {
-      const uuid = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
-      const token = `token-of-${number}-`.padEnd(40, 'x');
-      const identity = { deviceId: number, uuid, accountId: 1 };
-      tokens.set(uuid, { token, identity });
-      return { uuid, token, identity };
-    },
-    forgetDevice: (uuid: string) => tokens.delete(uuid),
-    removeDevice(uuid: string): void {
-      const deviceId = tokens.get(uuid)?.identity.deviceId ?? 0;
-      store.forgetDevice(uuid);
-      store.bus.publish('access', { deviceId, uuid });
-    },
-    release(): void {
-      store.isHolding = false;
-      for (const { commit } of store.held.splice(0)) commit();
-    },
-  };
-
-  const find = (username: string, password: string) => {
-    if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
-    const known = tokens.get(username);
-    return known?.token === password ? known.identity : null;
-  };
-
-  const ports: ConnectorPorts = {
-    bus: store.bus,
-    clock: () => Date.now(),
-    async authenticateDevice({ username, password }) {
-      store.checks += 1;
-      const identity = find(username, password);
-      await store.beforeAuthenticated();
-      return identity;
-    },
-    isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
-    ingest(device, uplink, signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const commit = () => {
-        store.stored.push({ device, uplink });
-        resolve();
-      };
-      if (!store.isHolding) {
-        commit();
-        return promise;
-      }
-      const held: Held = { device, uplink, signal, commit, fail: reject };
-      store.held.push(held);
-      signal.addEventListener('abort', () => {
-        const index = store.held.indexOf(held);
-        if (index < 0) return;
-        store.held.splice(index, 1);
-        store.withdrawn += 1;
-        reject(new DomainError('unavailable', 'withdrawn'));
-      });
-      return promise;
-    },
-    async subscribed(_device, topics) {
-      store.subscribedTo.push(topics);
-      if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
-      return store.onSubscribed(topics);
-    },
-    async due(_device, topic) {
-      if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
-      return store.onDue(topic);
-    },
-    async delivered(_device, message) {
-      store.delivered.push(message);
-    },
-    presence: ({ uuid }, change) => {
-      if (change !== 'seen') store.presence.push(`${change} ${Number(uuid.slice(-12))}`);
-    },
-  };
-  return { store, ports };
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>;

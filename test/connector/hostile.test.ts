@@ -19,12 +19,16 @@ const start = async (options?: WorldOptions) => {
 };
 beforeEach(() => start());
 afterEach(async () => {
-  // Whatever was done: the process lives, and another device is acknowledged.
+  await expectUnharmed();
+  await world.close();
+});
+
+/** Whatever was done: the process lives, and another device is acknowledged. */
+async function expectUnharmed(): Promise<void> {
   await acknowledgeHonest();
   expect(world.store.errors).toEqual([]);
   expect(world.logged).toEqual([]);
-  await world.close();
-});
+}
 
 async function acknowledgeHonest(): Promise<void> {
   const { uuid } = world.store.addDevice(500);
@@ -194,7 +198,13 @@ describe('a device', () => {
 
   test('that nests its JSON thirty thousand deep gets a rejection', async () => {
     const raw = await enter(world);
-    for (const [n, name] of ['measurements', 'events', 'state', 'profile', 'configuration'].entries()) {
+    for (const [n, name] of [
+      'measurements',
+      'events',
+      'state',
+      'profile',
+      'configuration',
+    ].entries()) {
       const deep = '['.repeat(30_000) + ']'.repeat(30_000);
       raw.send(publishPacket(`${up}/${name}`, deep, { qos: 1, messageId: n + 1 }));
       await raw.expect('puback', n + 1);

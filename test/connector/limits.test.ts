@@ -89,7 +89,10 @@ describe('topics', () => {
   test('16 subscriptions a connection; the 17th is answered 128, a known one is not counted twice', async () => {
     await start();
     const raw = await enter(world);
-    const filters = Array.from({ length: 17 }, (_, n) => ({ topic: `${down}/${n}`, qos: 1 as const }));
+    const filters = Array.from({ length: 17 }, (_, n) => ({
+      topic: `${down}/${n}`,
+      qos: 1 as const,
+    }));
     raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: filters });
     expect((await raw.expect('suback'))[0]?.granted).toEqual([...Array(16).fill(1), 128]);
     raw.send({ cmd: 'subscribe', messageId: 2, subscriptions: filters.slice(0, 1) });
@@ -191,7 +194,9 @@ describe('rates', () => {
     const raws = [];
     for (let n = 0; n < 8; n++) {
       const raw = await dial(world);
-      raw.send(connectPacket(world, { clientId: '', username: world.store.addDevice(n + 10).uuid }));
+      raw.send(
+        connectPacket(world, { clientId: '', username: world.store.addDevice(n + 10).uuid }),
+      );
       raws.push(raw);
     }
     await until(() => world.connector.snapshot().waiting === 3);

@@ -10,7 +10,14 @@ import { promisify } from 'node:util';
 import type { IClientOptions } from 'mqtt';
 import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { collect, onceClosed, startWorld, until, type World, type WorldOptions } from './harness.ts';
+import {
+  collect,
+  onceClosed,
+  startWorld,
+  until,
+  type World,
+  type WorldOptions,
+} from './harness.ts';
 
 let world: World;
 const start = async (options?: WorldOptions) => (world = await startWorld(options));
@@ -31,7 +38,15 @@ describe('TLS', () => {
     const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
     const out = ['-keyout', file(`${name}.key`), '-out', file(`${name}.crt`)];
-    await promisify(execFile)('openssl', ['req', '-x509', '-days', '2', ...key, ...subject, ...out]);
+    await promisify(execFile)('openssl', [
+      'req',
+      '-x509',
+      '-days',
+      '2',
+      ...key,
+      ...subject,
+      ...out,
+    ]);
   }
 
   /** Replaces the files in use the way tools do: by renaming. */

@@ -1,7 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Downlink } from '../../src/core/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
-import { collect, manualClock, startWorld, until, type World, type WorldOptions } from './harness.ts';
+import {
+  collect,
+  manualClock,
+  startWorld,
+  until,
+  type World,
+  type WorldOptions,
+} from './harness.ts';
 import { enter, moments, publishPacket } from './raw.ts';
 
 let world: World;
@@ -35,7 +42,11 @@ describe('what a device is sent when it subscribes', () => {
     await client.subscribeAsync([`${down}/state`, `${down}/configuration`], { qos: 1 });
     await client.subscribeAsync(`${down}/profile`, { qos: 1 });
     await until(() => messages.length === 4);
-    expect(world.store.subscribedTo).toEqual([['profile'], ['state', 'configuration'], ['profile']]);
+    expect(world.store.subscribedTo).toEqual([
+      ['profile'],
+      ['state', 'configuration'],
+      ['profile'],
+    ]);
     expect(messages.map(({ topic }) => topic.slice(down.length + 1))).toEqual([
       'profile',
       'state',
@@ -85,7 +96,9 @@ describe('what happens while it is connected', () => {
   });
 
   test('a message for the device reaches each of its connections that subscribed to it', async () => {
-    const clients = await Promise.all(['a', 'b', 'c'].map((clientId) => world.connect({ clientId })));
+    const clients = await Promise.all(
+      ['a', 'b', 'c'].map((clientId) => world.connect({ clientId })),
+    );
     const [a, b, c] = clients.map(collect);
     await clients[0]?.subscribeAsync(`${down}/#`, { qos: 1 });
     await clients[1]?.subscribeAsync(`${down}/display`, { qos: 1 });
@@ -136,11 +149,18 @@ describe('delivery', () => {
     [0, 0],
     [1, 1],
     [2, 1],
-  ] as const)('a subscription at QoS %i is served at QoS %i, through a wildcard too', async (asked, given) => {
-    const raw = await subscribe(`${down}/#`, asked);
-    tell(display('x'));
-    expect((await raw.expect('publish'))[0]).toMatchObject({ qos: given, retain: false, dup: false });
-  });
+  ] as const)(
+    'a subscription at QoS %i is served at QoS %i, through a wildcard too',
+    async (asked, given) => {
+      const raw = await subscribe(`${down}/#`, asked);
+      tell(display('x'));
+      expect((await raw.expect('publish'))[0]).toMatchObject({
+        qos: given,
+        retain: false,
+        dup: false,
+      });
+    },
+  );
 
   test('of overlapping filters the highest QoS counts, and one copy is sent [MQTT-3.3.5-1]', async () => {
     const raw = await subscribe(`${down}/#`, 0);

@@ -49,7 +49,7 @@ export function connectPacket(world: World, more: Partial<Connect> = {}): Connec
     username: world.device.uuid,
     password: Buffer.from(world.device.token),
     ...more,
-  } as Connect;
+  };
 }
 
 export function publishPacket(

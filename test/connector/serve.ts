@@ -1,10 +1,7 @@
 // A connector over a store that stores nothing, in a process of its own: its memory is nobody else's.
 import { startWorld } from './harness.ts';
 
-export type Command =
-  | { kind: 'hold' }
-  | { kind: 'release' }
-  | { kind: 'report' };
+export type Command = { kind: 'hold' } | { kind: 'release' } | { kind: 'report' };
 export type Report = { rss: number; connections: number; held: number; stored: number };
 
 const devices = Number(process.argv[2]);

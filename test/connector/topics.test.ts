@@ -19,7 +19,11 @@ describe('publishing', () => {
     ['measurements', { sId: '0x1', val: 2.5, ts: 5 }, 'measurements'],
     ['measurements', [{ sId: '0x1', val: { lat: 1, long: 2 } }], 'measurements'],
     ['state', { puId: 1, stId: 2, evId: 3, ts: 4 }, 'state'],
-    ['events', { cause: { engine: { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 }, senses: [] } }, 'events'],
+    [
+      'events',
+      { cause: { engine: { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 }, senses: [] } },
+      'events',
+    ],
     ['profile', { pId: 'p', state: 'current', engine: 'device' }, 'profile-answer'],
     ['profile', { pId: 'p', state: 'rejected', text: 'no room' }, 'profile-answer'],
     ['profile', { state: 'request' }, 'profile-request'],
@@ -29,7 +33,11 @@ describe('publishing', () => {
     await client.publishAsync(`${up}/${topic}`, JSON.stringify(payload), { qos: 1 });
     const [first] = world.store.stored;
     expect(first?.device).toEqual(world.device.identity);
-    expect(first?.uplink).toMatchObject({ topic: `${up}/${topic}`, content: { kind }, rejections: [] });
+    expect(first?.uplink).toMatchObject({
+      topic: `${up}/${topic}`,
+      content: { kind },
+      rejections: [],
+    });
   });
 
   test.each([
@@ -37,12 +45,17 @@ describe('publishing', () => {
     ['what is no JSON', 'measurements', '{', 'invalid-json'],
     ['what is no UTF-8', 'measurements', Buffer.from([0x22, 0xff, 0x22]), 'invalid-json'],
     ['what the table does not ask for', 'state', '{"puId":"1"}', 'invalid-payload'],
-  ])('%s is acknowledged and told the store as a rejection', async (_what, topic, payload, reason) => {
-    const client = await world.connect();
-    await client.publishAsync(`${up}/${topic}`, payload, { qos: 1 });
-    expect(world.store.stored.map(({ uplink }) => uplink.rejections)).toMatchObject([[{ reason }]]);
-    expect(world.store.stored[0]?.uplink.content).toEqual({ kind: 'none' });
-  });
+  ])(
+    '%s is acknowledged and told the store as a rejection',
+    async (_what, topic, payload, reason) => {
+      const client = await world.connect();
+      await client.publishAsync(`${up}/${topic}`, payload, { qos: 1 });
+      expect(world.store.stored.map(({ uplink }) => uplink.rejections)).toMatchObject([
+        [{ reason }],
+      ]);
+      expect(world.store.stored[0]?.uplink.content).toEqual({ kind: 'none' });
+    },
+  );
 
   test.each([
     ['to another device', () => `${stranger}/up/state`],
@@ -60,12 +73,15 @@ describe('publishing', () => {
     await until(() => world.counted.includes('disconnected foreign-topic'));
   });
 
-  test.each(['+', '#', 'a/+/b'])('a wildcard in a topic (%s) closes the connection', async (name) => {
-    const raw = await enter(world);
-    raw.send(publishPacket(`${up}/${name}`, '{}', { qos: 1, messageId: 1 }));
-    await raw.ended();
-    expect(world.store.stored).toEqual([]);
-  });
+  test.each(['+', '#', 'a/+/b'])(
+    'a wildcard in a topic (%s) closes the connection',
+    async (name) => {
+      const raw = await enter(world);
+      raw.send(publishPacket(`${up}/${name}`, '{}', { qos: 1, messageId: 1 }));
+      await raw.ended();
+      expect(world.store.stored).toEqual([]);
+    },
+  );
 
   test('nothing is retained, and no device hears another one', async () => {
     const client = await world.connect();
@@ -132,7 +148,9 @@ describe('subscribing', () => {
 describe('wills', () => {
   test('a will below its own up/ is taken like any message when the connection breaks', async () => {
     const payload = Buffer.from('{"sId":"0x1","val":0}');
-    const raw = await enter(world, { will: { topic: `${up}/measurements`, payload, qos: 1, retain: false } });
+    const raw = await enter(world, {
+      will: { topic: `${up}/measurements`, payload, qos: 1, retain: false },
+    });
     raw.socket.destroy();
     await until(() => world.store.stored.length === 1);
     expect(world.store.stored[0]?.uplink.content.kind).toBe('measurements');
@@ -141,7 +159,9 @@ describe('wills', () => {
 
   test('a client that says goodbye leaves no will', async () => {
     const payload = Buffer.from('{"sId":"0x1","val":0}');
-    const raw = await enter(world, { will: { topic: `${up}/measurements`, payload, qos: 1, retain: false } });
+    const raw = await enter(world, {
+      will: { topic: `${up}/measurements`, payload, qos: 1, retain: false },
+    });
     raw.send({ cmd: 'disconnect' });
     await until(() => world.store.presence.length === 2);
     expect(world.store.stored).toEqual([]);
@@ -164,7 +184,9 @@ describe('wills', () => {
 });
 
 test('a device that was removed is closed, and its will goes nowhere', async () => {
-  const client = await world.connect({ will: { topic: 'x', payload: Buffer.from('') } }).catch(() => null);
+  const client = await world
+    .connect({ will: { topic: 'x', payload: Buffer.from('') } })
+    .catch(() => null);
   expect(client).toBeNull();
   const good = await world.connect();
   const closed = onceClosed(good);
