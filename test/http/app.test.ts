@@ -88,6 +88,7 @@ describe('a body', () => {
     ['65 levels', `{"name":"x","a":${deep('[', 64)}${']'.repeat(64)}}`, 400],
     ['half a million arrays', deep('[', 500_000), 400],
     ['half a million objects', deep('{"a":', 200_000), 400],
+    ['thirty thousand values and one', `{"name":"x","a":[0${',0'.repeat(30_000)}]}`, 400],
     ['64 levels', `{"name":"x","a":${deep('[', 63)}${']'.repeat(63)}}`, 200],
     ['brackets in a string', `{"name":"${'[{'.repeat(500)}\\"[["}`, 200],
     ['more than 1 MiB', JSON.stringify({ name: 'x'.repeat(1_048_576) }), 413],
