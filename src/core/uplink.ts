@@ -8,7 +8,7 @@ import type { DownTopic } from './topic.ts';
 export type { DownTopic } from './topic.ts';
 
 /** Milliseconds since the Unix epoch. */
-const timestamp = z.int().min(0);
+export const timestamp = z.int().min(0).meta({ description: 'Milliseconds since the Unix epoch.' });
 
 /** One measurement as a device sends it; the time of arrival stands in for an absent `ts`. */
 export const SentMeasurement = z.object({

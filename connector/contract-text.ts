@@ -1,0 +1,24 @@
+/** What firmware authors have to know beside the messages themselves. */
+export const describeContract = `
+Devices connect with MQTT 3.1.1 (or 3.1); the user name is the device's deviceAuthUuid, the password
+its deviceAuthToken. A client of MQTT 5 is answered CONNACK 1.
+
+A device publishes to its own \`devices/{uuid}/up/…\` and subscribes to its own
+\`devices/{uuid}/down/…\` (\`down/#\` included), and nothing else: publishing elsewhere closes the
+connection, subscribing elsewhere is answered 128.
+
+An acknowledgement (PUBACK, PUBREC) means stored: it leaves after the transaction that holds the
+message has committed. A message that was not acknowledged is to be sent again; the same measurement
+sent again (same sense, ts and value) is stored once. What carries no time of its own cannot be told
+from something new, so send \`ts\`.
+
+What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
+same array are stored.
+
+Sessions are not kept and nothing is retained: what a device is to know is sent each time it
+subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
+
+Limits, unless the operator changed them: packets of 64 KiB, a CONNECT of 4 KiB, 16 subscriptions a
+connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
+measurements a second, beyond which reading slows down and nothing is dropped.
+`.trim();
