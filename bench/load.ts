@@ -6,11 +6,11 @@ import { startBenchDatabase, withClient } from './database.ts';
 import { fill, type Size } from './load/fill.ts';
 import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
-const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300]
+const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
 
 Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
 asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
-bench_small and bench_large and leaves them.`;
+bench_small and bench_large and leaves them; with --loaded it asks what it left there before.`;
 
 const { values } = parseArgs({
   options: {
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     small: { type: 'string', default: '100000' },
     devices: { type: 'string', default: '100' },
     runs: { type: 'string', default: '300' },
+    loaded: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -30,25 +31,31 @@ async function load(url: string, name: string, size: Size, nowTs: number): Promi
   tell(
     `${name}: ${size.events} events, ${size.measurements} measurements; ${describeStorage(storage)}`,
   );
-  const options = { connectTimeoutMs: 5_000, onIdleError: () => undefined };
-  const filling = openDatabase({
-    ...options,
-    connectionString: url,
-    maxConnections: 3,
-    statementTimeoutMs: 3_600_000,
-  });
-  await fill(filling, size, nowTs, tell);
-  await filling.close();
+  if (!values.loaded) await loadInto(url, size, nowTs);
   // One connection: its statements are planned once, as those of a service that has run for a while.
   return openDatabase({
-    ...options,
+    connectTimeoutMs: 5_000,
+    onIdleError: () => undefined,
     connectionString: url,
     maxConnections: 1,
     statementTimeoutMs: 20_000,
   });
 }
 
+async function loadInto(url: string, size: Size, nowTs: number): Promise<void> {
+  const filling = openDatabase({
+    connectTimeoutMs: 5_000,
+    onIdleError: () => undefined,
+    connectionString: url,
+    maxConnections: 3,
+    statementTimeoutMs: 3_600_000,
+  });
+  await fill(filling, size, nowTs, tell);
+  await filling.close();
+}
+
 async function createOn(adminUrl: string, name: string): Promise<string> {
+  if (values.loaded) return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href;
   await withClient(adminUrl, async (client) => {
     await client.query(`drop database if exists ${name}`);
     await client.query(`create database ${name}`);

@@ -39,7 +39,9 @@ export async function listEvents(sql: Sql, filter: EventFilter): Promise<ListedE
 
 /**
  * Each type, or each sense, is read newest first from its own stretch of an index, and no further
- * than a page. The statements are named, so that the plan over all the chunks is made once.
+ * than a page. The statements are named so that the plan over all the chunks, which takes longer than
+ * the answer, is made once; and they are written so that it cannot look cheaper to the planner to plan
+ * for each question anew.
  */
 export function listEventsQuery(filter: EventFilter): QueryConfig {
   const { deviceId, type, senses, start, end = lastTs, after = [lastTs, ''] } = filter;
@@ -60,17 +62,22 @@ export function listEventsQuery(filter: EventFilter): QueryConfig {
 /** After every event there can be: the end of what both sides can hold, in ms. */
 const lastTs = 8_640_000_000_000_000;
 
+/** What is asked stands in a sub-select, out of the planner's sight; see `listEventsQuery`. */
 function byTag(table: 'event' | 'event_sense', column: 'type' | 's_id', type: string): string {
   return `
     select distinct on (ts, key) ${type} as type, ts, key, seq, body
-      from unnest($2::text[]) as wanted (tag)
+      from (select $1::bigint as device_id, $2::text[] as tags,
+                   ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts,
+                   ms_to_timestamp($5) as after_ts, $6::text as after_key
+            offset 0) asked
+     cross join unnest(asked.tags) as wanted (tag)
      cross join lateral (
        select e.ts, e.key, e.seq, e.body
          from ${table} e
-        where e.device_id = $1
+        where e.device_id = asked.device_id
           and e.${column} = wanted.tag
-          and e.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
-          and (e.ts, e.key) < (ms_to_timestamp($5), $6::text)
+          and e.ts between asked.first_ts and asked.last_ts
+          and (e.ts, e.key) < (asked.after_ts, asked.after_key)
         order by e.ts desc, e.key desc
         limit ${pageRows}) found
      order by ts desc, key desc

@@ -41,21 +41,28 @@ export function listMeasurementsQuery(
   const [ts, sId, val, long] = after ?? [end + 1, '', -Infinity, null];
   return {
     name: 'list-measurements',
+    // What is asked stands in a sub-select, so that the plan over all the chunks is made once: it must
+    // not look cheaper to plan for each question anew.
     text: `
       select wanted.s_id, found.ts, found.val, found.long
-        from unnest($2::text[]) as wanted (s_id)
+        from (select $1::bigint as device_id, $2::text[] as s_ids,
+                     ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts,
+                     ms_to_timestamp($5) as after_ts, $6::text as after_s_id,
+                     $7::float8 as after_val, $8::float8 as after_long
+              offset 0) asked
+       cross join unnest(asked.s_ids) as wanted (s_id)
        cross join lateral (
          select m.ts, m.val, m.long
            from measurement m
-          where m.device_id = $1
+          where m.device_id = asked.device_id
             and m.s_id = wanted.s_id
-            and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+            and m.ts between asked.first_ts and asked.last_ts
             and (m.ts, m.val, m.long) < (
-                  ms_to_timestamp($5),
-                  case when wanted.s_id < $6 collate "C" then 'NaN'
-                       when wanted.s_id = $6 then $7
-                       else '-Infinity' end::float8,
-                  $8::float8)
+                  asked.after_ts,
+                  case when wanted.s_id < asked.after_s_id collate "C" then 'NaN'
+                       when wanted.s_id = asked.after_s_id then asked.after_val
+                       else '-Infinity' end,
+                  asked.after_long)
           order by m.ts desc, m.val desc, m.long desc
           limit $9) found
        order by found.ts desc, wanted.s_id collate "C" desc, found.val desc, found.long desc

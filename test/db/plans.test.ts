@@ -144,6 +144,22 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     }
   });
 
+  test('of lists are made once, whatever is asked', async () => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    const range = { deviceId, senses: ['0x1'], start: now - 9 * day, end: now };
+    for (let i = 0; i < 8; i += 1) {
+      await client.query(listEventsQuery({ deviceId: i, start: now - i * day, type: 'sense' }));
+      await client.query(listEventsQuery({ deviceId: i, start: 0, senses: ['0xff'] }));
+      await client.query(listMeasurementsQuery({ ...range, deviceId: i }, 20));
+    }
+    const { rows } = await client.query<{ custom_plans: string }>(
+      'select custom_plans from pg_prepared_statements',
+    );
+    await client.end();
+    expect(rows).toEqual(Array(3).fill({ custom_plans: '5' }));
+  });
+
   test('of measurements reach no further than a page', async () => {
     const range = { deviceId, senses: ['0x0', '0x1'], start: 0, end: now };
     await expectIndexed(listMeasurementsQuery(range, 20), 60, 6);
