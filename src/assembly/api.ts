@@ -1,3 +1,4 @@
+import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
@@ -58,7 +59,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
   const all = [...routes, ...status];
   const http: HttpServer = await startHttp({
     ...config.httpListen,
-    routes: [...all, ...docsRoutes(all, { version, getAsyncApi: () => ({}) })],
+    routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
     authenticate: sessions.authenticate,
     log,
     clock,

@@ -1,6 +1,8 @@
+import { conformTo } from './conform.ts';
+
 /** A mobile app: an account and its token. */
 export type App = {
-  /** Sends JSON with the account's token; gives the body of a 200, throws for anything else. */
+  /** Sends JSON with the account's token; gives the body of a 200 that is as documented, throws for anything else. */
   call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   email: string;
 };
@@ -61,19 +63,18 @@ let accounts = 0;
 export async function openApp(url: string): Promise<App> {
   const email = `app-${process.pid}-${++accounts}@example.org`;
   const credentials = { email, password: 'correct horse battery' };
-  await read(await send(`${url}/v2/accounts`, 'POST', credentials));
-  const login = await read<{ accountAuthToken: string }>(
-    await send(`${url}/v2/accounts/login`, 'POST', credentials),
-  );
-  return {
-    email,
-    call: async (method, path, body) =>
-      read(await send(url + path, method, body, login.accountAuthToken)),
+  const conform = await conformTo(url);
+  const call = async <T>(method: string, path: string, body?: unknown, token?: string) => {
+    const response = await send(url + path, method, body, token);
+    const text = await conform(method, path, response);
+    if (response.status !== 200) throw new Error(`${response.status} ${response.url}: ${text}`);
+    return JSON.parse(text) as T;
   };
-}
-
-async function read<T>(response: Response): Promise<T> {
-  const text = await response.text();
-  if (response.status !== 200) throw new Error(`${response.status} ${response.url}: ${text}`);
-  return JSON.parse(text) as T;
+  await call('POST', '/v2/accounts', credentials);
+  const { accountAuthToken } = await call<{ accountAuthToken: string }>(
+    'POST',
+    '/v2/accounts/login',
+    credentials,
+  );
+  return { email, call: (method, path, body) => call(method, path, body, accountAuthToken) };
 }
