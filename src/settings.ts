@@ -25,7 +25,12 @@ export const ConnectorSettings = z.discriminatedUnion('kind', [
       username: z.string().optional(),
       passwordFile: z.string().optional(),
       caFile: z.string().optional(),
-      shareName: z.string().default('sensorium'),
+      /** Bridges with the same one share the messages; null: a plain subscription, for one bridge. */
+      shareName: z
+        .string()
+        .regex(/^[^/+#]+$/, 'expected a name without "/", "+" and "#"')
+        .nullable()
+        .default('sensorium'),
     }),
   }),
 ]);

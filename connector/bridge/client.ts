@@ -35,7 +35,8 @@ export type BrokerClient = ReturnType<typeof createBrokerClient>;
  */
 export function createBrokerClient(options: BrokerClientOptions) {
   const { broker, maxPacketBytes, maxUnacked, log, onMessage, onClosed } = options;
-  const filter = `$share/${broker.shareName}/devices/+/up/#`;
+  const all = 'devices/+/up/#';
+  const filter = broker.shareName === null ? all : `$share/${broker.shareName}/${all}`;
   const client = connect(broker.url, {
     manualConnect: true,
     protocolVersion: 5,

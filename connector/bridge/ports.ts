@@ -28,6 +28,6 @@ export type BrokerAddress = {
   password?: string | undefined;
   /** Certificates (PEM) that the broker's is checked against, besides the usual ones. */
   ca?: Buffer | undefined;
-  /** All bridges with the same name share the messages. */
-  shareName: string;
+  /** All bridges with the same name share the messages; null: this one gets all of them. */
+  shareName: string | null;
 };

@@ -65,7 +65,7 @@ async function readBroker(broker: BrokerSettings, connectorId: number): Promise<
     username,
     shareName,
     // Of the connector, not of the process: the next one takes up what this one left.
-    clientId: `${shareName}-${connectorId}`,
+    clientId: `${shareName ?? 'sensorium'}-${connectorId}`,
     password: passwordFile === undefined ? undefined : String(await read(passwordFile)).trim(),
     ca: caFile === undefined ? undefined : await read(caFile),
   };

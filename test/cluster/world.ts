@@ -25,6 +25,8 @@ export type Installation = {
 export type InstallationOptions = {
   apis: number;
   connectors: ConnectorSettings[];
+  /** Connectors that the test starts itself, by id. */
+  startLater?: number[];
   /** Beyond config/default.ts. */
   settings?: object;
 };
@@ -58,7 +60,11 @@ export async function startInstallation(options: InstallationOptions): Promise<I
       connectors.push(await prepare('connector', '--id', String(id)));
     const all = [...apis, ...connectors];
     releases.push(() => Promise.all(all.map((service) => service.kill())));
-    await Promise.all(all.map((service) => service.start()));
+    const later = options.startLater ?? [];
+    const now = connectors.filter(
+      (_, place) => !later.includes(options.connectors[place]?.id ?? 0),
+    );
+    await Promise.all([...apis, ...now].map((service) => service.start()));
 
     return {
       apis,
