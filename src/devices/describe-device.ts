@@ -1,5 +1,5 @@
 import type { Purpose } from '../core/purpose.ts';
-import { coalesce } from '../db/coalesce.ts';
+import { coalesce } from '../coalesce.ts';
 import type { Sql } from '../db/database.ts';
 import { listConfigurations } from './configuration-queries.ts';
 import type { ConfigurationRow } from './configuration-queries.ts';

@@ -1,4 +1,4 @@
-import { coalesce } from '../db/coalesce.ts';
+import { coalesce } from '../coalesce.ts';
 import type { Sql } from '../db/database.ts';
 import type { Access } from './queries.ts';
 import { listAccess } from './queries.ts';

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/database.ts';
-import { batchLookups } from './batch.ts';
+import { coalesce } from '../coalesce.ts';
 import {
   deleteExpiredSessions,
   deleteSession,
@@ -23,7 +23,7 @@ export function startDatabaseSessions(
   sql: Sql,
   { sweepMs = 3_600_000, onError }: DatabaseSessionOptions,
 ): SessionStore {
-  const find = batchLookups((ids) => loadSessions(sql, ids));
+  const { find } = coalesce({ load: (ids: string[]) => loadSessions(sql, ids), parallel: 2 });
   const sweep = setInterval(() => void deleteExpiredSessions(sql).catch(onError), sweepMs);
   sweep.unref();
   return {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { closeRedis, connectRedis, reachRedis } from '../redis.ts';
-import { batchLookups } from './batch.ts';
+import { coalesce } from '../coalesce.ts';
 import { revokeAllScript, rotateScript } from './scripts.ts';
 import type { Rotation, Session, SessionStore } from './sessions.ts';
 
@@ -38,7 +38,7 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
       }),
     );
   };
-  const find = batchLookups(load);
+  const { find } = coalesce({ load, parallel: 2 });
 
   return {
     async create(session, refreshHash) {

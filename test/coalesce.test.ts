@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { coalesce } from '../../src/db/coalesce.ts';
+import { coalesce } from '../src/coalesce.ts';
 
 /** A store whose queries are answered by hand, in any order. */
 function heldStore() {
