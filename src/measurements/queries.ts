@@ -79,16 +79,19 @@ export async function findBounds(
   const edge = (direction: 'asc' | 'desc') => `(
     select m.ts
       from measurement m
-     where m.device_id = $1
+     where m.device_id = asked.device_id
        and m.s_id = wanted.s_id
-       and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+       and m.ts between asked.first_ts and asked.last_ts
      order by m.ts ${direction}
      limit 1)`;
   const { rows } = await sql.query<{ oldest: number | null; newest: number | null }>({
     name: 'find-measurement-bounds',
     text: `
       select min(oldest.ts) as oldest, max(newest.ts) as newest
-        from unnest($2::text[]) as wanted (s_id)
+        from (select $1::bigint as device_id, $2::text[] as s_ids,
+                     ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts
+              offset 0) asked
+       cross join unnest(asked.s_ids) as wanted (s_id)
        cross join lateral ${edge('asc')} oldest
        cross join lateral ${edge('desc')} newest`,
     values: [deviceId, senses, start, end],
