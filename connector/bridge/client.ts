@@ -1,6 +1,7 @@
-import { connect, type MqttClient } from 'mqtt';
+import { connect } from 'mqtt';
 import type { Log } from '../options.ts';
 import type { BrokerAddress } from './ports.ts';
+import { createPublisher } from './publisher.ts';
 import type { Held } from './unacknowledged.ts';
 
 export type BrokerClientOptions = {
@@ -17,8 +18,6 @@ export type BrokerClientOptions = {
 /** Time the broker keeps the bridge's session, and with it what waits there, while it is away. */
 const sessionExpirySeconds = 7 * 86_400;
 const reconnectMs = 1_000;
-/** MQTT 5 section 2.4: the broker knows nobody who listens to a topic. */
-const noMatchingSubscribers = 16;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
 
@@ -93,13 +92,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     /** Resolves with the first subscription. */
     subscribed,
 
-    /** Resolves when the broker has it for somebody; rejects when nobody listens, or it is away. */
-    async publish(topic: string, payload: Buffer): Promise<void> {
-      if (!client.connected) throw new Error('the broker is away');
-      const answer = (await publishConfirmed(client, topic, payload)) as
-        { reasonCode?: number } | undefined;
-      if (answer?.reasonCode === noMatchingSubscribers) throw new Error('nobody listens');
-    },
+    publish: createPublisher(client),
 
     /** Has everything that is not acknowledged delivered again. */
     restart(): void {
@@ -111,17 +104,4 @@ export function createBrokerClient(options: BrokerClientOptions) {
       await client.endAsync(!client.connected);
     },
   };
-}
-
-/** A connection that ends in between leaves the message with the client, which sends it again. */
-function publishConfirmed(client: MqttClient, topic: string, payload: Buffer) {
-  return new Promise<unknown>((resolve, reject) => {
-    const ended = () => reject(new Error('the connection to the broker ended'));
-    client.once('close', ended);
-    client.publish(topic, payload, { qos: 1 }, (error, packet) => {
-      client.off('close', ended);
-      if (error) reject(error);
-      else resolve(packet);
-    });
-  });
 }

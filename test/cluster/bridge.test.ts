@@ -28,6 +28,8 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     broker = await startMosquitto([
       'allow_anonymous true',
       'use_username_as_clientid true',
+      // Less than what is handed over at once below: exceeding it would end the connection.
+      'max_inflight_messages 5',
       `acl_file ${aclFile}`,
     ]);
     service = await testService(
@@ -88,6 +90,19 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     const { events } = await app.call<{ events: { type: string }[] }>('GET', `/v2/events/${uuid}`);
     expect(events.filter(({ type }) => type === 'sense')).toHaveLength(1);
     await device.end();
+  });
+
+  it('gets its profile though many do at once', async () => {
+    const registrations = await Promise.all(Array.from({ length: 60 }, register));
+    const devices = await Promise.all(registrations.map(connectDevice));
+    await Promise.all(devices.map((device) => device.subscribe('down/profile')));
+    const { pId } = await app.call<{ pId: string }>('POST', '/v2/devices/profile', {
+      deviceAuthUuids: devices.map(({ uuid }) => uuid),
+      purposes: [thresholdPurpose(3, 30)],
+    });
+    for (const device of devices)
+      expect(await device.receive('down/profile')).toMatchObject({ pId });
+    await Promise.all(devices.map((device) => device.end()));
   });
 
   it('speaks MQTT 3.1.1 or 5, and is taken by its topic', async () => {
