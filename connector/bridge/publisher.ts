@@ -1,0 +1,62 @@
+import type { MqttClient } from 'mqtt';
+
+/** MQTT 5 section 2.4: the broker knows nobody who listens to a topic. */
+const noMatchingSubscribers = 16;
+/** Messages without an acknowledgement, where the broker would take as many. */
+const maxInFlight = 200;
+
+type Message = {
+  topic: string;
+  payload: Buffer;
+  resolve: () => void;
+  reject: (error: Error) => void;
+};
+
+/**
+ * Publishes to the broker, never more at once than it takes: the client does not count, and a broker
+ * ends a connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
+ */
+export function createPublisher(client: MqttClient) {
+  const waiting: Message[] = [];
+  const sent = new Set<Message>();
+
+  /** Half of it: what was under way on the connection before is sent again by the client itself. */
+  const room = () =>
+    Math.max(1, Math.min(maxInFlight, (client.serverProperties?.receiveMaximum ?? 65_535) >> 1));
+
+  function advance(): void {
+    while (client.connected && sent.size < room()) {
+      const message = waiting.shift();
+      if (!message) return;
+      send(message);
+    }
+  }
+
+  function send(message: Message): void {
+    sent.add(message);
+    client.publish(message.topic, message.payload, { qos: 1 }, (error, packet) => {
+      sent.delete(message);
+      const answer = packet as { reasonCode?: number } | undefined;
+      if (error) message.reject(error);
+      else if (answer?.reasonCode === noMatchingSubscribers)
+        message.reject(new Error('nobody listens'));
+      else message.resolve();
+      advance();
+    });
+  }
+
+  client.on('close', () => {
+    const error = new Error('the connection to the broker ended');
+    for (const { reject } of [...sent, ...waiting.splice(0)]) reject(error);
+    sent.clear();
+  });
+
+  /** Resolves when the broker has it for somebody; rejects when nobody listens, or it is away. */
+  return function publish(topic: string, payload: Buffer): Promise<void> {
+    if (!client.connected) return Promise.reject(new Error('the broker is away'));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    waiting.push({ topic, payload, resolve, reject });
+    advance();
+    return promise;
+  };
+}
