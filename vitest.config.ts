@@ -1,12 +1,43 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+
+/** Tests that load the machine, or measure what they do to it: they run after the others, one by one. */
+const alone = [
+  'test/accounts/load.test.ts',
+  'test/bench/**/*.test.ts',
+  'test/cluster/{mosquitto,processes}.test.ts',
+  'test/connector/{hostile,memory,overload}.test.ts',
+  'test/faults/**/*.test.ts',
+];
+
+const timeouts = { testTimeout: 60_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    // Of the run as a whole: the projects below are given what it provides.
     globalSetup: ['test/harness/global-setup.ts'],
     reporters: ['default', './test/harness/summary-reporter.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
     coverage: { include: ['src/**', 'connector/**'] },
+    projects: [
+      {
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: alone,
+          maxWorkers: Math.max(2, availableParallelism()),
+          sequence: { groupOrder: 0 },
+          ...timeouts,
+        },
+      },
+      {
+        test: {
+          name: 'alone',
+          include: alone,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+          ...timeouts,
+        },
+      },
+    ],
   },
 });
