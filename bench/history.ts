@@ -30,24 +30,34 @@ export async function fillEvents(
   return deviceIds;
 }
 
+// Every fourth event is a change of state, the others are of the senses.
 const fillStatement = `
   with made as (
-    select device_id, now() + make_interval(secs => n * $4::float8 - $5::float8) as ts, n
+    select device_id, n, ts, (extract(epoch from ts) * 1000)::bigint as ms,
+           case when n % 4 = 0 then 'device' else 'sense' end as type
       from generate_series($2::bigint, $3::bigint) n
      cross join unnest($1::bigint[]) as d (device_id)
+     cross join lateral (
+       select now() + make_interval(secs => n * $4::float8 - $5::float8) as ts) t
   ), stored as (
     insert into event (device_id, type, ts, key, body)
-    select device_id, 'sense', ts, 'bench ' || n, json_build_object(
-             'cause', json_build_object(
-               'engine', json_build_object('pId', '5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10', 'puId', 1,
-                 'stId', 1, 'evId', 1, 'ts', (extract(epoch from ts) * 1000)::bigint),
-               'senses', json_build_array(json_build_object('sId', '0x01', 'val', 26.5,
-                 'ts', (extract(epoch from ts) * 1000)::bigint))))
+    select device_id, type, ts, 'bench ' || n,
+           case type
+             when 'device' then json_build_object(
+               'event', 'stateChanged', 'cause', json_build_object('engine', engine),
+               'newValue', 2, 'oldValue', 1)
+             else json_build_object('cause', json_build_object(
+               'engine', engine,
+               'senses', json_build_array(json_build_object('sId', '0x01', 'val', 26.5, 'ts', ms))))
+           end
       from made
-    returning device_id, ts, key, seq, body
+     cross join lateral (
+       select json_build_object('pId', '5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10', 'puId', 1, 'stId', 1,
+                'evId', 1, 'ts', ms) as engine) e
+    returning device_id, type, ts, key, seq, body
   )
   insert into event_sense (device_id, s_id, ts, key, seq, body)
-  select device_id, '0x01', ts, key, seq, body from stored`;
+  select device_id, '0x01', ts, key, seq, body from stored where type = 'sense'`;
 
 async function hasColumnstore(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ found: boolean }>(

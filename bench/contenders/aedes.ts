@@ -4,5 +4,5 @@ import { announce } from './announce.ts';
 
 // Bare aedes: in memory, nobody is checked, nothing is stored.
 const broker = await Aedes.createBroker();
-const server = createServer(broker.handle);
+const server = createServer({ noDelay: true }, broker.handle);
 server.listen(0, '127.0.0.1', 4_096, () => announce(server));
