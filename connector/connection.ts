@@ -24,12 +24,14 @@ export type Device = {
 
 /** A message that waits for its commit, or for the acknowledgement of those before it. */
 export type Unacked = {
-  acknowledge: (error?: Error | null) => void;
+  /** Tells aedes that it may go on. */
+  proceed: (error?: Error | null) => void;
   isStored: boolean;
   bytes: number;
   sinceMs: number;
   /** 0: nobody will send it again. */
   qos: number;
+  messageId: number | undefined;
 };
 
 /** A message towards the device that waits for its PUBACK. */
@@ -67,6 +69,8 @@ export class Connection {
   unackedBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
+  /** Since when its socket takes no more bytes. */
+  blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
   unreleased: Set<number> | null = null;
   /** Withdraws what the device will send again, once it is gone. */

@@ -36,6 +36,7 @@ export function createIntake({ limits, tuning, rates, now, onHeard }: IntakeOpti
   function mayRead(connection: Connection): boolean {
     if (connection.stage === 'opening') return true;
     if (connection.stage !== 'ready' || isStopped) return false;
+    if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
     if (!hasRoom()) {

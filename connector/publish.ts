@@ -4,6 +4,7 @@ import { isGone, isUnavailable } from './failure.ts';
 import type { Intake, Rates } from './intake.ts';
 import type { Log, Observer, Tuning } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
+import { writePubacks } from './puback.ts';
 import { parseUplink } from './uplink.ts';
 
 export type PublishDeps = {
@@ -25,9 +26,10 @@ type Done = (error?: Error | null) => void;
 export type Publisher = ReturnType<typeof createPublisher>;
 
 /**
- * The way of a PUBLISH. aedes acknowledges when the callback it gave to `authorizePublish` is called:
- * here that is once the message, and every one before it on this connection, is committed, so that
- * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored".
+ * The way of a PUBLISH. aedes goes on with a packet (PUBREC, and the next read) when the callback it
+ * gave to `authorizePublish` is called: here that is once the message, and every one before it on
+ * this connection, is committed, so that acknowledgements keep their order [MQTT-4.6.0-2] and mean
+ * "stored".
  */
 export function createPublisher(deps: PublishDeps) {
   const { ports, intake, rates, tuning, observe, log, now } = deps;
@@ -45,18 +47,19 @@ export function createPublisher(deps: PublishDeps) {
       connection.ending ??= 'foreign-topic';
       return done(new Error('published outside of its own up/'));
     }
+    const qos = isWill ? 0 : packet.qos;
+    // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
+    const isRepeated = qos === 2 && !reserve(connection, packet.messageId as number);
+    if (connection.ending !== null && !isWill) return;
     const message = packet.payload as Buffer;
     const bytes = message.length * parsedFactor + tuning.messageOverheadBytes;
-    const qos = isWill ? 0 : packet.qos;
-    const unacked: Unacked = { acknowledge: done, isStored: false, bytes, sinceMs: now(), qos };
+    const { messageId } = packet;
+    const unacked = { proceed: done, isStored: false, bytes, sinceMs: now(), qos, messageId };
+    // The acknowledgement is ours to write: for aedes there is none.
+    if (qos === 1) packet.qos = 0;
     intake.hold(connection, bytes);
     connection.unacked.push(unacked);
-    if (qos === 2 && !reserve(connection, packet.messageId as number)) {
-      // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
-      settle(connection, unacked);
-      return;
-    }
-    if (connection.ending !== null && !isWill) return;
+    if (isRepeated) return settle(connection, unacked);
     const uplink = parseUplink(packet.topic, device.upPrefix, message, ports.clock());
     const { content } = uplink;
     // Nobody needs the bytes any more, nor the socket's buffer that they are a part of.
@@ -84,12 +87,16 @@ export function createPublisher(deps: PublishDeps) {
     unacked.isStored = true;
     intake.release(connection, unacked.bytes);
     const queue = connection.unacked;
+    const nowMs = now();
+    const pubacks: number[] = [];
     while (queue[0]?.isStored) {
-      const { acknowledge, sinceMs } = queue.shift() as Unacked;
+      const { proceed, sinceMs, qos, messageId } = queue.shift() as Unacked;
       if (connection.ending !== null) continue;
-      acknowledge();
-      observe.acknowledged((now() - sinceMs) / 1_000);
+      if (qos === 1 && messageId !== undefined) pubacks.push(messageId);
+      proceed();
+      observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
+    writePubacks(connection, pubacks, nowMs, intake.resume);
     intake.resume(connection);
     if (queue.length === 0 && lingering.size > 0) lingering.delete(connection);
   }

@@ -4,8 +4,8 @@ import type { Publisher } from './publish.ts';
 import type { Registry } from './registry.ts';
 
 export type SweepDeps = {
-  registry: Registry;
-  publisher: Publisher;
+  registry: Pick<Registry, 'connections' | 'forgetIdle'>;
+  publisher: Pick<Publisher, 'sweep'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   now: () => number;
@@ -23,13 +23,15 @@ export function startSweeping(deps: SweepDeps): () => void {
   return () => clearInterval(timer);
 }
 
-function visit(connection: Connection, nowMs: number, { downlinkTimeoutMs }: Tuning): void {
-  const { sent, downlinks, keepaliveMs, stage } = connection;
+function visit(connection: Connection, nowMs: number, tuning: Tuning): void {
+  const { sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
   if (stage !== 'ready') return;
   // Silent because we do not listen: the device may have spoken.
   if (connection.isStarved || connection.unacked.length > 0) connection.heardMs = nowMs;
   // One and a half times the keep-alive. [MQTT-3.1.2-24]
   if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
-  if (sent && nowMs - sent.sinceMs > downlinkTimeoutMs) connection.close('unread');
+  if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) connection.close('unread');
+  if (blockedSinceMs !== null && nowMs - blockedSinceMs > tuning.drainTimeoutMs)
+    connection.close('unread');
   downlinks?.retry();
 }

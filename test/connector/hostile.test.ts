@@ -175,6 +175,7 @@ describe('a device', () => {
     }
     await raw.ended();
     expect(world.store.stored.length).toBeLessThanOrEqual(1_100);
+    expect(world.connector.snapshot().unackedBytes).toBe(0);
     expect(held() - before).toBeLessThan(32 * megabyte);
   });
 

@@ -1,0 +1,67 @@
+import { Duplex } from 'node:stream';
+import { expect, test } from 'vitest';
+import { Connection } from '../../connector/connection.ts';
+import { writePubacks } from '../../connector/puback.ts';
+import { startSweeping } from '../../connector/sweep.ts';
+import { defaultTuning } from '../../connector/options.ts';
+import { limits, manualClock, until } from './harness.ts';
+
+/** A way to a device that takes bytes when the test says so. */
+function narrowSocket() {
+  const written: Buffer[] = [];
+  const waiting: (() => void)[] = [];
+  const socket = new Duplex({
+    writableHighWaterMark: 8,
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      written.push(chunk);
+      waiting.push(done);
+    },
+  });
+  return { socket, written, take: () => waiting.shift()?.() };
+}
+
+test('acknowledgements are written in one piece, identifiers high byte first', () => {
+  const { socket, written } = narrowSocket();
+  writePubacks(new Connection('c', socket, 0), [1, 0x1234], 0, () => {});
+  expect(Buffer.concat(written)).toEqual(Buffer.from([0x40, 2, 0, 1, 0x40, 2, 0x12, 0x34]));
+});
+
+test('a socket that is full is known as blocked until it has drained', async () => {
+  const { socket, take } = narrowSocket();
+  const connection = new Connection('c', socket, 0);
+  const unblocked: Connection[] = [];
+  const write = (nowMs: number) =>
+    writePubacks(connection, [1, 2, 3], nowMs, (one) => unblocked.push(one));
+  write(5);
+  write(9);
+  expect(connection.blockedSinceMs).toBe(5);
+  take();
+  take();
+  await until(() => unblocked.length > 0);
+  expect(connection.blockedSinceMs).toBeNull();
+  expect(unblocked).toEqual([connection]);
+});
+
+test('a device that reads no acknowledgements is closed after a while', async () => {
+  const { socket } = narrowSocket();
+  const connection = new Connection('c', socket, 0);
+  connection.stage = 'ready';
+  connection.keepaliveMs = 3_600_000;
+  const clock = manualClock();
+  const stop = startSweeping({
+    registry: { connections: new Set([connection]), forgetIdle() {} },
+    publisher: { sweep() {} },
+    limits,
+    tuning: { ...defaultTuning, sweepIntervalMs: 5 },
+    now: clock.now,
+  });
+  writePubacks(connection, [1, 2, 3], 0, () => {});
+  clock.nowMs = defaultTuning.drainTimeoutMs;
+  await clock.looks(3);
+  expect(connection.ending).toBeNull();
+  clock.nowMs += 1;
+  await until(() => connection.ending !== null);
+  expect(connection.ending).toBe('unread');
+  stop();
+});
