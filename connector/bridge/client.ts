@@ -54,6 +54,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   });
   const { promise: subscribed, resolve: onSubscribed } = Promise.withResolvers<void>();
   let isClosing = false;
+  let isAway = false;
 
   client.handleMessage = (packet, callback) => {
     const { qos, messageId = 0 } = packet;
@@ -70,7 +71,11 @@ export function createBrokerClient(options: BrokerClientOptions) {
   };
   client.on('connect', () => void subscribe());
   client.on('close', onClosed);
-  client.on('error', (err) => log.warn({ err, broker: broker.url }, 'the broker is not to be had'));
+  client.on('error', (err) => {
+    // It is tried every second: once is enough to be told.
+    if (!isAway) log.warn({ err, broker: broker.url }, 'the broker is not to be had');
+    isAway = true;
+  });
   client.on('disconnect', ({ reasonCode }) =>
     log.warn({ reasonCode, broker: broker.url }, 'the broker closed the connection'),
   );
@@ -78,6 +83,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   async function subscribe(): Promise<void> {
     try {
       await client.subscribeAsync(filter, { qos: 1 });
+      isAway = false;
       log.info({ broker: broker.url, filter }, 'devices of the broker are served');
       onSubscribed();
     } catch (err) {

@@ -21,6 +21,9 @@ const nothing = {
   restDiffers: 0,
 };
 
+/** For a long run by hand: CLUSTER_KILLS=30 npx vitest run test/cluster/processes.test.ts */
+const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
+
 describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
   let balancer: Balancer;
   let installation: Installation;
@@ -150,7 +153,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
 
   it(
     'lose nothing while connectors are killed and devices move on',
-    { timeout: 120_000 },
+    { timeout: 60_000 + kills * 30_000 },
     async () => {
       const witnessed = await installation.startLoad({
         port: balancer.port,
@@ -163,7 +166,8 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
         const goal = load.counts().acknowledged + acknowledgements;
         while (load.counts().acknowledged < goal) await load.nextAck();
       };
-      for (const connector of installation.connectors) {
+      for (let time = 0; time < kills; time++) {
+        const connector = installation.connectors[time % 3] as ServiceProcess;
         await runFor(300);
         await connector.kill();
         await load.online(100);
@@ -177,7 +181,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
       expect(await load.stop(60_000)).toBe(true);
       const verdict = await judge(witnessed);
       expect(faultsOf(verdict)).toEqual(nothing);
-      expect(verdict.acknowledged).toBeGreaterThan(2_000);
+      expect(verdict.acknowledged).toBeGreaterThan(1_000);
       for (const target of balancer.targets) expect(balancer.count(target)).toBeGreaterThan(0);
     },
   );
