@@ -5,16 +5,18 @@ import { findProgram } from '../harness/program.ts';
 
 const program = findProgram('docker-compose');
 
-async function readCompose(environment: Record<string, string>): Promise<string> {
-  const { stdout } = await promisify(execFile)(program ?? '', ['config'], {
+async function readCompose(file: string, environment: Record<string, string>): Promise<string> {
+  const { stdout } = await promisify(execFile)(program ?? '', ['--file', file, 'config'], {
     env: { PATH: process.env['PATH'], HOME: '/tmp', ...environment },
   });
   return stdout;
 }
 
-describe.skipIf(program === null)('docker-compose.yml', () => {
-  it('is understood, and gives the service its secret', async () => {
-    const text = await readCompose({ SECRET: 'made-here', DATABASE_PASSWORD: 'made-too' });
+const files = ['docker-compose.yml', 'docker-compose.cluster.yml'];
+
+describe.skipIf(program === null).each(files)('%s', (file) => {
+  it('is understood, and gives the service its secret and database', async () => {
+    const text = await readCompose(file, { SECRET: 'made-here', DATABASE_PASSWORD: 'made-too' });
     expect(text).toContain('SECRET: made-here');
     expect(text).toContain('postgresql://sensorium:made-too@database:5432/sensorium');
     expect(text).toContain('condition: service_healthy');
@@ -22,6 +24,6 @@ describe.skipIf(program === null)('docker-compose.yml', () => {
 
   it.each(['SECRET', 'DATABASE_PASSWORD'])('has no default for %s', async (name) => {
     const given = { SECRET: 'x', DATABASE_PASSWORD: 'y', [name]: '' };
-    await expect(readCompose(given)).rejects.toThrow('openssl rand');
+    await expect(readCompose(file, given)).rejects.toThrow('openssl rand');
   });
 });
