@@ -1,7 +1,7 @@
 import type { Bus } from '../src/bus/bus.ts';
 import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../src/core/uplink.ts';
 
-/** Why a device was not let in: `unavailable` is CONNACK 3, the other CONNACK 5. */
+/** What a device says of itself: its uuid and its token. */
 export type Credentials = { username: string; password: string };
 
 /**
@@ -13,15 +13,22 @@ export type ConnectorPorts = {
   authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
   /** Whether a device that was let in still is; called when `access` tells of a change. */
   isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
-  /** Resolves once the message is committed. An aborted signal withdraws what no transaction holds yet. */
+  /**
+   * Resolves once the message is committed. Called in the order of arrival, without waiting for the
+   * message before: the messages of a device take effect in the order of these calls. An aborted
+   * signal withdraws what no transaction holds yet.
+   */
   ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void>;
   /** The device subscribed to these topics: what it is to be sent now, from the database. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
   /** What is due for a connected device after a `device` notice. */
   due(device: DeviceIdentity, topic: 'profile' | 'configuration'): Promise<Downlink[]>;
-  /** The device acknowledged a message (or it was written at QoS 0). */
+  /** The device acknowledged a message that has a `pId` (or it was written at QoS 0). */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
-  /** Presence is told, not awaited: a failure is the receiver's to log. */
+  /**
+   * Its first connection here began, its last one ended, or something was read of it. Told, not
+   * awaited, and `seen` very often: a failure is the receiver's to log.
+   */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   bus: Bus;
   clock: () => number;

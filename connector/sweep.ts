@@ -16,15 +16,24 @@ export function startSweeping(deps: SweepDeps): () => void {
   const { registry, publisher, limits, tuning, now } = deps;
   const timer = setInterval(() => {
     const nowMs = now();
-    for (const connection of registry.connections) visit(connection, nowMs, tuning);
+    for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
     publisher.sweep(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, tuning.sweepIntervalMs);
   return () => clearInterval(timer);
 }
 
-function visit(connection: Connection, nowMs: number, tuning: Tuning): void {
+function visit(
+  connection: Connection,
+  nowMs: number,
+  { storeTimeoutMs }: ConnectorLimits,
+  tuning: Tuning,
+): void {
   const { sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
+  if (stage === 'authenticating' && nowMs - connection.heardMs > storeTimeoutMs) {
+    connection.refusal ??= 'unavailable';
+    connection.close('not-stored');
+  }
   if (stage !== 'ready') return;
   // Silent because we do not listen: the device may have spoken.
   if (connection.isStarved || connection.unacked.length > 0) connection.heardMs = nowMs;

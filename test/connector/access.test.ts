@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { onceClosed, startWorld, until, type World } from './harness.ts';
+import { manualClock, onceClosed, startWorld, until, type World } from './harness.ts';
 import { connectPacket, dial, enter, moments } from './raw.ts';
 
 let world: World;
@@ -69,4 +69,20 @@ test('who hangs up while being checked is forgotten', async () => {
   checked.resolve();
   await moments(world);
   expect(world.store.presence.filter((what) => what.endsWith(' 1'))).toEqual([]);
+});
+
+test('a check that never ends closes the connection', async () => {
+  await world.close();
+  const clock = manualClock();
+  const authenticateDevice = () => new Promise<null>(() => {});
+  world = await startWorld({ now: clock.now, ports: { authenticateDevice } });
+  const raw = await dial(world);
+  raw.send(connectPacket(world));
+  await until(() => world.connector.snapshot().connections === 1);
+  await until(() => {
+    clock.nowMs += 1_000;
+    return raw.isClosed;
+  });
+  await until(() => world.counted.length > 0);
+  expect(world.counted).toEqual(['refused unavailable']);
 });

@@ -206,4 +206,15 @@ describe('rates', () => {
     clock.nowMs += 1_000;
     for (const raw of raws) await raw.expect('connack');
   });
+
+  test('beyond a number of connections that wait, new ones are closed', async () => {
+    const clock = manualClock();
+    const tuning = { maxWaitingConnections: 2 };
+    await start({ now: clock.now, limits: { connectsPerSecond: 10 }, tuning });
+    const raws = [];
+    for (let n = 0; n < 4; n++) raws.push(await dial(world));
+    await raws[3]?.ended();
+    expect(raws.map(({ isClosed }) => isClosed)).toEqual([false, false, false, true]);
+    expect(world.counted).toEqual(['refused too-many']);
+  });
 });
