@@ -4,13 +4,19 @@ import type { Scope } from './apply.ts';
 import type { DeviceContext } from './context.ts';
 
 /**
- * An event that the service itself found. Its key needs to be unique only: a transaction computed
- * from a version of the device commits once.
+ * An event that the service itself found. Its key is unique, as a transaction computed from a version
+ * of the device commits once, and sorts as text in the order in which events of one moment happened.
  */
 export function recordEvent(context: DeviceContext, event: RecordedEvent, { rows }: Scope): void {
   const { deviceId, accountId } = context.device;
-  const key = `${context.version}.${rows.events.length}`;
+  const key = `${sortable(context.version)}.${sortable(rows.events.length)}`;
   rows.events.push({ accountId, deviceId, key, event });
+}
+
+/** Its digits, behind their number: 9 before 10, and no padding that would have to be stored. */
+function sortable(number: number): string {
+  const digits = String(number);
+  return `${String.fromCharCode(96 + digits.length)}${digits}`;
 }
 
 /** `purposeChanged` where the purpose is another one, `stateChanged` where only the state is, else nothing. */

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest';
+import { recordEvent } from '../../src/ingest/record-event.ts';
+import { emptyRows } from '../../src/ingest/rows.ts';
+import type { Scope } from '../../src/ingest/apply.ts';
+import type { DeviceContext } from '../../src/ingest/context.ts';
+import { device } from './units.ts';
+
+it('gives events of one moment keys that sort as they happened, over batches and versions', () => {
+  const keys: string[] = [];
+  for (const version of [1, 9, 10, 99, 100, 12_345_678]) {
+    const scope = { rows: emptyRows() } as Scope;
+    const context = { device: device(1), version } as DeviceContext;
+    for (let n = 0; n < 120; n++) {
+      const engine = { pId: '', puId: 1, stId: 1, evId: n, ts: 5 };
+      recordEvent(context, { type: 'sense', ts: 5, cause: { engine, senses: [] } }, scope);
+    }
+    keys.push(...scope.rows.events.map(({ key }) => key));
+  }
+  expect(keys.toSorted((a, b) => (a < b ? -1 : 1))).toEqual(keys);
+  expect(new Set(keys).size).toBe(keys.length);
+});
