@@ -13,7 +13,7 @@ const settings: SettingsInput = {
    * host null: PUBLIC_HOST; port null: the port this process really listens on for that protocol
    * ('mqtt', 'mqtts', 'ws' or 'wss'). kind 'bridge' serves devices of an external broker instead:
    * { kind: 'bridge', id: 2, name: 'emqx', protocol: 'mqtts', host: 'mqtt.example.com', port: 8883,
-   *   broker: { url: 'mqtts://10.0.0.5:8883', username: 'sensorium', passwordFile: '/run/secrets/b' } }
+   *   broker: { url: 'mqtts://10.0.0.5:8883', passwordFile: '/run/secrets/b' } }
    */
   connectors: [
     { kind: 'mqtt', id: 1, name: 'connector-1', protocol: 'mqtt', host: null, port: null },

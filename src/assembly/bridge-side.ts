@@ -62,7 +62,8 @@ async function readBroker(broker: BrokerSettings, connectorId: number): Promise<
     });
   return {
     url,
-    username,
+    // Brokers are told to take the name for the session's: two bridges must not share one.
+    username: username ?? `sensorium-bridge-${connectorId}`,
     shareName,
     // Of the connector, not of the process: the next one takes up what this one left.
     clientId: `${shareName ?? 'sensorium'}-${connectorId}`,

@@ -18,8 +18,11 @@ export type BrokerRouteDeps = {
   identify: (uuid: string) => Promise<DeviceIdentity | null>;
 };
 
-/** The name that bridges connect to the broker with; their password is the secret. */
-export const bridgeUsername = 'sensorium-bridge';
+/**
+ * The names that bridges connect to the broker with; their password is the secret. Each has its
+ * own, as the broker makes the name the session's.
+ */
+const isBridge = (username: string) => /^sensorium-bridge(-\d+)?$/.test(username);
 
 const tag = 'Broker';
 
@@ -44,7 +47,7 @@ function authenticate({ secret, authenticateDevice }: BrokerRouteDeps): Route {
     errors: [401],
     handler: async ({ body, request }) => {
       requireSecret(request, secret);
-      if (body.username === bridgeUsername)
+      if (isBridge(body.username))
         return isSame(body.password, secret) ? allowed(rulesOfBridge) : denied;
       const device = await authenticateDevice(body);
       return device ? allowed(rulesOfDevice(device.uuid)) : denied;
@@ -67,7 +70,7 @@ function authorize({ secret, identify }: BrokerRouteDeps): Route {
       requireSecret(request, secret);
       const wish = wishOf(body);
       if (wish === null) return denied;
-      if (body.username === bridgeUsername) return mayBridge(wish, body.topic) ? allowed() : denied;
+      if (isBridge(body.username)) return mayBridge(wish, body.topic) ? allowed() : denied;
       const uuid = body.username.toLowerCase();
       const may = mayDevice(uuid, wish, body.topic) && (await identify(uuid)) !== null;
       return may ? allowed() : denied;

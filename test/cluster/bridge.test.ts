@@ -23,7 +23,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     writeFileSync(
       aclFile,
       'pattern write devices/%u/up/#\npattern read devices/%u/down/#\n' +
-        'user sensorium-bridge\ntopic read devices/+/up/#\ntopic write devices/+/down/#\n',
+        'user sensorium-bridge-2\ntopic read devices/+/up/#\ntopic write devices/+/down/#\n',
     );
     broker = await startMosquitto([
       'allow_anonymous true',
@@ -140,4 +140,22 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     await neighbour.endAsync();
     await device.end();
   });
+});
+
+it.skipIf(!hasMosquitto)('bridges do not take each other’s place', async () => {
+  const broker = await startMosquitto([
+    'allow_anonymous true',
+    'use_username_as_clientid true',
+    'sys_interval 1',
+  ]);
+  const connectors = [bridgeTo(broker, 2), bridgeTo(broker, 3)];
+  const service = await testService({}, { change: (config) => ({ ...config, connectors }) });
+  const observer = await connectAsync(broker.url, { username: 'observer' });
+  let connected = '';
+  observer.on('message', (_topic, payload) => (connected = payload.toString()));
+  await observer.subscribeAsync('$SYS/broker/clients/connected');
+  await expect.poll(() => connected, { timeout: 10_000 }).toBe('3');
+  await observer.endAsync();
+  await service.close();
+  await broker.remove();
 });

@@ -14,6 +14,6 @@ export function bridgeTo(
     protocol: 'mqtt',
     host: '127.0.0.1',
     port: broker.port,
-    broker: { url: broker.url, username: 'sensorium-bridge', shareName },
+    broker: { url: broker.url, shareName },
   };
 }

@@ -58,10 +58,11 @@ describe('an external broker asks who may connect', () => {
   });
 
   it('and a bridge is let in with the secret', async () => {
-    const name = 'sensorium-bridge';
+    const name = 'sensorium-bridge-7';
     expect(await authenticate(name, bearer.slice(7))).toMatchObject({ ok: true });
     expect(await authenticate(name, `${bearer.slice(7)}x`)).toMatchObject({ ok: false });
     expect(await authenticate(name, '')).toMatchObject({ ok: false });
+    expect(await authenticate(`${name}x`, bearer.slice(7))).toMatchObject({ ok: false });
   });
 
   it('and is answered only with its secret', async () => {

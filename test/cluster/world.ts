@@ -35,7 +35,15 @@ export async function startInstallation(options: InstallationOptions): Promise<I
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-cluster-'));
   const releases: (() => unknown)[] = [() => rmSync(dir, { recursive: true, force: true })];
   const close = async () => {
-    for (const release of releases.splice(0).toReversed()) await release();
+    const failures: unknown[] = [];
+    for (const release of releases.splice(0).toReversed()) {
+      try {
+        await release();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
   };
   try {
     const cluster = await startThrowAwayCluster({ durable: true });
