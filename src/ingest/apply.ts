@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Rejection } from '../core/rejection.ts';
 import { applyAnswer, applyRequest, becomeCurrent } from './apply-profile.ts';
 import { applyConfiguration } from './apply-configuration.ts';
@@ -73,7 +74,7 @@ function keepRejection(
   const { reason, message, path } = rejection;
   rows.rejections.push({
     deviceId,
-    messageId: entry.id,
+    messageId: (entry.id ??= randomUUID()),
     item: itemOf(path),
     ts,
     topic,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeviceIdentity, Uplink } from '../core/uplink.ts';
 import type { Database } from '../db/database.ts';
@@ -71,7 +70,6 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
       tell();
     };
     const entry: Entry = {
-      id: randomUUID(),
       uplink,
       signal,
       open: 1,

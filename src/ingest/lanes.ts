@@ -4,7 +4,8 @@ import type { DeviceContext } from './context.ts';
 
 /** A message on its way to the database, and whom to tell. */
 export type Entry = {
-  id: string;
+  /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
+  id?: string;
   uplink: Uplink;
   signal: AbortSignal;
   /** How many of its units are not settled yet. */

@@ -1,6 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import type { Runtime } from '../core/runtime.ts';
+import { jsonArray, plainArray } from '../db/array.ts';
 import type { Sql } from '../db/database.ts';
 import { ingestLock } from '../db/locks.ts';
 import type { DeviceContext } from './context.ts';
@@ -68,7 +69,10 @@ export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promis
       select count(*)
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         join device_state s on s.device_id = read.device_id and s.version = read.version`,
-    values: [contexts.map((c) => c.device.deviceId), contexts.map((c) => c.version)],
+    values: [
+      plainArray(contexts.map((c) => c.device.deviceId)),
+      plainArray(contexts.map((c) => c.version)),
+    ],
   });
   return rows[0]?.count ?? 0;
 }
@@ -94,16 +98,16 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      contexts.map((c) => c.device.deviceId),
-      contexts.map((c) => c.version),
-      contexts.map((c) => c.place.puId),
-      contexts.map((c) => c.place.stId),
-      contexts.map((c) => c.placeTs),
-      contexts.map((c) => c.reported?.ts ?? null),
-      contexts.map((c) => c.reported?.puId ?? null),
-      contexts.map((c) => c.reported?.stId ?? null),
-      contexts.map((c) => c.answersProfiles),
-      contexts.map((c) => (c.runtime ? JSON.stringify(c.runtime) : null)),
+      plainArray(contexts.map((c) => c.device.deviceId)),
+      plainArray(contexts.map((c) => c.version)),
+      plainArray(contexts.map((c) => c.place.puId)),
+      plainArray(contexts.map((c) => c.place.stId)),
+      plainArray(contexts.map((c) => c.placeTs)),
+      plainArray(contexts.map((c) => c.reported?.ts ?? null)),
+      plainArray(contexts.map((c) => c.reported?.puId ?? null)),
+      plainArray(contexts.map((c) => c.reported?.stId ?? null)),
+      plainArray(contexts.map((c) => c.answersProfiles)),
+      jsonArray(contexts.map((c) => c.runtime)),
     ],
   });
   return rowCount ?? 0;
