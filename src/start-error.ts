@@ -1,3 +1,5 @@
+import { DomainError } from './errors.ts';
+
 /** Something that keeps the program from starting and that its user can mend: each line says what. */
 export class StartError extends Error {
   readonly lines: string[];
@@ -17,6 +19,8 @@ export class StartError extends Error {
 export function describeStartError(error: unknown): string[] | null {
   if (error instanceof StartError) return error.lines;
   if (!(error instanceof Error) || !('code' in error)) return null;
+  if (error instanceof DomainError && error.code === 'unavailable')
+    return [`The service could not start: ${error.message} Try again when it is there.`];
   const { code } = error;
   if (code === 'EADDRINUSE') return [`Port ${at(error)} is taken: ${otherPort}`];
   if (code === 'EACCES' && 'port' in error)

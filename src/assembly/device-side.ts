@@ -24,6 +24,8 @@ import type { Shared } from './shared.ts';
 const dayMs = 86_400_000;
 /** Two transactions in flight, and what reads devices for them. */
 const ingestConnections = 4;
+/** Nobody waits for it but messages that have nowhere else to go. */
+const ingestConnectMs = 5_000;
 
 /**
  * The half that devices talk to: connectors, ingest behind them, and what rings phones. Gives the
@@ -108,7 +110,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       maxRememberedDevices: 100_000,
     },
     {
-      db: storage.open(ingestConnections, { pipeline: true }),
+      db: storage.open(ingestConnections, { pipeline: true, connectTimeoutMs: ingestConnectMs }),
       bus,
       log,
       writers: {

@@ -11,7 +11,7 @@ import type { Releases } from './releases.ts';
 export type OpenStorage = {
   connectionString: string;
   /** Opens connections of its own: what requests do does not wait for what devices do. */
-  open(maxConnections: number, options?: { pipeline: boolean }): Database;
+  open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
   /** The same, for those who would rather hear "unavailable" soon than wait for a server that hangs. */
   openPatient(maxConnections: number): Database;
 };
@@ -38,7 +38,7 @@ export async function openStorage(
     return database;
   };
   const openPatient = (maxConnections: number) => {
-    const pinger = open(1, { connectTimeoutMs: patienceMs, statementTimeoutMs: patienceMs });
+    const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     return withPatience(open(maxConnections), { patienceMs, ping });
   };

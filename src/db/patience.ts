@@ -21,10 +21,18 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
     const { promise: hopeless, reject } = Promise.withResolvers<never>();
     const giveUp = (cause: unknown) =>
       reject(new DomainError('unavailable', 'The database does not answer.', { cause }));
-    const timer = setInterval(() => void isThere().catch(giveUp), patienceMs);
+    const ask = () => void isThere().then(askLater, giveUp);
+    let cancel = afterRunning(patienceMs, ask);
+    const askLater = () => {
+      cancel = afterRunning(patienceMs, ask);
+    };
     // Whoever gave up no longer listens to how it ends.
     work.catch(() => undefined);
-    return Promise.race([work, hopeless]).finally(() => clearInterval(timer));
+    try {
+      return await Promise.race([work, hopeless]);
+    } finally {
+      cancel();
+    }
   }
 
   return {
@@ -35,9 +43,31 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
 }
 
 /** Rejects when the work takes longer; how it ends is then nobody's concern. */
-export function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  const cancel = afterRunning(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
   work.catch(() => undefined);
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    cancel();
+  }
+}
+
+const steps = 5;
+
+/**
+ * Acts once this process itself has run for so long. A process that got no processor finds, when it
+ * wakes, its timers due and its answers unread: such a pause counts as one step of several, so that
+ * what has arrived meanwhile is read first.
+ */
+function afterRunning(ms: number, act: () => void): () => void {
+  let left = steps;
+  const step = () => {
+    left -= 1;
+    if (left === 0) act();
+    else timer = setTimeout(step, ms / steps);
+  };
+  let timer = setTimeout(step, ms / steps);
+  return () => clearTimeout(timer);
 }
