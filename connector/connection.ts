@@ -69,6 +69,8 @@ export class Connection {
   unackedBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
+  /** Messages stored in this turn of the event loop, acknowledged at its end. */
+  pubacks: number[] = [];
   /** Since when its socket takes no more bytes. */
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */

@@ -88,17 +88,26 @@ export function createPublisher(deps: PublishDeps) {
     intake.release(connection, unacked.bytes);
     const queue = connection.unacked;
     const nowMs = now();
-    const pubacks: number[] = [];
     while (queue[0]?.isStored) {
       const { proceed, sinceMs, qos, messageId } = queue.shift() as Unacked;
       if (connection.ending !== null) continue;
-      if (qos === 1 && messageId !== undefined) pubacks.push(messageId);
+      if (qos === 1 && messageId !== undefined) acknowledge(connection, messageId);
       proceed();
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
-    writePubacks(connection, pubacks, nowMs, intake.resume);
     intake.resume(connection);
     if (queue.length === 0 && lingering.size > 0) lingering.delete(connection);
+  }
+
+  /** A commit settles many messages, promise by promise: what it owes one connection leaves at once. */
+  function acknowledge(connection: Connection, messageId: number): void {
+    if (connection.pubacks.push(messageId) === 1) process.nextTick(writeOwed, connection);
+  }
+
+  function writeOwed(connection: Connection): void {
+    const owed = connection.pubacks;
+    connection.pubacks = [];
+    writePubacks(connection, owed, now(), intake.resume);
   }
 
   /** No acknowledgement: the device will send it again. */
