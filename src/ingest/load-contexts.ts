@@ -3,22 +3,23 @@ import type { Profile } from '../core/compile.ts';
 import { sensesOf } from '../core/senses.ts';
 import type { Sql } from '../db/database.ts';
 import type { DeviceContext, Reported } from './context.ts';
-import type { Work } from './lanes.ts';
+import type { Lane, Work } from './lanes.ts';
 import { listDevices, listProfiles } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
 
 const maxCompiledProfiles = 1_000;
 
-export type ContextLoader = (db: Sql, batch: Work[]) => Promise<void>;
+export type ContextLoader = (db: Sql, batch: Work[]) => Promise<ReadonlySet<Lane>>;
 
-/** Reads what a batch needs of its devices and is not known; a removed device's lane stays without. */
+/** Reads what a batch needs of its devices and is not known; gives the lanes of removed devices. */
 export function createContextLoader(): ContextLoader {
   // A profile never changes once it is installed, and many devices share one.
   const compiled = new Map<string, Profile>();
 
   return async (db, batch) => {
     const unknown = batch.filter(({ lane }) => lane.context === null);
-    if (unknown.length === 0) return;
+    const removed = new Set<Lane>();
+    if (unknown.length === 0) return removed;
     const rows = await listDevices(
       db,
       unknown.map(({ lane }) => lane.device.deviceId),
@@ -28,8 +29,10 @@ export function createContextLoader(): ContextLoader {
     for (const { lane } of unknown) {
       const row = byId.get(lane.device.deviceId);
       if (row) lane.context = toContext(row, compiled);
+      else removed.add(lane);
     }
     while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
+    return removed;
   };
 
   async function compileMissing(db: Sql, rows: DeviceRow[]): Promise<void> {

@@ -57,7 +57,10 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
 }
 
 async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
-  await deps.loadContexts(deps.db, work);
+  const removed = await deps.loadContexts(deps.db, work);
+  // Forgotten while others were read: that is no sign of a removal.
+  if (work.some(({ lane }) => lane.context === null && !removed.has(lane)))
+    throw new StaleContext();
   const plan = planBatch(work, deps.limits);
   const recorded =
     plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps.writers)) : [];

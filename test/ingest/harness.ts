@@ -1,4 +1,5 @@
 import pino from 'pino';
+import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { Configuration } from '../../src/core/configuration.ts';
 import type { RecordedEvent } from '../../src/core/event.ts';
@@ -27,6 +28,7 @@ export const configuration: Configuration = {
 };
 
 export type IngestProcess = {
+  bus: Bus;
   ingest: Ingest;
   down: Downlink[];
   rings: Ring[];
@@ -82,7 +84,7 @@ export function ingestProcess(url: string): IngestProcess {
     await ingest.close(1_000);
     await db.close();
   };
-  return { ingest, down, rings, close };
+  return { ingest, bus, down, rings, close };
 }
 
 /** A device of an account of its own. */

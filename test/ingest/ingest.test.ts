@@ -173,6 +173,25 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, own)).toEqual(sent);
   });
 
+  it('does not take a device for removed that a notice made it forget while others were read', async () => {
+    const [known, other] = [await insertDevice(database.db), await insertDevice(database.db)];
+    await process.ingest.ingest(known, measured('0x01', [now, 1]), forever);
+    const holder = await database.db.pool.connect();
+    try {
+      await holder.query('begin; lock table device in access exclusive mode');
+      const stored = [known, other].map((device) =>
+        process.ingest.ingest(device, measured('0x01', [now + 1, 2]), forever),
+      );
+      await waitForBlocked(database);
+      process.bus.publish('device', { deviceId: known.deviceId, uuid: known.uuid });
+      await holder.query('commit');
+      await Promise.all(stored);
+    } finally {
+      holder.release();
+    }
+    expect(await storedValues(database.db, known)).toEqual([1, 2]);
+  });
+
   it('withdraws a message that no transaction holds when its connection closes', async () => {
     const own = await insertDevice(database.db);
     const holder = await database.db.pool.connect();
