@@ -65,6 +65,7 @@ export async function startConnector(
     rates,
     now,
     onHeard: ({ identity }) => presence(identity, 'seen'),
+    accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
   const publisher = createPublisher({ ports, intake, rates, tuning, observe, log, now });
   const authenticator = createAuthenticator({ ports, registry, limits, log });

@@ -24,14 +24,14 @@ export type Device = {
 
 /** A message that waits for its commit, or for the acknowledgement of those before it. */
 export type Unacked = {
-  /** Tells aedes that it may go on. */
-  proceed: (error?: Error | null) => void;
+  /** Tells aedes that it may go on; null where it does not know of the message. */
+  proceed: ((error?: Error | null) => void) | null;
   isStored: boolean;
   bytes: number;
   sinceMs: number;
   /** 0: nobody will send it again. */
   qos: number;
-  messageId: number | undefined;
+  messageId: number;
 };
 
 /** A message towards the device that waits for its PUBACK. */

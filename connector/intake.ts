@@ -17,6 +17,8 @@ export type IntakeOptions = {
   now: () => number;
   /** Told that something was read of a device. */
   onHeard: (device: Device) => void;
+  /** Takes the messages that a chunk of whole packets begins with; gives what is left of it. */
+  accept: (connection: Connection, chunk: Buffer) => Buffer | null;
 };
 
 export type Intake = ReturnType<typeof createIntake>;
@@ -26,7 +28,7 @@ export type Intake = ReturnType<typeof createIntake>;
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
  * the connection, its device, or all of them together have too much under way.
  */
-export function createIntake({ limits, tuning, rates, now, onHeard }: IntakeOptions) {
+export function createIntake({ limits, tuning, rates, now, onHeard, accept }: IntakeOptions) {
   const waitingForRoom = new Set<Connection>();
   let totalBytes = 0;
   let isStopped = false;
@@ -64,6 +66,7 @@ export function createIntake({ limits, tuning, rates, now, onHeard }: IntakeOpti
 
   function take(connection: Connection, read: Connection['socket']['read']): Buffer | null {
     const { socket, scanner, device } = connection;
+    const isBetween = scanner.isBetween;
     if (!mayRead(connection)) {
       connection.isStarved = true;
       return null;
@@ -81,7 +84,8 @@ export function createIntake({ limits, tuning, rates, now, onHeard }: IntakeOpti
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
-    return end < chunk.length ? chunk.subarray(0, end) : chunk;
+    const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
+    return isBetween && !isOpening ? accept(connection, taken) : taken;
   }
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {

@@ -5,6 +5,8 @@ import type { Intake, Rates } from './intake.ts';
 import type { Log, Observer, Tuning } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
 import { writePubacks } from './puback.ts';
+import { readPublish } from './publish-frame.ts';
+import { findUpTopic } from '../src/core/topic.ts';
 import { parseUplink } from './uplink.ts';
 
 export type PublishDeps = {
@@ -47,28 +49,63 @@ export function createPublisher(deps: PublishDeps) {
       connection.ending ??= 'foreign-topic';
       return done(new Error('published outside of its own up/'));
     }
+    const { topic, messageId = 0 } = packet;
     const qos = isWill ? 0 : packet.qos;
     // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
-    const isRepeated = qos === 2 && !reserve(connection, packet.messageId as number);
+    const isRepeated = qos === 2 && !reserve(connection, messageId);
     if (connection.ending !== null && !isWill) return;
-    const message = packet.payload as Buffer;
-    const bytes = message.length * parsedFactor + tuning.messageOverheadBytes;
-    const { messageId } = packet;
-    const unacked = { proceed: done, isStored: false, bytes, sinceMs: now(), qos, messageId };
-    // The acknowledgement is ours to write: for aedes there is none.
-    if (qos === 1) packet.qos = 0;
-    intake.hold(connection, bytes);
-    connection.unacked.push(unacked);
-    if (isRepeated) return settle(connection, unacked);
-    const uplink = parseUplink(packet.topic, device.upPrefix, message, ports.clock());
-    const { content } = uplink;
+    const payload = packet.payload as Buffer;
     // Nobody needs the bytes any more, nor the socket's buffer that they are a part of.
     packet.payload = empty;
+    // The acknowledgement is ours to write: for aedes there is none.
+    if (qos === 1) packet.qos = 0;
+    if (isWill) lingering.add(connection);
+    const unacked = hold(connection, { qos, messageId, payload }, done);
+    if (isRepeated) settle(connection, unacked);
+    else carry(connection, device, unacked, topic, payload);
+  }
+
+  /** Takes the plain messages that a chunk begins with; gives the rest of it, which aedes is to read. */
+  function acceptLeading(connection: Connection, chunk: Buffer): Buffer | null {
+    const { device } = connection;
+    if (!device || connection.stage !== 'ready' || connection.ending !== null) return chunk;
+    let at = 0;
+    while (at < chunk.length) {
+      const frame = readPublish(chunk, at, device.upPrefix);
+      if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
+      const unacked = hold(connection, frame, null);
+      carry(connection, device, unacked, frame.topic, frame.payload);
+      at = frame.end;
+    }
+    if (at === 0) return chunk;
+    return at < chunk.length ? chunk.subarray(at) : null;
+  }
+
+  function hold(
+    connection: Connection,
+    { qos, messageId, payload }: Pick<Unacked, 'qos' | 'messageId'> & { payload: Buffer },
+    proceed: Unacked['proceed'],
+  ): Unacked {
+    const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
+    const unacked = { proceed, isStored: false, bytes, sinceMs: now(), qos, messageId };
+    intake.hold(connection, bytes);
+    connection.unacked.push(unacked);
+    return unacked;
+  }
+
+  function carry(
+    connection: Connection,
+    device: Device,
+    unacked: Unacked,
+    topic: string,
+    payload: Buffer,
+  ): void {
+    const uplink = parseUplink(topic, device.upPrefix, payload, ports.clock());
+    const { content } = uplink;
     observe.message(content.kind);
     if (content.kind === 'measurements')
       device.measurements.take(content.items.length, rates.measurements, now());
-    if (isWill) lingering.add(connection);
-    ports.ingest(device.identity, uplink, signalOf(connection, qos)).then(
+    ports.ingest(device.identity, uplink, signalOf(connection, unacked.qos)).then(
       () => settle(connection, unacked),
       (error: unknown) => fail(connection, unacked, error),
     );
@@ -91,8 +128,8 @@ export function createPublisher(deps: PublishDeps) {
     while (queue[0]?.isStored) {
       const { proceed, sinceMs, qos, messageId } = queue.shift() as Unacked;
       if (connection.ending !== null) continue;
-      if (qos === 1 && messageId !== undefined) acknowledge(connection, messageId);
-      proceed();
+      if (qos === 1) acknowledge(connection, messageId);
+      proceed?.();
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
     intake.resume(connection);
@@ -124,6 +161,7 @@ export function createPublisher(deps: PublishDeps) {
 
   return {
     accept,
+    acceptLeading,
 
     /** The device will send again what was not acknowledged; what it will not, waits on. */
     withdraw(connection: Connection): void {
