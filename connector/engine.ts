@@ -1,4 +1,11 @@
-import { Aedes, type AedesOptions, type PublishPacket } from 'aedes';
+import type { EventEmitter } from 'node:events';
+import {
+  Aedes,
+  type AedesOptions,
+  type Client,
+  type PublishPacket,
+  type SubscribePacket,
+} from 'aedes';
 import { findConnection } from './connection.ts';
 
 /**
@@ -9,6 +16,12 @@ import { findConnection } from './connection.ts';
 export class Engine extends Aedes {
   constructor(options: AedesOptions) {
     super({ ...options, mq: silentEmitter, persistence });
+    const { handle } = this;
+    this.handle = (stream, request) => {
+      const client = handle(stream, request);
+      parserOf(client).prependListener('packet', keepRepeatedFilters);
+      return client;
+    };
   }
 
   override publish(_packet: PublishPacket, clientOrDone: unknown, done?: () => void): void {
@@ -23,6 +36,20 @@ export class Engine extends Aedes {
   override unsubscribe(_topic: string, _deliver: unknown, done?: () => void): void {
     done?.();
   }
+}
+
+/** aedes has no hook for a whole SUBSCRIBE: this is where it hears of packets itself. */
+const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitter })._parser;
+
+/**
+ * aedes drops all but the last of filters that are alike before it answers, and so answers fewer than
+ * it was asked. Each is to be handled in its turn, with a return code of its own [MQTT-3.8.4-4]
+ * [MQTT-3.8.4-5]: the list cannot be replaced.
+ */
+function keepRepeatedFilters(packet: SubscribePacket | { cmd: 'other' }): void {
+  if (packet.cmd !== 'subscribe') return;
+  const { subscriptions } = packet;
+  Object.defineProperty(packet, 'subscriptions', { get: () => subscriptions, set() {} });
 }
 
 const silentEmitter = {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import type { Downlink } from '../../src/core/uplink.ts';
 import { manualClock, startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { connectPacket, dial, enter, moments, publishPacket } from './raw.ts';
 
@@ -84,6 +85,25 @@ describe('topics', () => {
     const topic = `${down}/4/5/6/7/8/#`;
     raw.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic, qos: 1 }] });
     await raw.ended();
+  });
+
+  test('a filter given twice gets two return codes, in order; the last one stands', async () => {
+    await start();
+    const raw = await enter(world);
+    const bytes: Buffer[] = [];
+    raw.socket.on('data', (chunk: Buffer) => bytes.push(chunk));
+    const own = `${down}/display`;
+    const asked = (topic: string, qos: 0 | 1 | 2) => ({ topic, qos });
+    const subscriptions = [asked(own, 1), asked('#', 1), asked(own, 0), asked('#', 1)];
+    raw.send({ cmd: 'subscribe', messageId: 258, subscriptions });
+    await raw.expect('suback');
+    expect(Buffer.concat(bytes).toString('hex')).toBe('9006010201800080');
+    const message: Downlink = { topic: 'display', payload: { text: 'once' } };
+    world.store.bus.publish('down', { uuid: world.device.uuid, message });
+    expect((await raw.expect('publish'))[0]).toMatchObject({ topic: own, qos: 0 });
+    await moments(world);
+    expect(raw.of('publish')).toHaveLength(1);
+    expect(world.store.subscribedTo).toEqual([['display']]);
   });
 
   test('16 subscriptions a connection; the 17th is answered 128, a known one is not counted twice', async () => {
