@@ -50,6 +50,8 @@ export type Fleet = {
   stop(drainMs: number): Promise<boolean>;
   /** Asks devices that had nothing to send again. */
   kick(): void;
+  /** Breaks connections as a lost link does, each with this chance. Says how many. */
+  cut(fraction: number): number;
   /** Ends all connections; resolves when they are gone. */
   close(how?: 'disconnect' | 'reset'): Promise<void>;
   counts(): FleetCounts;
@@ -166,6 +168,11 @@ export function createFleet(options: FleetOptions): Fleet {
       return counts.sent === counts.acknowledged;
     },
     kick: () => devices.forEach((device) => device.fill()),
+    cut(fraction) {
+      const chosen = devices.filter((device) => device.isOnline() && Math.random() < fraction);
+      for (const device of chosen) device.close('reset');
+      return chosen.length;
+    },
     async close(how = 'disconnect') {
       closing = true;
       running = false;

@@ -23,7 +23,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   let world: World;
 
   beforeAll(async () => {
-    world = await startWorld({ ...load, redis: hasRedis });
+    world = await startWorld({ ...load, redis: hasRedis, mqttProxy: true });
   }, 60_000);
   afterAll(() => world.close(), 60_000);
 

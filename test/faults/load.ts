@@ -16,6 +16,8 @@ export type Load = {
   nextAck(): Promise<void>;
   /** Resolves when this many devices are connected. */
   online(count: number): Promise<void>;
+  /** Breaks connections as a lost link does, each with this chance; resolves when it has been noticed. */
+  cut(fraction: number): Promise<void>;
   /** No new messages; true when all were acknowledged within `drainMs`. */
   stop(drainMs: number): Promise<boolean>;
   testimony(): Testimony;
@@ -32,6 +34,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
   let lastAckMs = performance.now();
   let onAck: (() => void)[] = [];
   let onOnline: () => void = () => {};
+  let onOffline: () => void = () => {};
   const fleet = createFleet({
     host: '127.0.0.1',
     port,
@@ -44,11 +47,14 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     inFlight: 5,
     ratePerSecond: rate,
     reconnectDelayMs,
+    // Devices know nothing of each other: when all are cut off, none waits for another one's turn.
+    connectsAtOnce: devices.length,
     payload(device, seq) {
       ledger.sent(device, seq);
       return JSON.stringify(measurementOf(startTs, seq));
     },
     onOnline: () => onOnline(),
+    onOffline: () => onOffline(),
     onAcknowledged(device, seq) {
       ledger.acknowledged(device, seq);
       lastAckMs = performance.now();
@@ -66,6 +72,12 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
       new Promise((resolve) => {
         onOnline = () => fleet.counts().online >= count && resolve();
         onOnline();
+      }),
+    cut: (fraction) =>
+      new Promise((resolve) => {
+        const goal = fleet.counts().lost + fleet.cut(fraction);
+        onOffline = () => fleet.counts().lost >= goal && resolve();
+        onOffline();
       }),
     stop: fleet.stop,
     testimony: () => ledger.read(devices.length),

@@ -7,8 +7,6 @@ export type Proxy = {
   port: number;
   /** Breaks every connection and refuses new ones. */
   cut(): void;
-  /** Breaks a part of the connections; new ones are welcome. */
-  cutSome(fraction: number): void;
   /** Keeps connections and carries nothing: what a dead cable looks like. */
   stall(): void;
   /** Loses what comes back from the target from now on, and carries what goes there. */
@@ -44,9 +42,6 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     cut() {
       mode = 'cut';
       each((socket) => socket.destroy());
-    },
-    cutSome(fraction) {
-      for (const pair of pairs) if (Math.random() < fraction) pair[0].destroy();
     },
     stall() {
       mode = 'stalled';

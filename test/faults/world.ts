@@ -23,18 +23,20 @@ export type WorldOptions = {
   rate: number;
   timescaledb: boolean;
   redis?: boolean;
+  /** Devices reach the service through a proxy in this process: two more open files for each. */
+  mqttProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
   databaseDir?: string;
   /** What differs from config/default.ts. */
   configFile?: string;
 };
 
-/** A durable database, the service as a process, and devices under load, each reached through a proxy. */
+/** A durable database behind a proxy, the service as a process, and devices under load. */
 export type World = {
   dir: string;
   cluster: Cluster;
   databaseProxy: Proxy;
-  mqttProxy: Proxy;
+  mqttProxy: Proxy | null;
   redis: Redis | null;
   service: ServiceProcess;
   devices: WitnessDevice[];
@@ -75,13 +77,14 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     });
     await service.start();
     releases.push(() => service.kill());
-    const mqttProxy = await startProxy(service.mqttPort);
-    releases.push(() => mqttProxy.close());
+    const mqttProxy = options.mqttProxy ? await startProxy(service.mqttPort) : null;
+    releases.push(() => mqttProxy?.close());
 
     const account = await registerAccount(service.url);
     const devices = await registerDevices(service.url, account.token, options.devices);
     const pId = await installOnHalf(service.url, account.token, devices, witnessPurpose);
-    const load = await startFleet({ dir, devices, port: mqttProxy.port, rate: options.rate });
+    const port = mqttProxy?.port ?? service.mqttPort;
+    const load = await startFleet({ dir, devices, port, rate: options.rate });
     releases.push(() => load.close());
     const { token: accountToken, email: accountEmail } = account;
     return {

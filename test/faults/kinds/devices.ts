@@ -1,27 +1,44 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { runOn } from '../../harness/template.ts';
 import { ask, expectHolds, runFor } from '../fault.ts';
 import type { Fault } from '../fault.ts';
+import type { World } from '../world.ts';
 
 /** The device never hears that its message was stored, and sends it again. */
 export const acknowledgementLost: Fault = {
   name: 'ack-lost',
   promise: 'stored once, evaluated once',
+  world: { mqttProxy: true },
   short: { times: 2, awaySeconds: 0 },
   long: { times: 30, awaySeconds: 0 },
   async inflict(world, { times }) {
+    const { mqttProxy, load, devices } = world;
+    if (!mqttProxy) throw new Error('This fault is in the network between devices and service.');
     for (let time = 0; time < times; time++) {
       await runFor(world, 300);
-      world.mqttProxy.deafen();
-      // Long enough for what is under way to be committed, unheard.
-      await delay(300);
-      world.mqttProxy.cut();
-      world.mqttProxy.heal();
-      await world.load.online(world.devices.length);
+      mqttProxy.deafen();
+      // One of each device, on the average; they have five under way.
+      while ((await countUnheard(world)) < devices.length) await delay(20);
+      await load.cut(1);
+      mqttProxy.heal();
+      await load.online(devices.length);
     }
     await runFor(world, 300);
     return { times };
   },
 };
+
+/** Messages that are stored and were not acknowledged. */
+async function countUnheard({ cluster, load, devices }: World): Promise<number> {
+  const { rows } = await runOn(cluster.url(), (client) =>
+    client.query<{ count: string }>(
+      `select count(*) from measurement m join device d on d.id = m.device_id
+        where d.uuid = any ($1)`,
+      [devices.map(({ uuid }) => uuid)],
+    ),
+  );
+  return Number(rows[0]?.count) - load.counts().acknowledged;
+}
 
 /** Everybody is cut off at once and comes back at once. */
 export const reconnectStorm: Fault = {
@@ -35,9 +52,8 @@ export const reconnectStorm: Fault = {
     const answers: number[] = [];
     for (let time = 0; time < times; time++) {
       await runFor(world, 300);
-      world.mqttProxy.cut();
-      world.mqttProxy.heal();
       const since = performance.now();
+      await world.load.cut(1);
       const online = world.load.online(world.devices.length).then(() => true);
       do {
         const { status, ms } = await ask(world, '/v2/accounts');

@@ -18,7 +18,7 @@ export const soak: Fault = {
     const samples: Sample[] = [];
     const untilMs = performance.now() + awaySeconds * 1_000;
     while (performance.now() < untilMs) {
-      world.mqttProxy.cutSome(0.1);
+      await world.load.cut(0.1);
       await delay(churnEveryMs);
       samples.push(await sample(world));
     }
