@@ -25,7 +25,7 @@ export const ConnectorSettings = z.discriminatedUnion('kind', [
       username: z.string().optional(),
       passwordFile: z.string().optional(),
       caFile: z.string().optional(),
-      /** Bridges with the same one share the messages; null: a plain subscription, for one bridge. */
+      /** Bridges with the same one share the messages; null: one is connected, others stand by. */
       shareName: z
         .string()
         .regex(/^[^/+#]+$/, 'expected a name without "/", "+" and "#"')

@@ -6,8 +6,12 @@ import type { BridgeOptions, BridgePorts } from './ports.ts';
 import { createUnacknowledged } from './unacknowledged.ts';
 
 export type Bridge = {
+  /** Resolves when the devices are served; after a while also when the broker is still away. */
+  ready: Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
+  /** Ends at once: nothing is read, acknowledged or published after it returns. */
+  abandon(): void;
 };
 
 /** QoS 1 messages that the broker sends ahead of their commit: what shares transactions. */
@@ -18,11 +22,11 @@ const patienceMs = 5_000;
 const lookMs = 10;
 
 /**
- * Serves the devices of an external MQTT 5 broker as a member of a shared subscription (MQTT 5
- * section 4.8.2): a message is acknowledged to the broker once it is committed, and what the broker
- * redelivers changes nothing.
+ * Serves the devices of an external MQTT 5 broker, as a member of a shared subscription (MQTT 5
+ * section 4.8.2) or alone: a message is acknowledged to the broker once it is committed, and what
+ * the broker redelivers changes nothing.
  */
-export async function startBridge(options: BridgeOptions, ports: BridgePorts): Promise<Bridge> {
+export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   const { broker, maxPacketBytes, log, observe } = options;
   const stopping = new AbortController();
   let isDraining = false;
@@ -64,19 +68,33 @@ export async function startBridge(options: BridgeOptions, ports: BridgePorts): P
   });
   client.connect();
   const limit = new AbortController();
-  const tooLong = sleep(patienceMs, 'away', { signal: limit.signal }).catch(() => 'closed');
-  if ((await Promise.race([client.subscribed, tooLong])) === 'away')
-    log.warn({ broker: broker.url }, 'the broker is away; it is tried again and again');
-  limit.abort();
+
+  async function waitForBroker(): Promise<void> {
+    const tooLong = sleep(patienceMs, 'away', { signal: limit.signal }).catch(() => 'closed');
+    if ((await Promise.race([client.subscribed, tooLong])) === 'away')
+      log.warn({ broker: broker.url }, 'the broker is away; it is tried again and again');
+    limit.abort();
+  }
+
+  function end(): void {
+    downlinks.end();
+    stopping.abort();
+    limit.abort();
+  }
 
   return {
+    ready: waitForBroker(),
     async close({ drainMs }) {
       isDraining = true;
       const endMs = performance.now() + drainMs;
       while (unacknowledged.count() > 0 && performance.now() < endMs) await sleep(lookMs);
-      downlinks.end();
-      stopping.abort();
+      end();
       await client.close();
+    },
+    abandon() {
+      isDraining = true;
+      client.abandon();
+      end();
     },
   };
 }

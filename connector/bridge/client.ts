@@ -93,6 +93,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     }
   }
 
+  function end(): void {
+    isClosing = true;
+    // An ended client takes a stream that closes late for a lost connection, and would be back.
+    client.options.reconnectPeriod = 0;
+  }
+
   return {
     connect: () => void client.connect(),
     /** Resolves with the first subscription. */
@@ -106,8 +112,16 @@ export function createBrokerClient(options: BrokerClientOptions) {
     },
 
     async close(): Promise<void> {
-      isClosing = true;
+      end();
       await client.endAsync(!client.connected);
+    },
+
+    /** Ends the connection at once; the broker keeps the session for whoever is next. */
+    abandon(): void {
+      end();
+      client.end(true);
+      // Also where an orderly end is under way.
+      client.stream.destroy();
     },
   };
 }

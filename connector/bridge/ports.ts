@@ -8,6 +8,15 @@ export type BridgePorts = Omit<ConnectorPorts, 'authenticateDevice' | 'isStillAl
   identify(uuid: string): Promise<DeviceIdentity | null>;
 };
 
+/**
+ * Competes for the right to be the one that is connected. `onLost` comes before anybody else has it;
+ * `release` gives back what is held once `finish` has settled.
+ */
+export type StartLease = (holder: {
+  onHeld: () => void;
+  onLost: () => void;
+}) => Promise<{ release(finish: () => Promise<void>): Promise<void> }>;
+
 export type BridgeOptions = {
   broker: BrokerAddress;
   /** Largest packet that the broker is to pass on. */
@@ -20,14 +29,14 @@ export type BridgeOptions = {
 export type BrokerAddress = {
   url: string;
   /**
-   * The same whenever this bridge starts, and no other one's: the broker keeps what was not
-   * acknowledged under this name.
+   * The broker keeps what was not acknowledged under this name. With a share name it is the same
+   * whenever this bridge starts, and no other one's; without, that of all who compete for the lease.
    */
   clientId: string;
   username?: string | undefined;
   password?: string | undefined;
   /** Certificates (PEM) that the broker's is checked against, besides the usual ones. */
   ca?: Buffer | undefined;
-  /** All bridges with the same name share the messages; null: this one gets all of them. */
+  /** All bridges with the same name share the messages; null: whoever is connected gets them all. */
   shareName: string | null;
 };

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { startBridge } from '../../connector/bridge/bridge.ts';
-import type { BrokerAddress } from '../../connector/bridge/ports.ts';
+import type { BrokerAddress, StartLease } from '../../connector/bridge/ports.ts';
+import { startStandBy } from '../../connector/bridge/stand-by.ts';
 import type { Observer } from '../../connector/options.ts';
+import { startLease } from '../db/lease.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
@@ -23,35 +25,58 @@ export type ConnectorSide = {
   observer: Observer;
 };
 
+const standByName = 'sensorium-bridge';
+
 type BrokerSettings = Extract<ConnectorSettings, { kind: 'bridge' }>['broker'];
 
 /** A connector of kind `bridge`: its devices are those of an external broker. */
 export async function startBridgeSide(
   side: ConnectorSide & { broker: BrokerSettings },
 ): Promise<void> {
-  const { settings, shared, downlinks, ingest, presence, observer, broker } = side;
+  const { settings, shared, downlinks, ingest, presence, observer } = side;
   const { config, log, db, bus, clock } = shared;
   const identifier = createDeviceIdentifier({ db, bus });
   shared.releases.add(() => identifier.close());
-  const bridge = await startBridge(
-    {
-      broker: await readBroker(broker, settings.id),
-      maxPacketBytes: config.mqtt.maxPacketBytes,
-      log,
-      observe: observer,
-    },
-    {
-      identify: identifier.identify,
-      ingest: ingest.ingest,
-      subscribed: downlinks.subscribed,
-      due: downlinks.due,
-      delivered: downlinks.delivered,
-      presence: presence.presence,
-      bus,
-      clock,
-    },
-  );
-  shared.edges.add(() => bridge.close({ drainMs }));
+  const broker = await readBroker(side.broker, settings.id);
+  const start = () =>
+    startBridge(
+      { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, observe: observer },
+      {
+        identify: identifier.identify,
+        ingest: ingest.ingest,
+        subscribed: downlinks.subscribed,
+        due: downlinks.due,
+        delivered: downlinks.delivered,
+        presence: presence.presence,
+        bus,
+        clock,
+      },
+    );
+  if (broker.shareName === null) {
+    const startLease = leaseFor(broker, settings.id, shared);
+    const standBy = await startStandBy({ broker, startLease, startBridge: start, log });
+    shared.edges.add(() => standBy.close({ drainMs }));
+  } else {
+    const bridge = start();
+    shared.edges.add(() => bridge.close({ drainMs }));
+    await bridge.ready;
+  }
+}
+
+/** Held by one process at a time: the broker's session belongs to the service, not to a bridge. */
+function leaseFor(
+  { url, clientId }: BrokerAddress,
+  connectorId: number,
+  { storage, log }: Shared,
+): StartLease {
+  return (holder) =>
+    startLease({
+      ...holder,
+      connectionString: storage.connectionString,
+      name: `${url} ${clientId}`,
+      holder: `sensorium connector ${connectorId}, process ${process.pid}`,
+      onError: (err) => log.warn({ err, broker: url }, 'the database says not who is to serve'),
+    });
 }
 
 async function readBroker(broker: BrokerSettings, connectorId: number): Promise<BrokerAddress> {
@@ -60,13 +85,14 @@ async function readBroker(broker: BrokerSettings, connectorId: number): Promise<
     readFile(file).catch((error: Error) => {
       throw new StartError(`connectors: ${file} cannot be read (${error.message}).`);
     });
+  // Brokers are told to take the name for the session's: those who share must not share one.
+  const user = username ?? (shareName === null ? standByName : `${standByName}-${connectorId}`);
   return {
     url,
-    // Brokers are told to take the name for the session's: two bridges must not share one.
-    username: username ?? `sensorium-bridge-${connectorId}`,
+    username: user,
     shareName,
-    // Of the connector, not of the process: the next one takes up what this one left.
-    clientId: `${shareName ?? 'sensorium'}-${connectorId}`,
+    // Of the connector or the service, not of the process: the next one takes up what this one left.
+    clientId: shareName === null ? user : `${shareName}-${connectorId}`,
     password: passwordFile === undefined ? undefined : String(await read(passwordFile)).trim(),
     ca: caFile === undefined ? undefined : await read(caFile),
   };

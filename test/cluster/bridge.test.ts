@@ -10,9 +10,9 @@ import type { App, Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { testService } from '../journeys/service.ts';
 import type { TestService } from '../journeys/service.ts';
-import { bridgeTo } from './broker.ts';
+import { bridgeTo, endSession, findHolder } from './broker.ts';
 
-describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
+describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stands by', () => {
   let broker: Mosquitto;
   let service: TestService;
   let app: App;
@@ -23,7 +23,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     writeFileSync(
       aclFile,
       'pattern write devices/%u/up/#\npattern read devices/%u/down/#\n' +
-        'user sensorium-bridge-2\ntopic read devices/+/up/#\ntopic write devices/+/down/#\n',
+        'user sensorium-bridge\ntopic read devices/+/up/#\ntopic write devices/+/down/#\n',
     );
     broker = await startMosquitto([
       'allow_anonymous true',
@@ -32,9 +32,10 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
       'max_inflight_messages 5',
       `acl_file ${aclFile}`,
     ]);
+    const [first, second] = [bridgeTo(broker, 2, null), bridgeTo(broker, 3, null)];
     service = await testService(
       {},
-      { change: (config) => ({ ...config, connectors: [bridgeTo(broker, 2)] }) },
+      { change: (config) => ({ ...config, connectors: [first, second] }) },
     );
     app = await openApp(service.url);
   });
@@ -48,9 +49,9 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
 
   it('is told the broker’s address', async () => {
     const { connectorId, connectorName, host, port, protocol } = await register();
-    expect({ connectorId, connectorName, host, port, protocol }).toEqual({
-      connectorId: 2,
-      connectorName: 'broker-2',
+    expect([2, 3]).toContain(connectorId);
+    expect({ connectorName, host, port, protocol }).toEqual({
+      connectorName: `broker-${connectorId}`,
       host: '127.0.0.1',
       port: broker.port,
       protocol: 'mqtt',
@@ -89,6 +90,25 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
     expect(measurements).toEqual([{ sId: '0x01', val: 31, ts }]);
     const { events } = await app.call<{ events: { type: string }[] }>('GET', `/v2/events/${uuid}`);
     expect(events.filter(({ type }) => type === 'sense')).toHaveLength(1);
+    await device.end();
+  });
+
+  it('gets its profile from the bridge that took over', async () => {
+    const registration = await register();
+    const device = await connectDevice(registration);
+    await device.subscribe('down/#');
+    const holder = await findHolder(service.databaseUrl);
+    await endSession(service.databaseUrl, holder?.session ?? 0);
+    const session = async () => (await findHolder(service.databaseUrl))?.session ?? holder?.session;
+    await expect.poll(session, { timeout: 10_000 }).not.toBe(holder?.session);
+    // Rejected by the bridge that serves the broker now.
+    await device.publish('up/measurements', { sId: '0x01', val: 999 });
+    expect(await device.receive('down/errors')).toMatchObject({ reason: 'out-of-range' });
+    const { pId } = await app.call<{ pId: string }>('POST', '/v2/devices/profile', {
+      deviceAuthUuids: [device.uuid],
+      purposes: [thresholdPurpose(3, 30)],
+    });
+    expect(await device.receive('down/profile')).toMatchObject({ pId });
     await device.end();
   });
 
@@ -142,7 +162,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto', () => {
   });
 });
 
-it.skipIf(!hasMosquitto)('bridges do not take each other’s place', async () => {
+it.skipIf(!hasMosquitto)('bridges that share do not take each other’s place', async () => {
   const broker = await startMosquitto([
     'allow_anonymous true',
     'use_username_as_clientid true',

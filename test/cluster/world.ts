@@ -15,7 +15,7 @@ import { startRedis } from '../harness/redis.ts';
 /** One installation of several processes, on a database and a Redis of its own. */
 export type Installation = {
   apis: ServiceProcess[];
-  /** In the order of the settings. */
+  /** In the order of the settings, and behind them those that stand by. */
   connectors: ServiceProcess[];
   /** Devices under load, sent to this port; judged like any other load. */
   startLoad(options: { port: number; devices: number; rate: number }): Promise<Witnessed>;
@@ -27,6 +27,8 @@ export type InstallationOptions = {
   connectors: ConnectorSettings[];
   /** Connectors that the test starts itself, by id. */
   startLater?: number[];
+  /** Connectors that a further process is started for, by id. */
+  standBys?: number[];
   /** Beyond config/default.ts. */
   settings?: object;
 };
@@ -64,14 +66,12 @@ export async function startInstallation(options: InstallationOptions): Promise<I
     const apis: ServiceProcess[] = [];
     for (let count = 0; count < options.apis; count++) apis.push(await prepare('api'));
     const connectors: ServiceProcess[] = [];
-    for (const { id } of options.connectors)
-      connectors.push(await prepare('connector', '--id', String(id)));
+    const ids = [...options.connectors.map(({ id }) => id), ...(options.standBys ?? [])];
+    for (const id of ids) connectors.push(await prepare('connector', '--id', String(id)));
     const all = [...apis, ...connectors];
     releases.push(() => Promise.all(all.map((service) => service.kill())));
     const later = options.startLater ?? [];
-    const now = connectors.filter(
-      (_, place) => !later.includes(options.connectors[place]?.id ?? 0),
-    );
+    const now = connectors.filter((_, place) => !later.includes(ids[place] ?? 0));
     await Promise.all([...apis, ...now].map((service) => service.start()));
 
     return {

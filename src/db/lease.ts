@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { withTimeout } from './patience.ts';
+
+/** `askMs + answerMs` is to stay well below `forgetMs`: who loses it knows before anybody gets it. */
+export type LeasePace = {
+  /** Between two questions: whoever waits asks for the lease, whoever holds it whether it is there. */
+  askMs: number;
+  /** The holder gives it up when an answer takes longer. */
+  answerMs: number;
+  /** PostgreSQL takes it back from a holder that has asked nothing for so long. */
+  forgetMs: number;
+};
+
+export type LeaseOptions = {
+  connectionString: string;
+  /** What is held: of all who say the same name, one at a time holds it. */
+  name: string;
+  /** Shown to operators, in pg_stat_activity. */
+  holder: string;
+  onHeld: () => void;
+  /** From now on somebody else may get it; not called for what is given back. */
+  onLost: () => void;
+  /** The database is away; said once, and tried again. */
+  onError: (error: unknown) => void;
+  pace?: LeasePace;
+};
+
+export type Lease = {
+  /** Competes no more; what is held is given back when `finish` has settled. */
+  release(finish: () => Promise<void>): Promise<void>;
+};
+
+const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
+
+/**
+ * Competes for a lease until it is released: a lock of a PostgreSQL session of its own, which ends
+ * with the session, however that ends. Resolves when it was asked for once. Asks again and again
+ * rather than waiting in the server, where a statement that waits would hold back vacuum.
+ */
+export async function startLease(options: LeaseOptions): Promise<Lease> {
+  const { name, onHeld, onLost, onError, pace = usualPace } = options;
+  const key = createHash('sha256').update(name).digest().readBigInt64BE().toString();
+  const stopping = new AbortController();
+  const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
+  let isWanted = true;
+  let isHeld = false;
+  let isAway = false;
+
+  function lose(): void {
+    if (!isHeld) return;
+    isHeld = false;
+    onLost();
+  }
+
+  function fail(error: unknown): void {
+    if (!isAway) onError(error);
+    isAway = true;
+  }
+
+  async function ask(client: pg.Client): Promise<void> {
+    const wants = isWanted && !isHeld;
+    const question = wants
+      ? client.query<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [key])
+      : client.query<{ got: boolean }>('select false as got');
+    const { rows } = await withTimeout(question, pace.answerMs);
+    isAway = false;
+    // Nobody wants it any more: it goes with the session.
+    if (!rows[0]?.got || !isWanted) return;
+    isHeld = true;
+    onHeld();
+  }
+
+  async function useOneSession(): Promise<void> {
+    const client = openSession(options, pace);
+    const ended = new AbortController();
+    const over = AbortSignal.any([ended.signal, stopping.signal]);
+    client.on('error', fail);
+    client.on('end', () => {
+      ended.abort();
+      lose();
+    });
+    try {
+      await client.connect();
+      while (!over.aborted) {
+        await ask(client);
+        onAsked();
+        await sleep(pace.askMs, undefined, { signal: over }).catch(() => undefined);
+      }
+    } finally {
+      lose();
+      // A server that does not answer does not say goodbye either.
+      await withTimeout(client.end(), pace.answerMs).catch(() => undefined);
+    }
+  }
+
+  async function compete(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await useOneSession().catch(fail);
+      onAsked();
+      await sleep(pace.askMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  const competing = compete();
+  await asked;
+  return {
+    async release(finish) {
+      isWanted = false;
+      try {
+        await finish();
+      } finally {
+        isHeld = false;
+        stopping.abort();
+        await competing;
+      }
+    },
+  };
+}
+
+function openSession({ connectionString, holder }: LeaseOptions, pace: LeasePace): pg.Client {
+  return new pg.Client({
+    connectionString,
+    application_name: holder,
+    connectionTimeoutMillis: pace.answerMs,
+    // Whatever keeps the holder from asking (a dead machine, network or process) ends the session.
+    options: `-c idle_session_timeout=${pace.forgetMs}`,
+  });
+}

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { generate, parser } from 'mqtt-packet';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startBridge } from '../../../connector/bridge/bridge.ts';
+import { startStandBy } from '../../../connector/bridge/stand-by.ts';
+import { createStore } from '../store.ts';
+
+const log = { info() {}, warn() {}, error() {} };
+const server = createServer();
+/** In the order of their CONNECT packets. */
+const connections: { clientId: string; socket: Socket }[] = [];
+const of = (name: string) => connections.filter(({ clientId }) => clientId === name);
+
+/** A broker that never answers whoever is called `unanswered`, so that nothing is ever established. */
+function serve(socket: Socket): void {
+  const packets = parser({ protocolVersion: 5 });
+  const send = (packet: Parameters<typeof generate>[0]) =>
+    socket.write(generate(packet, { protocolVersion: 5 }));
+  packets.on('packet', (packet) => {
+    if (packet.cmd === 'connect') {
+      connections.push({ clientId: packet.clientId, socket });
+      if (packet.clientId !== 'unanswered')
+        send({ cmd: 'connack', reasonCode: 0, sessionPresent: false });
+    }
+    if (packet.cmd === 'subscribe')
+      send({ cmd: 'suback', messageId: packet.messageId ?? 0, granted: [1] });
+  });
+  socket.on('data', (chunk) => packets.parse(chunk)).on('error', () => undefined);
+}
+
+beforeAll(async () => {
+  server.on('connection', serve).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(async () => {
+  for (const { socket } of connections) socket.destroy();
+  server.close();
+  await once(server, 'close');
+});
+
+function bridgeNamed(clientId: string) {
+  const { port } = server.address() as AddressInfo;
+  const broker = { url: `mqtt://127.0.0.1:${port}`, clientId, shareName: null };
+  const { ports } = createStore();
+  const identify = async () => null;
+  return startBridge({ broker, maxPacketBytes: 65_536, log }, { ...ports, identify });
+}
+
+/** A lease that the test gives and takes. */
+async function standBy(clientId: string) {
+  let take = () => {};
+  let give = () => {};
+  const bridge = await startStandBy({
+    broker: { url: 'mqtt://127.0.0.1' },
+    log,
+    startBridge: () => bridgeNamed(clientId),
+    startLease: async ({ onHeld, onLost }) => {
+      [give, take] = [onHeld, onLost];
+      return { release: (finish) => finish() };
+    },
+  });
+  return { give: () => give(), take: () => take(), bridge };
+}
+
+test('whoever loses the lease is gone from the broker at once, and does not come back by itself', async () => {
+  const other = bridgeNamed('other');
+  const names = ['answered', 'unanswered'];
+  const all = await Promise.all(names.map(standBy));
+  expect(names.flatMap(of)).toEqual([]);
+  for (const { give } of all) give();
+  for (const name of [...names, 'other']) await expect.poll(() => of(name)).toHaveLength(1);
+  await other.ready;
+
+  const closed = names.map((name) => once(of(name)[0]?.socket as Socket, 'close'));
+  for (const { take } of all) take();
+  await Promise.all(closed);
+  // A connection that is only lost is back by now.
+  of('other')[0]?.socket.destroy();
+  await expect.poll(() => of('other'), { timeout: 10_000 }).toHaveLength(2);
+  expect(names.flatMap(of)).toHaveLength(2);
+
+  for (const { give } of all) give();
+  for (const name of names) await expect.poll(() => of(name)).toHaveLength(2);
+  for (const { bridge } of all) await bridge.close({ drainMs: 0 });
+  await other.close({ drainMs: 0 });
+});

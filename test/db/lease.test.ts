@@ -1,0 +1,106 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { startLease } from '../../src/db/lease.ts';
+import type { Lease } from '../../src/db/lease.ts';
+import { startProxy } from '../faults/proxy.ts';
+import type { Proxy } from '../faults/proxy.ts';
+import { testDatabase } from '../harness/database.ts';
+import type { TestDatabase } from '../harness/database.ts';
+
+let database: TestDatabase;
+let proxy: Proxy;
+let journal: string[];
+let leases: Lease[];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  proxy = await startProxy(Number(new URL(database.url).port));
+});
+afterEach(() => Promise.all(leases.map((lease) => lease.release(async () => undefined))));
+afterAll(async () => {
+  await proxy.close();
+  await database.drop();
+});
+
+/** Competes, and writes down what it is told. */
+async function contend(who: string, name: string, url = database.url): Promise<Lease> {
+  const lease = await startLease({
+    connectionString: url,
+    name,
+    holder: who,
+    onHeld: () => journal.push(`${who} holds`),
+    onLost: () => journal.push(`${who} lost`),
+    onError: () => journal.push(`${who} is cut off`),
+    pace: { askMs: 20, answerMs: 300, forgetMs: 1_500 },
+  });
+  leases.push(lease);
+  return lease;
+}
+
+const turns = () => journal.filter((line) => !line.endsWith('is cut off'));
+
+function start(): void {
+  journal = [];
+  leases = [];
+}
+
+it('is held by one at a time, until what is under way has been finished', async () => {
+  start();
+  const first = await contend('first', 'one');
+  await contend('second', 'one');
+  await contend('somebody else', 'another');
+  expect(journal).toEqual(['first holds', 'somebody else holds']);
+  await first.release(async () => {
+    // Still held while what is under way is finished.
+    const { rows } = await database.db.query<{ held: number }>(
+      `select count(*)::int as held from pg_locks join pg_stat_activity a using (pid)
+        where locktype = 'advisory' and granted and a.application_name = 'first'`,
+    );
+    expect(rows).toEqual([{ held: 1 }]);
+    journal.push('first has finished');
+  });
+  await expect.poll(() => journal.at(-1)).toBe('second holds');
+  expect(journal.slice(2)).toEqual(['first has finished', 'second holds']);
+});
+
+it('is not given to whoever stops competing', async () => {
+  start();
+  const [first, second] = [await contend('first', 'two'), await contend('second', 'two')];
+  const readAsked = async () => {
+    const { rows } = await database.db.query<{ ts: number }>(
+      `select query_start as ts from pg_stat_activity where application_name = 'second'`,
+    );
+    return rows[0]?.ts ?? 0;
+  };
+  await second.release(async () => {
+    await first.release(async () => undefined);
+    const before = await readAsked();
+    await expect.poll(readAsked).toBeGreaterThan(before);
+  });
+  expect(journal).toEqual(['first holds']);
+});
+
+it('is lost with the session, at once, and held again by one of them', async () => {
+  start();
+  await contend('first', 'three');
+  await contend('second', 'three');
+  await database.db.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'first'`,
+  );
+  await expect.poll(() => turns().length).toBe(3);
+  expect(turns().slice(0, 2)).toEqual(['first holds', 'first lost']);
+  expect(turns()[2]).toMatch(/^(first|second) holds$/);
+});
+
+it('is given up by a holder that gets no answer before PostgreSQL takes it back', async () => {
+  start();
+  const url = new URL(database.url);
+  url.port = String(proxy.port);
+  await contend('far', 'four', url.href);
+  await contend('near', 'four');
+  // No connection ends: neither side is told anything.
+  proxy.stall();
+  await expect.poll(() => journal.at(-1), { timeout: 10_000 }).toBe('near holds');
+  expect(turns()).toEqual(['far holds', 'far lost', 'near holds']);
+  expect(journal.filter((line) => line === 'far is cut off')).toHaveLength(1);
+  proxy.heal();
+});
