@@ -31,8 +31,22 @@ export type ListedEvent = EventRow & { key: string };
 /** A page of a list is 10 at most, and one more tells whether there is another page. */
 const pageRows = 11;
 
-/** The first 11 that match, newest first; what shares a millisecond is ordered by its key. */
+/** What is newer is not in the columnstore yet, and lies in three chunks at most. */
+const recentMs = 14 * 86_400_000;
+
+/**
+ * The first 11 that match, newest first; what shares a millisecond is ordered by its key. The last
+ * two weeks are asked alone first: mostly they fill the page, and cost the same however long the
+ * history is. Where they do not, all of it is asked at once.
+ */
 export async function listEvents(sql: Sql, filter: EventFilter): Promise<ListedEvent[]> {
+  const { type, senses, start, end = lastTs, after = [lastTs] } = filter;
+  if (type === 'device' && senses?.length) return [];
+  const recentTs = Math.max(start, Date.now() - recentMs);
+  if (recentTs <= Math.min(end, after[0])) {
+    const recent = await sql.query<ListedEvent>(recentEventsQuery({ ...filter, start: recentTs }));
+    if (recent.rows.length === pageRows || recentTs === start) return recent.rows;
+  }
   const { rows } = await sql.query<ListedEvent>(listEventsQuery(filter));
   return rows;
 }
@@ -40,18 +54,34 @@ export async function listEvents(sql: Sql, filter: EventFilter): Promise<ListedE
 /**
  * Each type, or each sense, is read newest first from its own stretch of an index, and no further
  * than a page. The statements are named so that the plan over all the chunks, which takes longer than
- * the answer, is made once; and they are written so that it cannot look cheaper to the planner to plan
- * for each question anew.
+ * the answer, is made once; and what is asked stands out of the planner's sight, so that it cannot
+ * look cheaper to plan for each question anew.
  */
 export function listEventsQuery(filter: EventFilter): QueryConfig {
+  return toQuery(filter, 'offset 0');
+}
+
+/**
+ * The same, planned for each question in sight of its times: a plan over a few chunks is made sooner
+ * than one over a year of them is opened.
+ */
+export function recentEventsQuery(filter: EventFilter): QueryConfig {
+  const { text, values } = toQuery(filter, '');
+  return { text, values };
+}
+
+/** A sub-select with `offset 0` hides from the planner what is in it. */
+function toQuery(filter: EventFilter, hidden: 'offset 0' | ''): QueryConfig {
   const { deviceId, type, senses, start, end = lastTs, after = [lastTs, ''] } = filter;
   const bySense = senses !== undefined && senses.length > 0;
   return {
     name: bySense ? 'list-events-by-sense' : 'list-events',
-    text: bySense ? byTag('event_sense', 's_id', `'sense'`) : byTag('event', 'type', 'tag'),
+    text: bySense
+      ? byTag('event_sense', 's_id', `'sense'`, hidden)
+      : byTag('event', 'type', 'tag', hidden),
     values: [
       deviceId,
-      bySense ? (type === 'device' ? [] : senses) : type ? [type] : ['device', 'sense'],
+      bySense ? senses : type ? [type] : ['device', 'sense'],
       start,
       Math.min(end, after[0]),
       ...after,
@@ -62,14 +92,18 @@ export function listEventsQuery(filter: EventFilter): QueryConfig {
 /** After every event there can be: the end of what both sides can hold, in ms. */
 const lastTs = 8_640_000_000_000_000;
 
-/** What is asked stands in a sub-select, out of the planner's sight; see `listEventsQuery`. */
-function byTag(table: 'event' | 'event_sense', column: 'type' | 's_id', type: string): string {
+function byTag(
+  table: 'event' | 'event_sense',
+  column: 'type' | 's_id',
+  type: string,
+  hidden: string,
+): string {
   return `
     select distinct on (ts, key) ${type} as type, ts, key, seq, body
       from (select $1::bigint as device_id, $2::text[] as tags,
                    ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts,
                    ms_to_timestamp($5) as after_ts, $6::text as after_key
-            offset 0) asked
+            ${hidden}) asked
      cross join unnest(asked.tags) as wanted (tag)
      cross join lateral (
        select e.ts, e.key, e.seq, e.body
