@@ -9,7 +9,7 @@ import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSenses } from '../measurements/known-senses.ts';
-import { storeMeasurements } from '../measurements/store.ts';
+import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../outbox/notifications-of.ts';
 import { startOutbox } from '../outbox/outbox.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
@@ -114,7 +114,8 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       bus,
       log,
       writers: {
-        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSenses),
+        storeMeasurements: (tx, rows, areNew) =>
+          (areNew ? addMeasurements : storeMeasurements)(tx, rows, knownSenses),
         recordEvents,
         keepRejections,
         settleProfiles,

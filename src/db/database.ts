@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { DomainError } from '../errors.ts';
+import { copyIn } from './copy-in.ts';
 
 /** Whatever runs SQL: the pool, or one transaction. Every query function takes it first. */
 export type Sql = {
@@ -12,9 +13,14 @@ export type Sql = {
   ): Promise<pg.QueryResult<R>>;
 };
 
+export type Transaction = Sql & {
+  /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
+  copyIn(statement: string, bytes: Buffer): Promise<void>;
+};
+
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
-  transaction<T>(work: (tx: Sql) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   pool: pg.Pool;
   close(): Promise<void>;
 };
@@ -65,13 +71,13 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Promise<T> {
+async function transaction<T>(pool: pg.Pool, work: (tx: Transaction) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
     const begun = client.query('begin');
     if (!client.pipeline) await begun;
-    const [, result] = await Promise.all([begun, work(client)]);
+    const [, result] = await Promise.all([begun, work(transactionOn(client))]);
     await client.query('commit');
     return result;
   } catch (error) {
@@ -83,6 +89,13 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Sql) => Promise<T>): Pro
   } finally {
     client.release(broken);
   }
+}
+
+function transactionOn(client: pg.PoolClient): Transaction {
+  return {
+    query: client.query.bind(client) as Sql['query'],
+    copyIn: (statement, bytes) => copyIn(client, statement, bytes),
+  };
 }
 
 function toError(thrown: unknown): Error {

@@ -8,6 +8,7 @@ import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
 import type { Entry, Work } from './lanes.ts';
 import { createContextLoader } from './load-contexts.ts';
+import { createRepeats } from './repeats.ts';
 import { settleBatch } from './settle.ts';
 import { stampArrivals } from './stamp-arrivals.ts';
 import type { Writers } from './write.ts';
@@ -48,6 +49,7 @@ export type Ingest = {
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const lanes = createLanes(options.maxRememberedDevices);
   const loadContexts = createContextLoader();
+  const repeats = createRepeats();
   const onCommitted = createFollowUp(deps);
   const stopping = new AbortController();
   let inFlight = 0;
@@ -108,6 +110,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
         ...deps,
         limits: options.limits,
         loadContexts,
+        repeats,
         onCommitted,
         pause,
       });

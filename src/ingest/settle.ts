@@ -10,12 +10,11 @@ import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { split, toRejection } from './split.ts';
 import { StaleContext, write } from './write.ts';
-import type { Writers } from './write.ts';
+import type { WriteDeps } from './write.ts';
 
-export type SettleDeps = {
+export type SettleDeps = WriteDeps & {
   db: Database;
   log: Logger;
-  writers: Writers;
   loadContexts: ContextLoader;
   limits: ApplyLimits;
   /** What follows a commit and is no row. */
@@ -41,6 +40,7 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
       // Whether the transaction committed may be unknown: what is remembered must be read again.
       for (const { lane } of work) lane.context = null;
       if (error instanceof StaleContext) continue;
+      if (isRepeat(error) && deps.repeats.met()) continue;
       if (isTransient(error)) {
         deps.log.warn({ err: error, attempt, devices: work.length }, 'a batch waits to be stored');
         await deps.pause(attempt);
@@ -63,7 +63,7 @@ async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
     throw new StaleContext();
   const plan = planBatch(work, deps.limits);
   const recorded =
-    plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps.writers)) : [];
+    plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps)) : [];
   for (const { lane, context } of plan.after) lane.context = context;
   for (const { entry } of plan.settled) if (--entry.open === 0) entry.resolve();
   for (const { entry } of plan.orphaned) {
@@ -82,6 +82,11 @@ function withoutWithdrawn(batch: Work[]): Work[] {
     const left = units.filter((unit) => !isWithdrawn(unit));
     return left.length > 0 ? [{ lane, units: left }] : [];
   });
+}
+
+/** Something of it is stored already (unique_violation). */
+function isRepeat(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '23505';
 }
 
 /** Away for now, or a quarrel with another transaction (deadlock, serialization): the same again is right. */

@@ -1,12 +1,14 @@
 import type { NewEvent } from '../core/event.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql, Transaction } from '../db/database.ts';
 import { countUnchanged, lockIngest, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';
+import type { Repeats } from './repeats.ts';
 import type { MeasurementRow, ProfileChange, RejectionRow, Ring, Rows } from './rows.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
-  storeMeasurements: (tx: Sql, rows: MeasurementRow[]) => Promise<void>;
+  /** `areNew`: none of them is expected to be there; where one is, a unique violation tells. */
+  storeMeasurements: (tx: Transaction, rows: MeasurementRow[], areNew: boolean) => Promise<void>;
   /** Gives the events that were not there before. */
   recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
@@ -15,6 +17,8 @@ export type Writers = {
   notify: (tx: Sql, rings: Ring[]) => Promise<void>;
 };
 
+export type WriteDeps = { writers: Writers; repeats: Repeats };
+
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
 export class StaleContext extends Error {}
 
@@ -22,14 +26,19 @@ export class StaleContext extends Error {}
  * Writes a plan within one transaction; gives the events that are new. Throws `StaleContext`. The
  * statements do not wait for each other's answers; the server takes them in this order.
  */
-export async function write(tx: Sql, plan: Plan, writers: Writers): Promise<NewEvent[]> {
+export async function write(
+  tx: Transaction,
+  plan: Plan,
+  { writers, repeats }: WriteDeps,
+): Promise<NewEvent[]> {
   const { rows, changed, unchanged } = plan;
+  const areNew = !repeats.areExpected();
   const [, saved, kept, recorded] = await Promise.all([
     lockIngest(tx),
     changed.length > 0 ? saveStates(tx, changed) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
-    rows.measurements.length > 0 && writers.storeMeasurements(tx, rows.measurements),
+    rows.measurements.length > 0 && writers.storeMeasurements(tx, rows.measurements, areNew),
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),

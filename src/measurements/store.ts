@@ -1,4 +1,5 @@
-import type { Sql } from '../db/database.ts';
+import { CopyRows } from '../db/copy-in.ts';
+import type { Sql, Transaction } from '../db/database.ts';
 import type { KnownSenses } from './known-senses.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
@@ -22,7 +23,27 @@ export async function storeMeasurements(
   known?: KnownSenses,
 ): Promise<void> {
   if (rows.length === 0) return;
-  await insertMeasurements(tx, rows);
+  await Promise.all([insertMeasurements(tx, rows), storeSenses(tx, rows, known)]);
+}
+
+/**
+ * The same of a batch in which nothing is expected to be there already: takes the database half the
+ * work. Throws a `unique_violation` (23505) where something is; the transaction is void then.
+ */
+export async function addMeasurements(
+  tx: Transaction,
+  rows: readonly StoredMeasurement[],
+  known?: KnownSenses,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await Promise.all([copyMeasurements(tx, rows), storeSenses(tx, rows, known)]);
+}
+
+async function storeSenses(
+  tx: Sql,
+  rows: readonly StoredMeasurement[],
+  known?: KnownSenses,
+): Promise<void> {
   const senses = new Map<string, StoredMeasurement>();
   for (const row of rows) {
     if (!known?.has(row.deviceId, row.sId)) senses.set(`${row.deviceId} ${row.sId}`, row);
@@ -57,6 +78,23 @@ async function insertMeasurements(tx: Sql, rows: readonly StoredMeasurement[]): 
           on conflict do nothing`,
     values: [deviceIds, sIds, seconds, vals, longs].map((list) => `{${list.slice(1)}}`),
   });
+}
+
+function copyMeasurements(tx: Transaction, rows: readonly StoredMeasurement[]): Promise<void> {
+  const copied = new CopyRows();
+  for (const { deviceId, sId, ts, val, long = NaN } of rows)
+    // Zero has no sign in the history; nor has it in JSON as it is written here.
+    copied
+      .row(5)
+      .bigint(deviceId)
+      .text(sId)
+      .timestamptz(ts)
+      .float8(val + 0)
+      .float8(long + 0);
+  return tx.copyIn(
+    'copy measurement (device_id, s_id, ts, val, long) from stdin (format binary)',
+    copied.end(),
+  );
 }
 
 /** Gives the names of those that were not there. */

@@ -5,7 +5,7 @@ import { pruneHistory } from '../../src/db/history/prune.ts';
 import { purgeDevices } from '../../src/db/history/purge.ts';
 import { applyRetention } from '../../src/db/history/retention.ts';
 import { recordEvents } from '../../src/events/record.ts';
-import { storeMeasurements } from '../../src/measurements/store.ts';
+import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { newDevice, newEvent, senseEvent, type Device } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -159,6 +159,18 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
       );
       const count = 'select count(*) as n from measurement where device_id = $1';
       expect((await db.query<{ n: number }>(count, [deviceId])).rows[0]?.n).toBe(120_002);
+      const copy = (...fresh: { ts: number; val: number }[]) =>
+        db.transaction((tx) =>
+          addMeasurements(
+            tx,
+            fresh.map((each) => ({ deviceId, sId: '0x1', ...each })),
+          ),
+        );
+      await copy({ ts: now - 30 * day, val: 3 }, { ts: now - 30 * day + 51, val: 1 });
+      await expect(
+        copy({ ts: now - 30 * day, val: 4 }, { ts: now - 30 * day + 300_000, val: 1 }),
+      ).rejects.toMatchObject({ code: '23505' });
+      expect((await db.query<{ n: number }>(count, [deviceId])).rows[0]?.n).toBe(120_004);
       const again = newEvent(device, 'k', senseEvent(now - 30 * day, '0x1', '0x2'));
       const fresh = newEvent(device, 'l', senseEvent(now - 30 * day, '0x1', '0x2'));
       expect(await db.transaction((tx) => recordEvents(tx, [again, fresh]))).toEqual([fresh]);

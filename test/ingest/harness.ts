@@ -13,7 +13,7 @@ import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { Ring } from '../../src/ingest/rows.ts';
-import { storeMeasurements } from '../../src/measurements/store.ts';
+import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { settleProfiles } from '../../src/profiles/settle.ts';
 
 const dayMs = 86_400_000;
@@ -70,7 +70,8 @@ export function ingestProcess(url: string): IngestProcess {
       bus,
       log: pino({ level: 'silent' }),
       writers: {
-        storeMeasurements,
+        storeMeasurements: (tx, rows, areNew) =>
+          (areNew ? addMeasurements : storeMeasurements)(tx, rows),
         recordEvents,
         keepRejections,
         settleProfiles,

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createKnownSenses } from '../../src/measurements/known-senses.ts';
-import { storeMeasurements, type StoredMeasurement } from '../../src/measurements/store.ts';
+import {
+  addMeasurements,
+  storeMeasurements,
+  type StoredMeasurement,
+} from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -67,6 +71,27 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
       await database.db.transaction((tx) => storeMeasurements(tx, rows, known));
     }
     expect(await list(device)).toHaveLength(3);
+  });
+
+  test('that are new are added; one that is there already is a unique violation', async () => {
+    const device = await app.newDevice(database.db);
+    const add = (...values: { ts: number; val: number; long?: number }[]) =>
+      database.db.transaction((tx) =>
+        addMeasurements(
+          tx,
+          values.map((value) => ({ deviceId: device.deviceId, sId: '0xAb', ...value })),
+          createKnownSenses(),
+        ),
+      );
+    const vals = [1.1, -0.1, 5e-324, 1.7976931348623157e308, 1e21, 123456789.12345679, 0];
+    await add(...vals.map((val, i) => ({ ts: t0 + i, val })));
+    await expect(add({ ts: t0 + 50, val: 1 }, { ts: t0 + 6, val: -0 })).rejects.toMatchObject({
+      code: '23505',
+    });
+    await add({ ts: t0 + 100, val: 52.5, long: -13.25 }, { ts: t0 + 7, val: -0 });
+    const points = [...vals, 0].map((val, i) => ({ sId: '0xAb', ts: t0 + i, val }));
+    points.push({ sId: '0xAb', ts: t0 + 100, val: { lat: 52.5, long: -13.25 } as never });
+    expect(await list(device)).toEqual(points.toReversed());
   });
 
   test('of a sense are found although its first transaction was rolled back', async () => {

@@ -1,0 +1,102 @@
+import pg from 'pg';
+import type { Connection, PoolClient } from 'pg';
+
+type CopyConnection = Connection & {
+  sendCopyFromChunk(bytes: Buffer): void;
+  endCopyFrom(): void;
+};
+
+/**
+ * The rows follow the statement at once. The driver would wait to be asked for them, and on a
+ * pipelined connection the statements behind would be taken for rows meanwhile; a server that refuses
+ * the statement throws away what follows it (PostgreSQL's protocol, "COPY Operations").
+ */
+class CopyIn extends pg.Query {
+  readonly #text: string;
+  readonly #bytes: Buffer;
+
+  constructor(text: string, bytes: Buffer) {
+    super(text);
+    this.#text = text;
+    this.#bytes = bytes;
+  }
+
+  override submit = (connection: Connection): void => {
+    const to = connection as CopyConnection;
+    to.query(this.#text);
+    to.sendCopyFromChunk(this.#bytes);
+    to.endCopyFrom();
+  };
+
+  handleCopyInResponse(): void {}
+}
+
+/** Runs `COPY … FROM STDIN`, with `bytes` in the format that the statement names. */
+export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const query = new CopyIn(statement, bytes);
+    const callback = (error: Error | null) => (error ? reject(error) : resolve());
+    client.query(Object.assign(query, { callback }));
+  });
+}
+
+/** PostgreSQL counts from 2000-01-01. */
+const epochMs = Date.UTC(2000, 0, 1);
+const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
+const none = 0xffff;
+
+/** Rows in PostgreSQL's binary format: nothing has to be written out as text, nor read as such. */
+export class CopyRows {
+  #bytes = Buffer.allocUnsafe(8_192);
+  #at = signature.copy(this.#bytes);
+
+  /** Begins the next row, of so many fields. */
+  row(fields: number): this {
+    this.#reserve(2);
+    this.#at = this.#bytes.writeUInt16BE(fields, this.#at);
+    return this;
+  }
+
+  bigint(value: number): this {
+    this.#reserve(12);
+    const at = this.#bytes.writeInt32BE(8, this.#at);
+    const high = Math.floor(value / 2 ** 32);
+    this.#bytes.writeInt32BE(high, at);
+    this.#at = this.#bytes.writeUInt32BE(value - high * 2 ** 32, at + 4);
+    return this;
+  }
+
+  /** A point in time, in milliseconds. */
+  timestamptz(ts: number): this {
+    return this.bigint((ts - epochMs) * 1_000);
+  }
+
+  float8(value: number): this {
+    this.#reserve(12);
+    const at = this.#bytes.writeInt32BE(8, this.#at);
+    this.#at = this.#bytes.writeDoubleBE(value, at);
+    return this;
+  }
+
+  text(value: string): this {
+    const length = Buffer.byteLength(value);
+    this.#reserve(4 + length);
+    const at = this.#bytes.writeInt32BE(length, this.#at);
+    this.#at = at + this.#bytes.write(value, at);
+    return this;
+  }
+
+  /** All of it; nothing can be added afterwards. */
+  end(): Buffer {
+    this.#reserve(2);
+    const end = this.#bytes.writeUInt16BE(none, this.#at);
+    return this.#bytes.subarray(0, end);
+  }
+
+  #reserve(count: number): void {
+    if (this.#at + count <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(2 * this.#bytes.length + count);
+    this.#bytes.copy(larger, 0, 0, this.#at);
+    this.#bytes = larger;
+  }
+}

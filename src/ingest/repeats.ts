@@ -1,0 +1,25 @@
+const expectedForMs = 10_000;
+
+/** Whether batches may hold what is stored already. */
+export type Repeats = {
+  areExpected(): boolean;
+  /** A batch held something that is stored already. True when that was not expected. */
+  met(): boolean;
+};
+
+/**
+ * A redelivery is rare, and comes in company: after a cut, when clocks stand still. So batches are
+ * written as if there were none, until one fails for it; it and what follows for a while is written
+ * the careful way.
+ */
+export function createRepeats(now: () => number = () => performance.now()): Repeats {
+  let untilMs = -Infinity;
+  return {
+    areExpected: () => now() < untilMs,
+    met() {
+      const isNews = now() >= untilMs;
+      untilMs = now() + expectedForMs;
+      return isNews;
+    },
+  };
+}

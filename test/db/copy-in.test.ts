@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CopyRows } from '../../src/db/copy-in.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
+import { testDatabase } from '../harness/database.ts';
+import type { TestDatabase } from '../harness/database.ts';
+
+let database: TestDatabase;
+const statement = 'copy item (n, name, at, val) from stdin (format binary)';
+
+function rowsOf(...items: [n: number, name: string, ts: number, val: number][]): Buffer {
+  const rows = new CopyRows();
+  for (const [n, name, ts, val] of items)
+    rows.row(4).bigint(n).text(name).timestamptz(ts).float8(val);
+  return rows.end();
+}
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await database.db.query(
+    'create table item (n bigint primary key, name text, at timestamptz, val float8)',
+  );
+});
+afterAll(() => database.drop());
+
+describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', ({ pipeline }) => {
+  let db: Database;
+  beforeAll(async () => {
+    db = openDatabase({
+      connectionString: database.url,
+      maxConnections: 1,
+      connectTimeoutMs: 5_000,
+      statementTimeoutMs: 5_000,
+      onIdleError: () => undefined,
+      pipeline,
+    });
+    await db.query('truncate item');
+  });
+  afterAll(() => db.close());
+
+  it('are what they were', async () => {
+    const items: Parameters<typeof rowsOf> = [
+      [1, '', 0, 0.1],
+      [-1, 'ünï', -1, -5e-324],
+      [2 ** 53 - 1, 'x'.repeat(20_000), 1_700_000_000_123, NaN],
+      [-(2 ** 53 - 1), 'a', 253_402_300_799_999, 1.7976931348623157e308],
+    ];
+    await db.transaction((tx) => tx.copyIn(statement, rowsOf(...items)));
+    const { rows } = await db.query('select n, name, at, val from item');
+    expect(rows.map(Object.values)).toEqual(items);
+  });
+
+  it('have their place among other statements', async () => {
+    const counts = await db.transaction(async (tx) => {
+      const count = () =>
+        tx.query<{ count: number }>('select count(*) from item where n between 10 and 19');
+      const answers = await Promise.all([
+        count(),
+        tx.copyIn(statement, rowsOf([10, 'a', 0, 0])),
+        count(),
+        tx.copyIn(statement, rowsOf([11, 'b', 0, 0], [12, 'c', 0, 0])),
+        count(),
+      ]);
+      return answers.flatMap((answer) => answer?.rows[0]?.count ?? []);
+    });
+    expect(counts).toEqual([0, 1, 3]);
+  });
+
+  it.each([
+    ['a row that is there', statement, rowsOf([20, '', 0, 0], [20, '', 0, 0]), '23505'],
+    ['no such table', 'copy nothing from stdin (format binary)', rowsOf([21, '', 0, 0]), '42P01'],
+    ['bytes that are no rows', statement, Buffer.from('20\tname\n'.repeat(9_000)), '22P04'],
+  ])('are refused as a whole: %s', async (_, text, bytes, code) => {
+    const failed = db.transaction(async (tx) => {
+      await Promise.all([tx.copyIn(text, bytes), tx.query('insert into item values (30)')]);
+    });
+    await expect(failed).rejects.toMatchObject({ code });
+    const { rows } = await db.query('select n from item where n between 20 and 30');
+    expect(rows).toEqual([]);
+  });
+});
