@@ -30,9 +30,10 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   for (const fault of shared) {
     const runs = hasRedis || !fault.world?.redis;
     it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, { timeout: 120_000 }, async () => {
-      const { verdict } = await runFault(world, fault, fault.short);
+      const { verdict, observations } = await runFault(world, fault, fault.short);
       expect(faultsOf(verdict)).toEqual(nothing);
       expect(verdict.acknowledged).toBeGreaterThan(0);
+      expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
   }
 });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { runOn } from '../../harness/template.ts';
-import { ask, expectHolds, runFor } from '../fault.ts';
+import { ask, expectHolds, runFor, runForAll } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import type { World } from '../world.ts';
 
@@ -51,7 +51,7 @@ export const reconnectStorm: Fault = {
     let slowest = 0;
     const answers: number[] = [];
     for (let time = 0; time < times; time++) {
-      await runFor(world, 300);
+      await runForAll(world);
       const since = performance.now();
       await world.load.cut(1);
       const online = world.load.online(world.devices.length).then(() => true);
