@@ -1,39 +1,21 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
-import { type Answer, type App, startApp } from './app.ts';
+import { type Answer, startApp } from './app.ts';
+import { type Logins, pairOf, password, sessionStores, startLogins } from './logins.ts';
 
-const password = 'correct horse';
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
-describe.each(hasRedis ? ['database', 'redis'] : ['database'])('sessions in the %s', (kind) => {
-  let redis: Redis | undefined;
-  let app: App;
+describe.each(sessionStores)('sessions in the %s', (kind) => {
+  let app: Logins;
   beforeAll(async () => {
-    redis = kind === 'redis' ? await startRedis() : undefined;
-    app = await startApp({ redisUrl: redis?.url });
+    app = await startLogins(kind);
   });
-  afterAll(async () => {
-    await app.close();
-    await redis?.kill();
-  });
-
-  let accounts = 0;
-  async function newAccount() {
-    const email = `${kind}-${(accounts += 1)}@example.com`;
-    return { email, ...(await app.register(email)) };
-  }
-  const pairOf = ({ body }: Answer) => body['data'] as { token: string; refreshToken: string };
-  const logInV1 = async (email: string) =>
-    pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } }));
-  const refresh = (token: string | undefined, refreshToken: unknown) =>
-    app.call('POST', '/v1/auth/refresh', { token, body: { refreshToken } });
-  const opens = async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status;
+  afterAll(() => app.close());
 
   describe('4.1 POST /v1/auth/login', () => {
     test('5.1 gives an access token of 15 minutes and a refresh token', async () => {
-      const { email } = await newAccount();
+      const { email } = await app.newAccount();
       const answer = await app.call('POST', '/v1/auth/login', { body: { email, password } });
       expect(answer).toMatchObject({
         status: 200,
@@ -42,105 +24,105 @@ describe.each(hasRedis ? ['database', 'redis'] : ['database'])('sessions in the 
       const { token } = pairOf(answer);
       const { exp = 0, iat = 0 } = decodeJwt(token);
       expect(exp - iat).toBe(15 * 60);
-      expect(await opens(token)).toBe(200);
+      expect(await app.opens(token)).toBe(200);
     });
 
     test('5.1 the access token expires after 15 minutes', async () => {
-      const { email } = await newAccount();
-      const { token } = await logInV1(email);
+      const { email } = await app.newAccount();
+      const { token } = await app.logInV1(email);
       app.time.offsetMs += 15 * minuteMs + 1_000;
-      expect(await opens(token)).toBe(401);
+      expect(await app.opens(token)).toBe(401);
     });
   });
 
   describe('4.1 POST /v1/auth/refresh', () => {
     test('5.1 step 4 gives a new pair, also for an expired access token', async () => {
-      const { email } = await newAccount();
-      const first = await logInV1(email);
+      const { email } = await app.newAccount();
+      const first = await app.logInV1(email);
       app.time.offsetMs += 20 * minuteMs;
-      const answer = await refresh(first.token, first.refreshToken);
+      const answer = await app.refresh(first.token, first.refreshToken);
       expect(answer.status).toBe(200);
       const second = pairOf(answer);
       expect(second.refreshToken).not.toBe(first.refreshToken);
-      expect(await opens(second.token)).toBe(200);
-      expect((await refresh(second.token, second.refreshToken)).status).toBe(200);
+      expect(await app.opens(second.token)).toBe(200);
+      expect((await app.refresh(second.token, second.refreshToken)).status).toBe(200);
     });
 
     test('a refresh token used twice ends its family', async () => {
-      const { email } = await newAccount();
-      const other = await logInV1(email);
-      const first = await logInV1(email);
-      const second = pairOf(await refresh(first.token, first.refreshToken));
-      expect((await refresh(first.token, first.refreshToken)).status).toBe(401);
-      expect(await opens(second.token)).toBe(401);
-      expect((await refresh(second.token, second.refreshToken)).status).toBe(401);
-      expect(await opens(other.token)).toBe(200);
+      const { email } = await app.newAccount();
+      const other = await app.logInV1(email);
+      const first = await app.logInV1(email);
+      const second = pairOf(await app.refresh(first.token, first.refreshToken));
+      expect((await app.refresh(first.token, first.refreshToken)).status).toBe(401);
+      expect(await app.opens(second.token)).toBe(401);
+      expect((await app.refresh(second.token, second.refreshToken)).status).toBe(401);
+      expect(await app.opens(other.token)).toBe(200);
     });
 
     test('of 50 parallel uses exactly one succeeds, and the family is revoked', async () => {
-      const { email } = await newAccount();
-      const { token, refreshToken } = await logInV1(email);
+      const { email } = await app.newAccount();
+      const { token, refreshToken } = await app.logInV1(email);
       const answers = await Promise.all(
-        Array.from({ length: 50 }, () => refresh(token, refreshToken)),
+        Array.from({ length: 50 }, () => app.refresh(token, refreshToken)),
       );
       const good = answers.filter(({ status }) => status === 200);
       expect(good).toHaveLength(1);
       expect(answers.filter(({ status }) => status === 401)).toHaveLength(49);
       const pair = pairOf(good[0] as Answer);
-      expect(await opens(pair.token)).toBe(401);
-      expect((await refresh(pair.token, pair.refreshToken)).status).toBe(401);
+      expect(await app.opens(pair.token)).toBe(401);
+      expect((await app.refresh(pair.token, pair.refreshToken)).status).toBe(401);
     });
 
     test('5.1 wants both: no bearer, a made-up token or that of another session is 401', async () => {
-      const { email } = await newAccount();
-      const { token, refreshToken } = await logInV1(email);
-      const other = await logInV1(email);
-      expect((await refresh(undefined, refreshToken)).status).toBe(401);
-      expect((await refresh(token, 'made up')).status).toBe(401);
-      expect((await refresh(token, `${refreshToken}x`)).status).toBe(401);
-      expect((await refresh(token, other.refreshToken)).status).toBe(401);
-      expect((await refresh(token, 5)).status).toBe(400);
+      const { email } = await app.newAccount();
+      const { token, refreshToken } = await app.logInV1(email);
+      const other = await app.logInV1(email);
+      expect((await app.refresh(undefined, refreshToken)).status).toBe(401);
+      expect((await app.refresh(token, 'made up')).status).toBe(401);
+      expect((await app.refresh(token, `${refreshToken}x`)).status).toBe(401);
+      expect((await app.refresh(token, other.refreshToken)).status).toBe(401);
+      expect((await app.refresh(token, 5)).status).toBe(400);
       // None of this was a second use: the session lives.
-      expect((await refresh(token, refreshToken)).status).toBe(200);
+      expect((await app.refresh(token, refreshToken)).status).toBe(200);
     });
 
     test('the refresh token runs out after 30 days', async () => {
-      const { email } = await newAccount();
-      const { token, refreshToken } = await logInV1(email);
+      const { email } = await app.newAccount();
+      const { token, refreshToken } = await app.logInV1(email);
       app.time.offsetMs += 30 * dayMs + minuteMs;
-      expect((await refresh(token, refreshToken)).status).toBe(401);
+      expect((await app.refresh(token, refreshToken)).status).toBe(401);
       app.time.offsetMs = 0;
     });
   });
 
   describe('4.2 Authenticate Account', () => {
     test('answers 200 with timestamp, accountAuthUuid and accountAuthToken', async () => {
-      const { email, uuid } = await newAccount();
+      const { email, uuid } = await app.newAccount();
       const body = { email: email.toUpperCase(), password };
       const answer = await app.call('POST', '/v2/accounts/login', { body });
       expect(answer).toMatchObject({
         status: 200,
         body: { timestamp: expect.any(Number), accountAuthUuid: uuid },
       });
-      expect(await opens(String(answer.body['accountAuthToken']))).toBe(200);
+      expect(await app.opens(String(answer.body['accountAuthToken']))).toBe(200);
     });
 
     test('the token slides: 30 days from its last use, a year at most', async () => {
-      const { token: idle } = await newAccount();
-      const { token } = await newAccount();
+      const { token: idle } = await app.newAccount();
+      const { token } = await app.newAccount();
       for (let day = 0; day < 360; day += 20) {
-        expect(await opens(token)).toBe(200);
+        expect(await app.opens(token)).toBe(200);
         app.time.offsetMs += 20 * dayMs;
       }
-      expect(await opens(token)).toBe(200);
-      expect(await opens(idle)).toBe(401);
+      expect(await app.opens(token)).toBe(200);
+      expect(await app.opens(idle)).toBe(401);
       app.time.offsetMs += 6 * dayMs;
-      expect(await opens(token)).toBe(401);
+      expect(await app.opens(token)).toBe(401);
       app.time.offsetMs = 0;
     });
 
     test('answers 401 in the same words for a wrong password and an unknown address', async () => {
-      const { email } = await newAccount();
+      const { email } = await app.newAccount();
       const tryIt = (credentials: object) =>
         app.call('POST', '/v2/accounts/login', { body: credentials });
       const wrong = await tryIt({ email, password: 'wrong password' });

@@ -1,116 +1,95 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
-import { type Answer, type App, startApp } from './app.ts';
+import { startApp } from './app.ts';
+import { type Logins, password, sessionStores, startLogins } from './logins.ts';
 
-const password = 'correct horse';
+describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
+  let app: Logins;
+  beforeAll(async () => {
+    app = await startLogins(kind);
+  });
+  afterAll(() => app.close());
 
-describe.each(hasRedis ? ['database', 'redis'] : ['database'])(
-  'section 5: sessions in the %s',
-  (kind) => {
-    let redis: Redis | undefined;
-    let app: App;
-    beforeAll(async () => {
-      redis = kind === 'redis' ? await startRedis() : undefined;
-      app = await startApp({ redisUrl: redis?.url });
-    });
-    afterAll(async () => {
-      await app.close();
-      await redis?.kill();
-    });
+  test('are listed and ended one by one', async () => {
+    const { email, token } = await app.newAccount();
+    const { token: second } = await app.logInV1(email);
+    const list = async () =>
+      (await app.call('GET', '/v2/accounts/sessions', { token })).body['sessions'] as {
+        id: string;
+        kind: string;
+        current: boolean;
+      }[];
+    const entries = await list();
+    expect(entries.map(({ kind, current }) => [kind, current]).toSorted()).toEqual([
+      ['account', true],
+      ['pair', false],
+    ]);
+    const other = entries.find(({ current }) => !current)?.id ?? '';
+    const remove = () => app.call('DELETE', `/v2/accounts/sessions/${other}`, { token });
+    expect((await remove()).status).toBe(200);
+    expect(await app.opens(second)).toBe(401);
+    expect(await list()).toHaveLength(1);
+    expect((await remove()).status).toBe(404);
+    expect((await app.call('DELETE', '/v2/accounts/sessions/x', { token })).status).toBe(404);
+  });
 
-    let accounts = 0;
-    async function newAccount() {
-      const email = `${kind}-${(accounts += 1)}@example.com`;
-      return { email, ...(await app.register(email)) };
+  test('of another account cannot be told from none', async () => {
+    const mine = await app.newAccount();
+    const { token } = await app.newAccount();
+    const sid = String(decodeJwt(mine.token)['sid']);
+    const answer = await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
+    expect(answer.status).toBe(404);
+    expect(await app.opens(mine.token)).toBe(200);
+  });
+
+  test('end all at once when the password changes', async () => {
+    const { email, token } = await app.newAccount();
+    const { token: second } = await app.logInV1(email);
+    const change = (oldPassword: string, newPassword: string) =>
+      app.call('PUT', '/v2/accounts/password', { token, body: { oldPassword, newPassword } });
+    expect((await change('not it at all', 'battery staple')).status).toBe(403);
+    expect((await change(password, 'short')).status).toBe(400);
+    expect(await app.opens(token)).toBe(200);
+    expect((await change(password, 'battery staple')).status).toBe(200);
+    expect([await app.opens(token), await app.opens(second)]).toEqual([401, 401]);
+    const logIn = (secret: string) =>
+      app.call('POST', '/v2/accounts/login', { body: { email, password: secret } });
+    expect((await logIn(password)).status).toBe(401);
+    expect((await logIn('battery staple')).status).toBe(200);
+  });
+
+  test('a login that races with a password change leaves no session behind', async () => {
+    const { email, token } = await app.newAccount();
+    const logins = Array.from({ length: 10 }, () =>
+      app.call('POST', '/v2/accounts/login', { body: { email, password } }),
+    );
+    const body = { oldPassword: password, newPassword: 'battery staple' };
+    const change = await app.call('PUT', '/v2/accounts/password', { token, body });
+    expect(change.status).toBe(200);
+    const statuses = await Promise.all(
+      (await Promise.all(logins)).map((login) => app.opens(String(login.body['accountAuthToken']))),
+    );
+    expect(statuses).toEqual(Array(10).fill(401));
+  });
+
+  test('revocation is told to whoever streams', async () => {
+    const { token } = await app.newAccount();
+    app.revoked.length = 0;
+    const sessionId = String(decodeJwt(token)['sid']);
+    await app.call('DELETE', `/v2/accounts/sessions/${sessionId}`, { token });
+    expect(app.revoked).toEqual([{ accountId: expect.any(Number), sessionId }]);
+  });
+
+  test('a token ended on one process opens nothing on another', async () => {
+    const { token } = await app.newAccount();
+    const second = await startApp({ redisUrl: app.redisUrl, database: app.database });
+    try {
+      expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(200);
+      const sid = String(decodeJwt(token)['sid']);
+      await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
+      expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(401);
+    } finally {
+      await second.close();
     }
-    const pairOf = ({ body }: Answer) => body['data'] as { token: string; refreshToken: string };
-    const logInV1 = async (email: string) =>
-      pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } }));
-    const opens = async (token: string) =>
-      (await app.call('GET', '/v2/accounts', { token })).status;
-
-    test('are listed and ended one by one', async () => {
-      const { email, token } = await newAccount();
-      const { token: second } = await logInV1(email);
-      const list = async () =>
-        (await app.call('GET', '/v2/accounts/sessions', { token })).body['sessions'] as {
-          id: string;
-          kind: string;
-          current: boolean;
-        }[];
-      const entries = await list();
-      expect(entries.map(({ kind, current }) => [kind, current]).toSorted()).toEqual([
-        ['account', true],
-        ['pair', false],
-      ]);
-      const other = entries.find(({ current }) => !current)?.id ?? '';
-      const remove = () => app.call('DELETE', `/v2/accounts/sessions/${other}`, { token });
-      expect((await remove()).status).toBe(200);
-      expect(await opens(second)).toBe(401);
-      expect(await list()).toHaveLength(1);
-      expect((await remove()).status).toBe(404);
-      expect((await app.call('DELETE', '/v2/accounts/sessions/x', { token })).status).toBe(404);
-    });
-
-    test('of another account cannot be told from none', async () => {
-      const mine = await newAccount();
-      const { token } = await newAccount();
-      const sid = String(decodeJwt(mine.token)['sid']);
-      const answer = await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
-      expect(answer.status).toBe(404);
-      expect(await opens(mine.token)).toBe(200);
-    });
-
-    test('end all at once when the password changes', async () => {
-      const { email, token } = await newAccount();
-      const { token: second } = await logInV1(email);
-      const change = (oldPassword: string, newPassword: string) =>
-        app.call('PUT', '/v2/accounts/password', { token, body: { oldPassword, newPassword } });
-      expect((await change('not it at all', 'battery staple')).status).toBe(403);
-      expect((await change(password, 'short')).status).toBe(400);
-      expect(await opens(token)).toBe(200);
-      expect((await change(password, 'battery staple')).status).toBe(200);
-      expect([await opens(token), await opens(second)]).toEqual([401, 401]);
-      const logIn = (secret: string) =>
-        app.call('POST', '/v2/accounts/login', { body: { email, password: secret } });
-      expect((await logIn(password)).status).toBe(401);
-      expect((await logIn('battery staple')).status).toBe(200);
-    });
-
-    test('a login that races with a password change leaves no session behind', async () => {
-      const { email, token } = await newAccount();
-      const logins = Array.from({ length: 10 }, () =>
-        app.call('POST', '/v2/accounts/login', { body: { email, password } }),
-      );
-      const body = { oldPassword: password, newPassword: 'battery staple' };
-      const change = await app.call('PUT', '/v2/accounts/password', { token, body });
-      expect(change.status).toBe(200);
-      const statuses = await Promise.all(
-        (await Promise.all(logins)).map((login) => opens(String(login.body['accountAuthToken']))),
-      );
-      expect(statuses).toEqual(Array(10).fill(401));
-    });
-
-    test('revocation is told to whoever streams', async () => {
-      const { token } = await newAccount();
-      app.revoked.length = 0;
-      const sessionId = String(decodeJwt(token)['sid']);
-      await app.call('DELETE', `/v2/accounts/sessions/${sessionId}`, { token });
-      expect(app.revoked).toEqual([{ accountId: expect.any(Number), sessionId }]);
-    });
-
-    test('a token ended on one process opens nothing on another', async () => {
-      const { token } = await newAccount();
-      const second = await startApp({ redisUrl: redis?.url, database: app.database });
-      try {
-        expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(200);
-        const sid = String(decodeJwt(token)['sid']);
-        await app.call('DELETE', `/v2/accounts/sessions/${sid}`, { token });
-        expect((await second.call('GET', '/v2/accounts', { token })).status).toBe(401);
-      } finally {
-        await second.close();
-      }
-    });
-  },
-);
+  });
+});

@@ -10,6 +10,7 @@ import { recordEvents } from '../../src/events/record.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
+import { type DatabaseKind, testDatabase } from '../harness/database.ts';
 
 export type Device = { accountId: number; deviceId: number; uuid: string };
 export type HistoryApp = Awaited<ReturnType<typeof startHistory>>;
@@ -66,6 +67,22 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
       return (await response.json()) as Record<string, unknown>;
     },
     close: () => server.close(),
+  };
+}
+
+export type OwnHistory = Awaited<ReturnType<typeof openHistory>>;
+
+/** The same with a database of its own, which goes when it closes. */
+export async function openHistory(kind: DatabaseKind) {
+  const database = await testDatabase(kind);
+  const history = await startHistory(database.db);
+  return {
+    ...history,
+    db: database.db,
+    async close() {
+      await history.close();
+      await database.drop();
+    },
   };
 }
 

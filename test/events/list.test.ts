@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordEvents } from '../../src/events/record.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds } from '../harness/database.ts';
 import * as app from './app.ts';
 
 const { newDevice, newEvent, senseEvent, deviceEvent, nextOf } = app;
@@ -13,17 +13,11 @@ const weeksAgo = Date.now() - 31 * day;
 type Listed = { timestamp: number; type: string; eventId: string };
 
 describe.each(databaseKinds)('events on %s', (kind) => {
-  let database: TestDatabase;
-  let history: app.HistoryApp;
-
+  let history: app.OwnHistory;
   beforeAll(async () => {
-    database = await testDatabase(kind);
-    history = await app.startHistory(database.db);
+    history = await app.openHistory(kind);
   });
-  afterAll(async () => {
-    await history?.close();
-    await database?.drop();
-  });
+  afterAll(() => history?.close());
 
   async function list(device: app.Device, query: string): Promise<Listed[]> {
     const body = await history.json(`/v2/events/${device.uuid}?${query}`, device.accountId);
@@ -31,11 +25,11 @@ describe.each(databaseKinds)('events on %s', (kind) => {
   }
 
   async function record(...events: ReturnType<typeof newEvent>[]) {
-    return database.db.transaction((tx) => recordEvents(tx, events));
+    return history.db.transaction((tx) => recordEvents(tx, events));
   }
 
   test('have the fields of the specification', async () => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     await record(newEvent(device, 'a', senseEvent(t0, '0x1', '0x2')));
     await record(newEvent(device, 'b', deviceEvent(t0 + 1)));
     const engine = { pId: 'p', puId: 1, stId: 2, evId: 3 };
@@ -68,18 +62,18 @@ describe.each(databaseKinds)('events on %s', (kind) => {
   });
 
   test('that come again are stored once, in one batch or in two', async () => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     const one = newEvent(device, 'a', senseEvent(t0, '0x1'));
     const other = newEvent(device, 'b', senseEvent(t0, '0x1'));
     expect(await record(one, one)).toEqual([one]);
     expect(await record(one, other)).toEqual([other]);
     expect(await list(device, 'senses=0x1')).toHaveLength(2);
     const feed = 'select from event_feed where device_id = $1';
-    expect((await database.db.query(feed, [device.deviceId])).rowCount).toBe(2);
+    expect((await history.db.query(feed, [device.deviceId])).rowCount).toBe(2);
   });
 
   test('are filtered by type, senses, start and end alike', async () => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     const someTs = (min: number, max: number) =>
       fc.integer({ min, max }).map((n) => weeksAgo + n * day);
     const events = fc.sample(
@@ -136,11 +130,11 @@ describe.each(databaseKinds)('events on %s', (kind) => {
         fc.integer({ min: 1, max: 10 }),
         fc.constantFrom('', '&type=sense', '&senses=0x1,0x2'),
         async (before, meanwhile, limit, filter) => {
-          const device = await newDevice(database.db);
+          const device = await newDevice(history.db);
           const event = (n: number, i: number) =>
             newEvent(device, `k${i}`, senseEvent(weeksAgo + n * 6 * day, '0x1', '0x2'));
           await record(...before.map(event));
-          const known = await database.db.query<{ seq: number }>(
+          const known = await history.db.query<{ seq: number }>(
             'select seq from event where device_id = $1',
             [device.deviceId],
           );
@@ -165,7 +159,7 @@ describe.each(databaseKinds)('events on %s', (kind) => {
   });
 
   test('are paged when thousands share a millisecond', async () => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     const many = Array.from({ length: 2_000 }, (_, i) =>
       newEvent(device, `k${i}`, senseEvent(t0, '0x1')),
     );
@@ -183,8 +177,8 @@ describe.each(databaseKinds)('events on %s', (kind) => {
   });
 
   test("of somebody else's device are as unknown as those of none", async () => {
-    const mine = await newDevice(database.db);
-    const other = await newDevice(database.db);
+    const mine = await newDevice(history.db);
+    const other = await newDevice(history.db);
     for (const uuid of [other.uuid, crypto.randomUUID(), 'x']) {
       expect((await history.get(`/v2/events/${uuid}`, mine.accountId)).status).toBe(404);
     }
@@ -200,13 +194,13 @@ describe.each(databaseKinds)('events on %s', (kind) => {
     'cursor=x',
     'cursor=WzEsMl0',
   ])('are not listed for %s', async (query) => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     const response = await history.get(`/v2/events/${device.uuid}?${query}`, device.accountId);
     expect(response.status).toBe(400);
   });
 
   test('take a limit above 10 as 10, and the outermost times', async () => {
-    const device = await newDevice(database.db);
+    const device = await newDevice(history.db);
     await record(
       ...Array.from({ length: 12 }, (_, i) => newEvent(device, `${i}`, deviceEvent(t0 + i))),
     );

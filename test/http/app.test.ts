@@ -1,22 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { routes } from './routes.ts';
-import { startTestHttp, type TestHttp } from './start.ts';
+import { id, json, startThings, type Things } from './things.ts';
 
-const id = '0f8fad5b-d9cb-469f-a165-70867728950e';
-const json = { 'content-type': 'application/json', authorization: 'Bearer good' };
-let http: TestHttp;
+let http: Things;
 beforeAll(async () => {
-  http = await startTestHttp({
-    routes,
-    corsOrigins: ['https://dashboard.example'],
-    trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
-  });
+  http = await startThings();
 });
 afterAll(() => http.close());
-
-const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json) =>
-  http.fetch(`/things/${id}`, { method: 'POST', body, headers });
 
 describe('a route', () => {
   test('is handed parsed input only', async () => {
@@ -69,7 +59,7 @@ describe('a route', () => {
     'answers 401 before anything else for the credentials %s',
     async (authorization) => {
       const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
-      const answer = await post('not json', { 'content-type': 'text/plain', ...headers });
+      const answer = await http.post('not json', { 'content-type': 'text/plain', ...headers });
       expect(answer.status).toBe(401);
       expect(answer.headers.get('www-authenticate')).toBe('Bearer');
     },
@@ -94,7 +84,7 @@ describe('a body', () => {
     ['more than 1 MiB', JSON.stringify({ name: 'x'.repeat(1_048_576) }), 413],
     ['1 MiB', JSON.stringify({ name: 'x'.repeat(1_048_576 - 11) }), 200],
   ])('of %s', async (_name, body, status) => {
-    expect((await post(body)).status).toBe(status);
+    expect((await http.post(body)).status).toBe(status);
   });
 
   test.each([
@@ -104,15 +94,15 @@ describe('a body', () => {
     ['application/merge-patch+json', 200],
     ['APPLICATION/JSON', 200],
   ])('of type %s', async (type, status) => {
-    const answer = await post('{"name":"x"}', { ...json, 'content-type': type });
+    const answer = await http.post('{"name":"x"}', { ...json, 'content-type': type });
     expect(answer.status).toBe(status);
   });
 
   test('that unpacks to more than 1 MiB is 413, whatever it weighs packed', async () => {
     const bomb = new Uint8Array(gzipSync(`{"name":"${'x'.repeat(50_000_000)}"}`));
-    expect((await post(bomb, { ...json, 'content-encoding': 'gzip' })).status).toBe(413);
+    expect((await http.post(bomb, { ...json, 'content-encoding': 'gzip' })).status).toBe(413);
     const small = new Uint8Array(gzipSync('{"name":"x"}'));
-    expect((await post(small, { ...json, 'content-encoding': 'gzip' })).status).toBe(200);
-    expect((await post('{}', { ...json, 'content-encoding': 'rot13' })).status).toBe(415);
+    expect((await http.post(small, { ...json, 'content-encoding': 'gzip' })).status).toBe(200);
+    expect((await http.post('{}', { ...json, 'content-encoding': 'rot13' })).status).toBe(415);
   });
 });

@@ -2,22 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { routes } from './routes.ts';
-import { startTestHttp, type TestHttp } from './start.ts';
+import { startTestHttp } from './start.ts';
+import { id, json, startThings, type Things } from './things.ts';
 
-const id = '0f8fad5b-d9cb-469f-a165-70867728950e';
-const json = { 'content-type': 'application/json', authorization: 'Bearer good' };
-let http: TestHttp;
+let http: Things;
 beforeAll(async () => {
-  http = await startTestHttp({
-    routes,
-    corsOrigins: ['https://dashboard.example'],
-    trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
-  });
+  http = await startThings();
 });
 afterAll(() => http.close());
-
-const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = json) =>
-  http.fetch(`/things/${id}`, { method: 'POST', body, headers });
 
 describe('everything else', () => {
   test('unknown paths are 404, unknown methods 405 with Allow, as JSON', async () => {
@@ -46,7 +38,7 @@ describe('everything else', () => {
 
   test('no token, password or query is logged', async () => {
     const secret = randomBytes(12).toString('hex');
-    await post(JSON.stringify({ name: secret, password: secret }), {
+    await http.post(JSON.stringify({ name: secret, password: secret }), {
       ...json,
       authorization: `Bearer ${secret}`,
     });

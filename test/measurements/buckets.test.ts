@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds } from '../harness/database.ts';
 
 type Bucket = {
   sId: string;
@@ -43,20 +43,14 @@ function expectedBuckets(rows: Row[], width: number, start: number, end: number)
 }
 
 describe.each(databaseKinds)('buckets on %s', (kind) => {
-  let database: TestDatabase;
-  let history: app.HistoryApp;
-
+  let history: app.OwnHistory;
   beforeAll(async () => {
-    database = await testDatabase(kind);
-    history = await app.startHistory(database.db);
+    history = await app.openHistory(kind);
   });
-  afterAll(async () => {
-    await history?.close();
-    await database?.drop();
-  });
+  afterAll(() => history?.close());
 
   const store = (device: app.Device, rows: Row[]) =>
-    database.db.transaction((tx) =>
+    history.db.transaction((tx) =>
       storeMeasurements(
         tx,
         rows.map((row) => ({ ...row, deviceId: device.deviceId })),
@@ -70,7 +64,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   }
   async function refresh(): Promise<void> {
     if (kind !== 'timescaledb') return;
-    await database.db.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
+    await history.db.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
   }
 
   test('count only points between start and end, whatever is behind them', async () => {
@@ -97,7 +91,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
         times,
         times,
         async (early, more, [bucket, width], a, b) => {
-          const device = await app.newDevice(database.db);
+          const device = await app.newDevice(history.db);
           const late = more.filter((m) => !early.some((e) => e.sId === m.sId && e.ts === m.ts));
           await store(device, early);
           await refresh();
@@ -123,7 +117,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   });
 
   test('hold what arrives late at once in ranges up to a week', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const newest = Date.now() - 10 * hour;
     await store(device, [
       { sId: '0x1', ts: newest - 30 * 24 * hour, val: 1 },
@@ -140,8 +134,8 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   });
 
   test('leave positions out', async () => {
-    const device = await app.newDevice(database.db);
-    await database.db.transaction((tx) =>
+    const device = await app.newDevice(history.db);
+    await history.db.transaction((tx) =>
       storeMeasurements(tx, [{ deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1, long: 2 }]),
     );
     expect(await list(device, 'bucket=1h')).toEqual([]);
@@ -152,7 +146,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   });
 
   test('survive values whose sum no number holds', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const rows = Array.from({ length: 400 }, (_, i) => ({
       sId: '0x1',
       ts: t0 + i * hour,
@@ -164,14 +158,14 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   });
 
   test('come by the ten thousand, as JSON and as CSV', async () => {
-    const device = await app.newDevice(database.db);
-    await database.db.query(
+    const device = await app.newDevice(history.db);
+    await history.db.query(
       `insert into measurement (device_id, s_id, ts, val)
        select $1, s, timestamptz 'epoch' + $2 * interval '1 ms' + i * interval '1 s', i
          from generate_series(0, 11999) i, unnest(array['0x1', '0x2']) s`,
       [device.deviceId, t0],
     );
-    await database.db.query(
+    await history.db.query(
       `insert into measured_sense (device_id, s_id) values ($1, '0x1'), ($1, '0x2')`,
       [device.deviceId],
     );
@@ -191,7 +185,7 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   });
 
   test('of nothing are none', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     expect(await list(device, 'bucket=1s')).toEqual([]);
     expect(await list(device, 'bucket=1s&senses=0x9&start=5&end=4')).toEqual([]);
   });

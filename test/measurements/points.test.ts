@@ -7,26 +7,20 @@ import {
   type StoredMeasurement,
 } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds } from '../harness/database.ts';
 
 const t0 = Date.UTC(2026, 5, 1);
 type Point = { sId: string; ts: number; val: number | { lat: number; long: number } };
 
 describe.each(databaseKinds)('measurements on %s', (kind) => {
-  let database: TestDatabase;
-  let history: app.HistoryApp;
-
+  let history: app.OwnHistory;
   beforeAll(async () => {
-    database = await testDatabase(kind);
-    history = await app.startHistory(database.db);
+    history = await app.openHistory(kind);
   });
-  afterAll(async () => {
-    await history?.close();
-    await database?.drop();
-  });
+  afterAll(() => history?.close());
 
   const store = (device: app.Device, ...rows: Omit<StoredMeasurement, 'deviceId'>[]) =>
-    database.db.transaction((tx) =>
+    history.db.transaction((tx) =>
       storeMeasurements(
         tx,
         rows.map((row) => ({ ...row, deviceId: device.deviceId })),
@@ -51,7 +45,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   }
 
   test('come newest first, numbers and positions, exactly as they were sent', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const vals = [1.1, -0.1, 5e-324, 1.7976931348623157e308, 1e21, 123456789.12345679, 0];
     await store(device, ...vals.map((val, i) => ({ sId: '0x1', ts: t0 + i, val })));
     await store(device, { sId: '0xAB', ts: t0 + 100, val: 52.5, long: -13.25 });
@@ -63,20 +57,20 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   });
 
   test('that come again are stored once; another value in the same millisecond is another', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const known = createKnownSenses();
     const row = { deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1 };
     const rows = [row, row, { ...row, val: 2 }, { ...row, val: 1, long: 1 }];
     for (let i = 0; i < 3; i += 1) {
-      await database.db.transaction((tx) => storeMeasurements(tx, rows, known));
+      await history.db.transaction((tx) => storeMeasurements(tx, rows, known));
     }
     expect(await list(device)).toHaveLength(3);
   });
 
   test('that are new are added; one that is there already is a unique violation', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const add = (...values: { ts: number; val: number; long?: number }[]) =>
-      database.db.transaction((tx) =>
+      history.db.transaction((tx) =>
         addMeasurements(
           tx,
           values.map((value) => ({ deviceId: device.deviceId, sId: '0xAb', ...value })),
@@ -95,15 +89,15 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   });
 
   test('of a sense are found although its first transaction was rolled back', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     const known = createKnownSenses();
     const rows = [{ deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1 }];
-    const failed = database.db.transaction(async (tx) => {
+    const failed = history.db.transaction(async (tx) => {
       await storeMeasurements(tx, rows, known);
       throw new Error('rolled back');
     });
     await expect(failed).rejects.toThrow('rolled back');
-    await database.db.transaction((tx) => storeMeasurements(tx, rows, known));
+    await history.db.transaction((tx) => storeMeasurements(tx, rows, known));
     expect(await list(device)).toHaveLength(1);
   });
 
@@ -123,7 +117,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
         fc.option(fc.nat(4)),
         fc.option(fc.nat(4)),
         async (rows, limit, senses, start, end) => {
-          const device = await app.newDevice(database.db);
+          const device = await app.newDevice(history.db);
           await store(device, ...rows);
           const query = new URLSearchParams({ limit: String(limit) });
           if (senses) query.set('senses', senses.join(','));
@@ -151,7 +145,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   });
 
   test('are given as CSV, page by page', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     await store(
       device,
       { sId: '0x1', ts: t0, val: 1.5 },
@@ -169,7 +163,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   });
 
   test('hold 1,000 a page', async () => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     await store(
       device,
       ...Array.from({ length: 1_001 }, (_, i) => ({ sId: '0x1', ts: t0 + i, val: i })),
@@ -179,8 +173,8 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
   });
 
   test("of somebody else's device are unknown", async () => {
-    const mine = await app.newDevice(database.db);
-    const other = await app.newDevice(database.db);
+    const mine = await app.newDevice(history.db);
+    const other = await app.newDevice(history.db);
     expect((await history.get(pathOf(other), mine.accountId)).status).toBe(404);
   });
 
@@ -194,7 +188,7 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     'bucket=9999999999d',
     'cursor=W10',
   ])('are not given for %s', async (query) => {
-    const device = await app.newDevice(database.db);
+    const device = await app.newDevice(history.db);
     expect((await history.get(pathOf(device, query), device.accountId)).status).toBe(400);
   });
 });

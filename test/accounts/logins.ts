@@ -1,0 +1,39 @@
+import { hasRedis, startRedis } from '../harness/redis.ts';
+import { type Answer, startApp } from './app.ts';
+
+export const password = 'correct horse';
+
+/** Where sessions can be kept on this machine: `describe.each(sessionStores)`. */
+export const sessionStores = hasRedis ? ['database', 'redis'] : ['database'];
+
+export type Logins = Awaited<ReturnType<typeof startLogins>>;
+
+/** The accounts' part of the service with its sessions in that store. */
+export async function startLogins(store: string) {
+  const redis = store === 'redis' ? await startRedis() : undefined;
+  const app = await startApp({ redisUrl: redis?.url });
+  let accounts = 0;
+  return {
+    ...app,
+    redisUrl: redis?.url,
+    async newAccount() {
+      const email = `${store}-${(accounts += 1)}@example.com`;
+      return { email, ...(await app.register(email)) };
+    },
+    logInV1: async (email: string) =>
+      pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } })),
+    refresh: (token: string | undefined, refreshToken: unknown) =>
+      app.call('POST', '/v1/auth/refresh', { token, body: { refreshToken } }),
+    /** The status with which a token is met. */
+    opens: async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status,
+    async close() {
+      await app.close();
+      await redis?.kill();
+    },
+  };
+}
+
+/** The tokens in the answer to a login or a refresh of version 1. */
+export function pairOf({ body }: Answer) {
+  return body['data'] as { token: string; refreshToken: string };
+}
