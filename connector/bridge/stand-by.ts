@@ -22,10 +22,7 @@ export async function startStandBy({ broker, startLease, startBridge, log }: Sta
       turn.bridge = startBridge();
     },
     onLost() {
-      log.warn(
-        { broker: broker.url },
-        'the database is away; another process may serve the broker',
-      );
+      log.warn({ broker: broker.url }, 'the lease is lost; another process may serve the broker');
       turn.bridge?.abandon();
       turn.bridge = null;
     },
