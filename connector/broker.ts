@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { createAcknowledger } from './acknowledge.ts';
 import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createConnections } from './connections.ts';
@@ -67,7 +68,8 @@ export async function startConnector(
     onHeard: ({ identity }) => presence(identity, 'seen'),
     accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
-  const publisher = createPublisher({ ports, intake, rates, tuning, observe, log, now });
+  const acknowledger = createAcknowledger({ intake, observe, log, now });
+  const publisher = createPublisher({ ports, intake, acknowledger, rates, tuning, observe, now });
   const authenticator = createAuthenticator({ ports, registry, limits, log });
   const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
@@ -101,7 +103,7 @@ export async function startConnector(
     runId,
     registry,
     intake,
-    publisher,
+    acknowledger,
     observe,
     now,
   });
@@ -120,14 +122,14 @@ export async function startConnector(
     isProxy: createTrust(options.trustedProxies ?? []),
   };
   const webSocket = createWebSocketListener(listenerDeps);
-  const endSweeping = startSweeping({ registry, publisher, limits, tuning, now });
+  const endSweeping = startSweeping({ registry, acknowledger, limits, tuning, now });
   const endNotices = listenToNotices({ ports, registry, doubt: authenticator.doubt, log });
   const listeners: Listener[] = [];
 
   async function close({ drainMs }: { drainMs: number }): Promise<void> {
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
-    await drain({ registry, intake, publisher }, drainMs);
+    await drain({ registry, intake, acknowledger }, drainMs);
     endNotices();
     endSweeping();
     await new Promise<void>((resolve) => engine.close(resolve));

@@ -6,6 +6,7 @@ import type { DownlinkQueue } from './downlink.ts';
 import { FrameScanner } from './frames.ts';
 import type { Ending, Refusal } from './options.ts';
 import type { Credentials } from './ports.ts';
+import type { Unacked } from './unacked.ts';
 
 /** A device with all its connections to this process. */
 export type Device = {
@@ -20,18 +21,6 @@ export type Device = {
   others: Bucket;
   /** Set while its connections wait for a bucket. */
   timer: NodeJS.Timeout | null;
-};
-
-/** A message that waits for its commit, or for the acknowledgement of those before it. */
-export type Unacked = {
-  /** Tells aedes that it may go on; null where it does not know of the message. */
-  proceed: ((error?: Error | null) => void) | null;
-  isStored: boolean;
-  bytes: number;
-  sinceMs: number;
-  /** 0: nobody will send it again. */
-  qos: number;
-  messageId: number;
 };
 
 /** A message towards the device that waits for its PUBACK. */
@@ -75,10 +64,8 @@ export class Connection {
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
   unreleased: Set<number> | null = null;
-  /** Withdraws what the device will send again, once it is gone. */
-  withdrawal: AbortController | null = null;
-  /** Withdraws what nobody will send again: only when it cannot be stored. */
-  lastResort: AbortController | null = null;
+  /** What need not be stored any more: once it is gone, what the device will send again. */
+  withdrawn: 'nothing' | 'resendable' | 'all' = 'nothing';
 
   subscriptions: Subscription[] = [];
   downlinks: DownlinkQueue | null = null;

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
+import type { Acknowledger } from './acknowledge.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
 import type { Engine } from './engine.ts';
 import type { Intake } from './intake.ts';
 import type { Observer, Refusal } from './options.ts';
-import type { Publisher } from './publish.ts';
 import type { Registry } from './registry.ts';
 
 export type ConnectionsDeps = {
@@ -15,14 +15,14 @@ export type ConnectionsDeps = {
   runId: string;
   registry: Registry;
   intake: Intake;
-  publisher: Publisher;
+  acknowledger: Acknowledger;
   observe: Observer;
   now: () => number;
 };
 
 /** From a byte stream to a connection of the engine, and to its end. */
 export function createConnections(deps: ConnectionsDeps) {
-  const { engine, runId, registry, intake, publisher, observe, now } = deps;
+  const { engine, runId, registry, intake, acknowledger, observe, now } = deps;
   let count = 0;
 
   engine.on('clientReady', (client) => {
@@ -41,7 +41,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.stage = 'closed';
     registry.remove(connection);
     intake.forget(connection);
-    publisher.withdraw(connection);
+    acknowledger.withdraw(connection);
     giveUpSent(connection);
     if (wasReady) observe.disconnected(connection.ending ?? 'peer');
     else if (connection.refusal) observe.refused(connection.refusal);

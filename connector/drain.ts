@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Intake } from './intake.ts';
-import type { Publisher } from './publish.ts';
+import type { Acknowledger } from './acknowledge.ts';
 import type { Registry } from './registry.ts';
 
 /** Time for the last acknowledgements to leave. */
 const flushMs = 1_000;
 const lookMs = 10;
 
-type DrainDeps = { registry: Registry; intake: Intake; publisher: Publisher };
+type DrainDeps = { registry: Registry; intake: Intake; acknowledger: Acknowledger };
 
 /**
  * Reads no more, waits for what is under way to be stored and acknowledged, and closes. What was not
  * stored in time is not acknowledged. The service goes away, not the devices: no will is published.
  */
-export async function drain({ registry, intake, publisher }: DrainDeps, drainMs: number) {
+export async function drain({ registry, intake, acknowledger }: DrainDeps, drainMs: number) {
   intake.stop();
   await until(() => intake.unackedBytes() === 0, drainMs);
   for (const connection of registry.connections) {
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';
-      publisher.giveUp(connection);
+      acknowledger.giveUp(connection);
     }
     connection.ending ??= 'shutdown';
     connection.socket.end(() => connection.socket.destroy());

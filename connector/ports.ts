@@ -1,11 +1,11 @@
 import type { Bus } from '../src/bus/bus.ts';
-import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../src/core/uplink.ts';
+import type { Delivery, DeviceIdentity, Downlink, DownTopic, Uplink } from '../src/core/uplink.ts';
 
 /** What a device says of itself: its uuid and its token. */
 export type Credentials = { username: string; password: string };
 
 /**
- * What a connector is given. Every function may reject with an error whose `code` is
+ * What a connector is given. What is promised may fail with an error whose `code` is
  * `unavailable` (the store is away) or `device-gone` (the device was removed meanwhile).
  */
 export type ConnectorPorts = {
@@ -14,11 +14,10 @@ export type ConnectorPorts = {
   /** Whether a device that was let in still is; called when `access` tells of a change. */
   isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
   /**
-   * Resolves once the message is committed. Called in the order of arrival, without waiting for the
-   * message before: the messages of a device take effect in the order of these calls. An aborted
-   * signal withdraws what no transaction holds yet.
+   * Stores the message and tells `delivery`. Called in the order of arrival, without waiting for the
+   * message before: the messages of a device take effect in the order of these calls.
    */
-  ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void>;
+  ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** The device subscribed to these topics: what it is to be sent now, from the database. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
   /** What is due for a connected device after a `device` notice. */

@@ -1,11 +1,11 @@
 import type { Connection } from './connection.ts';
 import type { ConnectorLimits, Tuning } from './options.ts';
-import type { Publisher } from './publish.ts';
+import type { Acknowledger } from './acknowledge.ts';
 import type { Registry } from './registry.ts';
 
 export type SweepDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
-  publisher: Pick<Publisher, 'sweep'>;
+  acknowledger: Pick<Acknowledger, 'sweep'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   now: () => number;
@@ -13,11 +13,11 @@ export type SweepDeps = {
 
 /** One look at all connections now and then, instead of timers for each. Returns what ends it. */
 export function startSweeping(deps: SweepDeps): () => void {
-  const { registry, publisher, limits, tuning, now } = deps;
+  const { registry, acknowledger, limits, tuning, now } = deps;
   const timer = setInterval(() => {
     const nowMs = now();
     for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
-    publisher.sweep(registry.connections, limits.storeTimeoutMs);
+    acknowledger.sweep(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, tuning.sweepIntervalMs);
   return () => clearInterval(timer);

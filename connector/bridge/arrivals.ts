@@ -48,27 +48,27 @@ export function createArrivals({ ports, observe, log, onHeard, stopping }: Arriv
     waiting.delete(uuid);
     for (const arrival of arrivals) {
       if ('error' in found) arrival.onFailed(found.error);
-      else if (found.device) void carry(found.device, arrival);
+      else if (found.device) carry(found.device, arrival);
       else arrival.onStored();
     }
     if ('device' in found && !found.device)
       log.info({ device: uuid }, 'a device that does not exist published; the broker let it in');
   }
 
-  async function carry(device: DeviceIdentity, arrival: Arrival): Promise<void> {
+  function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const uplink = parseUplink(topic, upPrefix(device.uuid), payload, arrivedTs);
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');
-    try {
-      await ports.ingest(device, uplink, stopping);
-      onStored();
-    } catch (error) {
+    ports.ingest(device, uplink, {
+      get isWithdrawn() {
+        return stopping.aborted;
+      },
+      stored: onStored,
       // Removed meanwhile: there is nothing left that it could belong to.
-      if (isGone(error)) onStored();
-      else onFailed(error);
-    }
+      failed: (error) => (isGone(error) ? onStored() : onFailed(error)),
+    });
   }
 
   return {

@@ -97,6 +97,16 @@ export type Uplink = {
   rejections: Rejection[];
 };
 
+/** Who is told, once, what became of a message. */
+export type Delivery = {
+  /** Asked as long as no transaction holds the message: whether it need not be stored any more. */
+  readonly isWithdrawn: boolean;
+  /** It is committed. */
+  stored(): void;
+  /** It is not, nor will it be: `device-gone`, or `unavailable` where it was withdrawn or the service stops. */
+  failed(error: unknown): void;
+};
+
 /** A device whose credentials were checked. */
 export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
 

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DeviceIdentity, Uplink } from '../core/uplink.ts';
+import type { Delivery, DeviceIdentity, Uplink } from '../core/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { ApplyLimits } from './apply.ts';
+import { Entry } from './entry.ts';
 import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
-import type { Entry, Work } from './lanes.ts';
+import type { Work } from './lanes.ts';
 import { createContextLoader } from './load-contexts.ts';
 import { createRepeats } from './repeats.ts';
 import { settleBatch } from './settle.ts';
@@ -34,11 +35,8 @@ export type IngestObserver = {
 };
 
 export type Ingest = {
-  /**
-   * Resolves when the message is committed. Rejects with `device-gone`, or with `unavailable` when
-   * the service stops first or an aborted signal has withdrawn it before a transaction held it.
-   */
-  ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void>;
+  /** Stores the message, after those of the device that came before it, and tells `delivery`. */
+  ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Stores what is under way, for at most `drainMs`. */
@@ -53,7 +51,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const onCommitted = createFollowUp(deps);
   const stopping = new AbortController();
   let inFlight = 0;
-  let depth = 0;
+  /** Messages in the transactions under way. */
+  let carried = 0;
   let scheduled = false;
   let idle = () => {};
 
@@ -63,27 +62,12 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     deps.bus.subscribe('resync', () => lanes.forget()),
   ];
 
-  function ingest(device: DeviceIdentity, uplink: Uplink, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    let open = true;
-    const settle = (tell: () => void) => {
-      if (open) depth -= 1;
-      open = false;
-      tell();
-    };
-    const entry: Entry = {
-      uplink,
-      signal,
-      open: 1,
-      resolve: () => settle(resolve),
-      reject: (error) => settle(() => reject(error)),
-    };
+  function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const lane = lanes.laneOf(device);
     const content = stampArrivals(uplink, lane);
-    depth += 1;
+    const entry = new Entry(uplink, delivery);
     lanes.add(lane, { entry, content, rejections: uplink.rejections });
     schedule();
-    return promise;
   }
 
   /** All that one turn of the event loop brings shares a transaction. */
@@ -105,6 +89,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   async function carry(batch: Work[]): Promise<void> {
     const sinceMs = performance.now();
+    const messages = batch.reduce((sum, { units }) => sum + units.length, 0);
+    carried += messages;
     try {
       await settleBatch(batch, {
         ...deps,
@@ -115,11 +101,11 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
         pause,
       });
     } catch (error) {
-      for (const { units } of batch) for (const { entry } of units) entry.reject(error);
+      for (const { units } of batch) for (const { entry } of units) entry.fail(error);
     }
-    const messages = batch.reduce((sum, { units }) => sum + units.length, 0);
     deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
     inFlight -= 1;
+    carried -= messages;
     lanes.release(batch);
     pump();
     if (inFlight === 0) idle();
@@ -146,8 +132,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     stopping.abort();
     for (const end of unsubscribe) end();
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
-    for (const { entry } of lanes.waiting()) entry.reject(error);
+    for (const { entry } of lanes.waiting()) entry.fail(error);
   }
 
-  return { ingest, depth: () => depth, close };
+  return { ingest, depth: () => lanes.countWaiting() + carried, close };
 }

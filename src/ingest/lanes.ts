@@ -1,18 +1,7 @@
 import type { Rejection } from '../core/rejection.ts';
-import type { DeviceIdentity, Uplink, UplinkContent } from '../core/uplink.ts';
+import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
-
-/** A message on its way to the database, and whom to tell. */
-export type Entry = {
-  /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
-  id?: string;
-  uplink: Uplink;
-  signal: AbortSignal;
-  /** How many of its units are not settled yet. */
-  open: number;
-  resolve: () => void;
-  reject: (error: unknown) => void;
-};
+import type { Entry } from './entry.ts';
 
 /** The part of a message that stands or falls together: all of it, until a failed batch is split. */
 export type Unit = { entry: Entry; content: UplinkContent; rejections: Rejection[] };
@@ -42,6 +31,7 @@ export type Lanes = ReturnType<typeof createLanes>;
 export function createLanes(maxIdle: number) {
   const lanes = new Map<number, Lane>();
   const ready: Lane[] = [];
+  let waiting = 0;
 
   function laneOf(device: DeviceIdentity): Lane {
     let lane = lanes.get(device.deviceId);
@@ -70,6 +60,7 @@ export function createLanes(maxIdle: number) {
     laneOf,
     add(lane: Lane, unit: Unit): void {
       lane.waiting.push(unit);
+      waiting += 1;
       markReady(lane);
     },
     /** The next batch: whole lanes, in the order in which they became ready, up to about `maxItems`. */
@@ -83,6 +74,7 @@ export function createLanes(maxIdle: number) {
         lane.busy = true;
         const units = takeUnits(lane, maxItems - items);
         for (const unit of units) items += sizeOf(unit.content);
+        waiting -= units.length;
         batch.push({ lane, units });
       }
       ready.splice(0, taken);
@@ -104,6 +96,7 @@ export function createLanes(maxIdle: number) {
       }
     },
     hasReady: () => ready.length > 0,
+    countWaiting: () => waiting,
     *waiting(): Generator<Unit> {
       for (const lane of lanes.values()) yield* lane.waiting;
     },

@@ -33,9 +33,9 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
   for (let attempt = 1; ; attempt++) {
     work = withoutWithdrawn(work);
     if (work.length === 0) return;
+    let stored: Stored;
     try {
-      await storeOnce(work, deps);
-      return;
+      stored = await storeOnce(work, deps);
     } catch (error) {
       // Whether the transaction committed may be unknown: what is remembered must be read again.
       for (const { lane } of work) lane.context = null;
@@ -52,11 +52,17 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
         return;
       }
       work = isolate(work, error, deps.log);
+      continue;
     }
+    // Whatever comes of telling it, it is stored.
+    tell(stored, deps);
+    return;
   }
 }
 
-async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
+type Stored = { plan: Plan; recorded: NewEvent[] };
+
+async function storeOnce(work: Work[], deps: SettleDeps): Promise<Stored> {
   const removed = await deps.loadContexts(deps.db, work);
   // Forgotten while others were read: that is no sign of a removal.
   if (work.some(({ lane }) => lane.context === null && !removed.has(lane)))
@@ -65,20 +71,24 @@ async function storeOnce(work: Work[], deps: SettleDeps): Promise<void> {
   const recorded =
     plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps)) : [];
   for (const { lane, context } of plan.after) lane.context = context;
-  for (const { entry } of plan.settled) if (--entry.open === 0) entry.resolve();
+  return { plan, recorded };
+}
+
+function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {
+  for (const { entry } of plan.settled) entry.settle();
   for (const { entry } of plan.orphaned) {
-    entry.reject(new DomainError('device-gone', 'The device was removed.'));
+    entry.fail(new DomainError('device-gone', 'The device was removed.'));
   }
-  deps.onCommitted(plan, recorded);
+  onCommitted(plan, recorded);
 }
 
 /** A message whose connection is closed will come again: what no transaction holds is dropped. */
 function withoutWithdrawn(batch: Work[]): Work[] {
-  const isWithdrawn = ({ entry }: Unit) => entry.signal.aborted;
+  const isWithdrawn = ({ entry }: Unit) => entry.delivery.isWithdrawn;
   if (!batch.some(({ units }) => units.some(isWithdrawn))) return batch;
   const error = new DomainError('unavailable', 'The connection closed before this was stored.');
   return batch.flatMap(({ lane, units }) => {
-    for (const unit of units) if (isWithdrawn(unit)) unit.entry.reject(error);
+    for (const unit of units) if (isWithdrawn(unit)) unit.entry.fail(error);
     const left = units.filter((unit) => !isWithdrawn(unit));
     return left.length > 0 ? [{ lane, units: left }] : [];
   });
@@ -102,7 +112,7 @@ function isolate([work]: Work[], error: unknown, log: Logger): Work[] {
   if (!work || !unit) return [];
   log.error({ err: error, device: work.lane.device.uuid }, 'an item could not be stored');
   if (unit.content.kind === 'none') {
-    unit.entry.reject(error);
+    unit.entry.fail(error);
     return [];
   }
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'internal';

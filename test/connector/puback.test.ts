@@ -51,7 +51,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const clock = manualClock();
   const stop = startSweeping({
     registry: { connections: new Set([connection]), forgetIdle() {} },
-    publisher: { sweep() {} },
+    acknowledger: { sweep() {} },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,

@@ -1,10 +1,16 @@
 import type { ConnectorPorts } from '../../connector/ports.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
-import type { DeviceIdentity, Downlink, DownTopic, Uplink } from '../../src/core/uplink.ts';
+import type {
+  Delivery,
+  DeviceIdentity,
+  Downlink,
+  DownTopic,
+  Uplink,
+} from '../../src/core/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
 
 export type Stored = { device: DeviceIdentity; uplink: Uplink };
-type Held = Stored & { commit: () => void; fail: (error: unknown) => void; signal: AbortSignal };
+type Held = Stored & { delivery: Delivery; commit(): void; fail(error: unknown): void };
 
 /** Stands in for the database: what the connector is handed, with commits that can be held back. */
 export function createStore() {
@@ -20,7 +26,14 @@ export function createStore() {
     held: [] as Held[],
     isHolding: false,
     isAway: false,
-    withdrawn: 0,
+    withdrawals: 0,
+    /** Messages that waited and need not be stored any more: looked for when asked, as before a transaction. */
+    countWithdrawn(): number {
+      const gone = store.held.filter(({ delivery }) => delivery.isWithdrawn);
+      store.held = store.held.filter(({ delivery }) => !delivery.isWithdrawn);
+      for (const { delivery } of gone) delivery.failed(new DomainError('unavailable', 'withdrawn'));
+      return (store.withdrawals += gone.length);
+    },
     subscribedTo: [] as DownTopic[][],
     delivered: [] as Downlink[],
     presence: [] as string[],
@@ -64,26 +77,19 @@ export function createStore() {
       return identity;
     },
     isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
-    ingest(device, uplink, signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
+    ingest(device, uplink, delivery) {
       const commit = () => {
         store.stored.push({ device, uplink });
-        resolve();
+        queueMicrotask(() => delivery.stored());
       };
-      if (!store.isHolding) {
-        commit();
-        return promise;
-      }
-      const held: Held = { device, uplink, signal, commit, fail: reject };
-      store.held.push(held);
-      signal.addEventListener('abort', () => {
-        const index = store.held.indexOf(held);
-        if (index < 0) return;
-        store.held.splice(index, 1);
-        store.withdrawn += 1;
-        reject(new DomainError('unavailable', 'withdrawn'));
+      if (!store.isHolding) return commit();
+      store.held.push({
+        device,
+        uplink,
+        delivery,
+        commit,
+        fail: (error) => delivery.failed(error),
       });
-      return promise;
     },
     async subscribed(_device, topics) {
       store.subscribedTo.push(topics);

@@ -29,11 +29,25 @@ export const configuration: Configuration = {
 
 export type IngestProcess = {
   bus: Bus;
-  ingest: Ingest;
+  ingest: Omit<Ingest, 'ingest'> & { ingest: ReturnType<typeof promised> };
   down: Downlink[];
   rings: Ring[];
   close(): Promise<void>;
 };
+
+/** An aborted signal withdraws the message. */
+function promised({ ingest }: Ingest) {
+  return (device: DeviceIdentity, message: Uplink, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      ingest(device, message, {
+        get isWithdrawn() {
+          return signal.aborted;
+        },
+        stored: resolve,
+        failed: reject,
+      });
+    });
+}
 
 /** One process's ingest on the given database, with what it told its devices. */
 export function ingestProcess(url: string): IngestProcess {
@@ -85,7 +99,7 @@ export function ingestProcess(url: string): IngestProcess {
     await ingest.close(1_000);
     await db.close();
   };
-  return { ingest, bus, down, rings, close };
+  return { ingest: { ...ingest, ingest: promised(ingest) }, bus, down, rings, close };
 }
 
 /** A device of an account of its own. */

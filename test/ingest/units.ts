@@ -1,4 +1,5 @@
 import type { DeviceIdentity, Uplink } from '../../src/core/uplink.ts';
+import { Entry } from '../../src/ingest/entry.ts';
 import type { Unit, Work } from '../../src/ingest/lanes.ts';
 
 export const device = (deviceId: number): DeviceIdentity => ({
@@ -15,8 +16,8 @@ export function measurementsUnit(id: string, count: number): Unit {
   }));
   const content = { kind: 'measurements' as const, items };
   const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
-  const { signal } = new AbortController();
-  const entry = { id, uplink, signal, open: 1, resolve: () => {}, reject: () => {} };
+  const entry = new Entry(uplink, { isWithdrawn: false, stored() {}, failed() {} });
+  entry.id = id;
   return { entry, content, rejections: [] };
 }
 

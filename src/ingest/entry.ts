@@ -1,0 +1,30 @@
+import type { Delivery, Uplink } from '../core/uplink.ts';
+
+/** A message on its way to the database, and whom to tell. */
+export class Entry {
+  /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
+  id: string | undefined = undefined;
+  /** How many of its units are not settled yet. */
+  open = 1;
+  readonly uplink: Uplink;
+  readonly delivery: Delivery;
+
+  constructor(uplink: Uplink, delivery: Delivery) {
+    this.uplink = uplink;
+    this.delivery = delivery;
+  }
+
+  /** One of its units is committed. */
+  settle(): void {
+    this.open -= 1;
+    if (this.open === 0) this.delivery.stored();
+  }
+
+  /** One of its units will not be stored, and so the message is not. Told once. */
+  fail(error: unknown): void {
+    if (this.open <= 0) return;
+    // What is left of it does not count any more.
+    this.open = -Infinity;
+    this.delivery.failed(error);
+  }
+}
