@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { DomainError } from '../errors.ts';
+import { beginPipelined } from './begin.ts';
 import { copyIn } from './copy-in.ts';
 
 /** Whatever runs SQL: the pool, or one transaction. Every query function takes it first. */
@@ -75,8 +76,7 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Transaction) => Promise<
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    const begun = client.query('begin');
-    if (!client.pipeline) await begun;
+    const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
     const [, result] = await Promise.all([begun, work(transactionOn(client))]);
     await client.query('commit');
     return result;
