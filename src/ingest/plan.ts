@@ -8,8 +8,10 @@ import type { Rows } from './rows.ts';
 /** One transaction, computed and not yet written. */
 export type Plan = {
   rows: Rows;
-  /** Devices whose row changes, as they stand afterwards; `version` is the one they were read at. */
-  changed: DeviceContext[];
+  /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
+  moved: DeviceContext[];
+  /** Devices that stay where they are, with other evidence: nearly all that are evaluated. */
+  evaluated: DeviceContext[];
   /** Devices whose row stays, and must still be as it was read. */
   unchanged: DeviceContext[];
   /** What each lane knows after the commit. */
@@ -23,7 +25,8 @@ export type Plan = {
 export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
   const plan: Plan = {
     rows: emptyRows(),
-    changed: [],
+    moved: [],
+    evaluated: [],
     unchanged: [],
     after: [],
     settled: [],
@@ -40,9 +43,19 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
     plan.settled.push(...units);
     if (context === before) plan.unchanged.push(context);
     else {
-      plan.changed.push(context);
+      (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
       plan.after.push({ lane, context: { ...context, version: context.version + 1 } });
     }
   }
   return plan;
+}
+
+/** Whether a device's row has nothing new to keep but its evidence. */
+function standsAs(before: DeviceContext, after: DeviceContext): boolean {
+  return (
+    after.place === before.place &&
+    after.placeTs === before.placeTs &&
+    after.reported === before.reported &&
+    after.answersProfiles === before.answersProfiles
+  );
 }

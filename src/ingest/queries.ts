@@ -112,3 +112,21 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
   });
   return rowCount ?? 0;
 }
+
+/** The same of devices that did not move: what their evaluation has collected is all there is to write. */
+export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'ingest-runtimes',
+    text: `
+      update device_state s
+         set version = s.version + 1, runtime = n.runtime::json
+        from unnest($1::bigint[], $2::bigint[], $3::text[]) as n (device_id, version, runtime)
+       where s.device_id = n.device_id and s.version = n.version`,
+    values: [
+      plainArray(contexts.map((c) => c.device.deviceId)),
+      plainArray(contexts.map((c) => c.version)),
+      jsonArray(contexts.map((c) => c.runtime)),
+    ],
+  });
+  return rowCount ?? 0;
+}

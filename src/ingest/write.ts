@@ -1,6 +1,6 @@
 import type { NewEvent } from '../core/event.ts';
 import type { Sql, Transaction } from '../db/database.ts';
-import { countUnchanged, lockIngest, saveStates } from './queries.ts';
+import { countUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';
 import type { Repeats } from './repeats.ts';
 import type { MeasurementRow, ProfileChange, RejectionRow, Ring, Rows } from './rows.ts';
@@ -31,11 +31,12 @@ export async function write(
   plan: Plan,
   { writers, repeats }: WriteDeps,
 ): Promise<NewEvent[]> {
-  const { rows, changed, unchanged } = plan;
+  const { rows, moved, evaluated, unchanged } = plan;
   const areNew = !repeats.areExpected();
-  const [, saved, kept, recorded] = await Promise.all([
+  const [, saved, judged, kept, recorded] = await Promise.all([
     lockIngest(tx),
-    changed.length > 0 ? saveStates(tx, changed) : 0,
+    moved.length > 0 ? saveStates(tx, moved) : 0,
+    evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
     rows.measurements.length > 0 && writers.storeMeasurements(tx, rows.measurements, areNew),
@@ -43,7 +44,8 @@ export async function write(
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
   ]);
-  if (saved !== changed.length || kept !== unchanged.length) throw new StaleContext();
+  const stood = saved === moved.length && judged === evaluated.length && kept === unchanged.length;
+  if (!stood) throw new StaleContext();
   const rings = ringing(rows.rings, recorded);
   if (rings.length > 0) await writers.notify(tx, rings);
   return recorded;
