@@ -16,6 +16,11 @@ export class Bucket {
     this.#tokens -= amount;
   }
 
+  /** Whether something may be taken for sure, without a look at the clock: tokens only grow. */
+  get hasTokens(): boolean {
+    return this.#tokens > 0;
+  }
+
   /** Milliseconds until something may be taken; 0: now. */
   waitMs(rate: Rate, nowMs: number): number {
     this.#refill(rate, nowMs);

@@ -19,6 +19,8 @@ export type Device = {
   measurements: Bucket;
   /** Packets that are no PUBLISH. */
   others: Bucket;
+  /** When it was last told that something was read of it. */
+  toldMs: number;
   /** Set while its connections wait for a bucket. */
   timer: NodeJS.Timeout | null;
 };

@@ -15,11 +15,13 @@ export type IntakeOptions = {
   tuning: Tuning;
   rates: Rates;
   now: () => number;
-  /** Told that something was read of a device. */
+  /** Told, once a second at most, that something was read of a device. */
   onHeard: (device: Device) => void;
   /** Takes the messages that a chunk of whole packets begins with; gives what is left of it. */
   accept: (connection: Connection, chunk: Buffer) => Buffer | null;
 };
+
+const toldEveryMs = 1_000;
 
 export type Intake = ReturnType<typeof createIntake>;
 
@@ -50,11 +52,13 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
   function mustWait(device: Device): boolean {
     if (device.timer) return true;
+    const { messages, measurements, others } = device;
+    if (messages.hasTokens && measurements.hasTokens && others.hasTokens) return false;
     const nowMs = now();
     const waitMs = Math.max(
-      device.messages.waitMs(rates.messages, nowMs),
-      device.measurements.waitMs(rates.measurements, nowMs),
-      device.others.waitMs(rates.others, nowMs),
+      messages.waitMs(rates.messages, nowMs),
+      measurements.waitMs(rates.measurements, nowMs),
+      others.waitMs(rates.others, nowMs),
     );
     if (waitMs === 0) return false;
     device.timer = setTimeout(() => {
@@ -90,7 +94,9 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
     device.messages.take(scanner.publishes, rates.messages, heardMs);
-    device.others.take(scanner.others, rates.others, heardMs);
+    if (scanner.others > 0) device.others.take(scanner.others, rates.others, heardMs);
+    if (heardMs - device.toldMs < toldEveryMs) return;
+    device.toldMs = heardMs;
     onHeard(device);
   }
 

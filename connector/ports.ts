@@ -26,7 +26,7 @@ export type ConnectorPorts = {
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
   /**
    * Its first connection here began, its last one ended, or something was read of it. Told, not
-   * awaited, and `seen` very often: a failure is the receiver's to log.
+   * awaited, and `seen` often: a failure is the receiver's to log.
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   bus: Bus;

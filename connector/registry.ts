@@ -32,6 +32,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       messages: new Bucket(rates.messages, nowMs),
       measurements: new Bucket(rates.measurements, nowMs),
       others: new Bucket(rates.others, nowMs),
+      toldMs: -Infinity,
       timer: null,
     };
     devices.set(identity.uuid, device);
