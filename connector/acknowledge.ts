@@ -1,3 +1,4 @@
+import { append } from '../src/core/append.ts';
 import type { Connection } from './connection.ts';
 import { isGone, isUnavailable } from './failure.ts';
 import type { Intake } from './intake.ts';
@@ -39,12 +40,13 @@ export function createAcknowledger({ intake, observe, log, now }: AcknowledgerDe
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
     intake.resume(connection);
-    if (queue.length === 0 && lingering.size > 0) lingering.delete(connection);
+    if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
   }
 
   /** A commit settles many messages, one by one: what it owes one connection leaves in one piece. */
   function acknowledge(connection: Connection, messageId: number): void {
-    if (connection.pubacks.push(messageId) > 1) return;
+    connection.pubacks = append(connection.pubacks, messageId);
+    if (connection.pubacks.length > 1) return;
     if (owing.push(connection) === 1) process.nextTick(writeOwed);
   }
 

@@ -56,7 +56,7 @@ export class Connection {
   /** Access changed while it was being checked. */
   isDoubtful = false;
 
-  readonly unacked: Unacked[] = [];
+  unacked: Unacked[] = [];
   unackedBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;

@@ -1,4 +1,5 @@
 import type { Client, PublishPacket } from 'aedes';
+import { append } from '../src/core/append.ts';
 import { findUpTopic } from '../src/core/topic.ts';
 import type { Acknowledger } from './acknowledge.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
@@ -100,7 +101,7 @@ export function createPublisher(deps: PublishDeps) {
       proceed,
     });
     intake.hold(connection, bytes);
-    connection.unacked.push(unacked);
+    connection.unacked = append(connection.unacked, unacked);
     return unacked;
   }
 

@@ -37,9 +37,11 @@ function applyMeasurement(
 ): DeviceContext {
   const { sId, val, ts } = measurement;
   const { deviceId } = context.device;
-  const place =
-    typeof val === 'number' ? { val, long: undefined } : { val: val.lat, long: val.long };
-  scope.rows.measurements.push({ deviceId, sId, ts, ...place });
+  scope.rows.measurements.push(
+    typeof val === 'number'
+      ? { deviceId, sId, ts, val, long: undefined }
+      : { deviceId, sId, ts, val: val.lat, long: val.long },
+  );
 
   if (context.current?.engine !== 'service' || !context.runtime) return context;
   const evaluation = evaluate(context.current.profile, context.runtime, measurement);

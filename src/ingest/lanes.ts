@@ -1,4 +1,5 @@
 import type { Rejection } from '../core/rejection.ts';
+import { append } from '../core/append.ts';
 import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
 import type { Entry } from './entry.ts';
@@ -59,7 +60,7 @@ export function createLanes(maxIdle: number) {
   return {
     laneOf,
     add(lane: Lane, unit: Unit): void {
-      lane.waiting.push(unit);
+      lane.waiting = append(lane.waiting, unit);
       waiting += 1;
       markReady(lane);
     },
@@ -109,5 +110,8 @@ function takeUnits(lane: Lane, room: number): Unit[] {
   while (count < lane.waiting.length && (count === 0 || items < room)) {
     items += sizeOf((lane.waiting[count++] as Unit).content);
   }
-  return lane.waiting.splice(0, count);
+  if (count < lane.waiting.length) return lane.waiting.splice(0, count);
+  const all = lane.waiting;
+  lane.waiting = [];
+  return all;
 }
