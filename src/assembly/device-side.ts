@@ -106,6 +106,8 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
       },
       maxInFlight: 2,
+      anotherAtMessages: 1_000,
+      anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,
     },

@@ -16,8 +16,14 @@ import type { Writers } from './write.ts';
 
 export type IngestOptions = {
   limits: ApplyLimits;
-  /** Transactions under way at once. */
+  /** Transactions under way at once, at most. */
   maxInFlight: number;
+  /**
+   * What makes another transaction worth its while beside one that is under way: so many messages that
+   * wait, or that one taking so long. Few and large ones cost less than many small ones.
+   */
+  anotherAtMessages: number;
+  anotherAfterMs: number;
   /** Items in one transaction, about. */
   maxBatchItems: number;
   /** Devices whose context is remembered while they are silent. */
@@ -54,6 +60,9 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   /** Messages in the transactions under way. */
   let carried = 0;
   let scheduled = false;
+  /** When the newest transaction was taken up; what waits behind it is looked at again some time later. */
+  let lastTakenMs = 0;
+  const late = setTimeout(() => pump(), options.anotherAfterMs).unref();
   let idle = () => {};
 
   const unsubscribe = [
@@ -72,7 +81,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   /** All that one turn of the event loop brings shares a transaction. */
   function schedule(): void {
-    if (scheduled || inFlight >= options.maxInFlight) return;
+    if (scheduled || !isWorthAnother()) return;
     scheduled = true;
     setImmediate(() => {
       scheduled = false;
@@ -80,9 +89,20 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     });
   }
 
+  function isWorthAnother(): boolean {
+    if (inFlight === 0) return true;
+    const { maxInFlight, anotherAtMessages, anotherAfterMs } = options;
+    if (inFlight >= maxInFlight) return false;
+    return (
+      lanes.countWaiting() >= anotherAtMessages || performance.now() - lastTakenMs >= anotherAfterMs
+    );
+  }
+
   function pump(): void {
-    while (inFlight < options.maxInFlight && lanes.hasReady() && !stopping.signal.aborted) {
+    while (lanes.hasReady() && isWorthAnother() && !stopping.signal.aborted) {
       inFlight += 1;
+      lastTakenMs = performance.now();
+      late.refresh();
       void carry(lanes.take(options.maxBatchItems));
     }
   }
@@ -130,6 +150,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     }
     limit.abort();
     stopping.abort();
+    clearTimeout(late);
     for (const end of unsubscribe) end();
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
     for (const { entry } of lanes.waiting()) entry.fail(error);

@@ -76,6 +76,8 @@ export function ingestProcess(url: string): IngestProcess {
         ringMaxAgeMs: 900_000,
       },
       maxInFlight: 2,
+      anotherAtMessages: 1_000,
+      anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 1_000,
     },
