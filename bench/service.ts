@@ -39,8 +39,12 @@ export async function startBenchService({
   writeFileSync(configFile, JSON.stringify(raisedLimits));
   const program = await startProgram({
     command: process.execPath,
-    // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
-    args: [...profilingArgs(), join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts')],
+    // As in package.json; SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
+    args: [
+      '--max-semi-space-size=8',
+      ...profilingArgs(),
+      join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
+    ],
     env: {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl ?? '',

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config.ts';
 import { createLog } from './log.ts';
 import { helpText } from './help.ts';
-import { keepMessagesYoung } from './memory.ts';
+import { tuneCollector } from './memory.ts';
 import { describeReady } from './ready.ts';
 import { closeOnSignals } from './signals.ts';
 import { describeStartError, StartError } from './start-error.ts';
@@ -12,7 +12,7 @@ import { version } from './version.ts';
 const drainTimeoutMs = 10_000;
 
 process.title = 'sensorium';
-keepMessagesYoung();
+tuneCollector();
 try {
   const role = readArguments(process.argv.slice(2));
   if (role !== null) await run(await loadConfig(process.env, role));

@@ -1,11 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Keeps V8 from making objects old from birth where most of their kind lived long enough to be copied
- * once. A message lives until its commit, which is as long: its objects would stay until the next full
- * collection, and with them whatever they point to. Half of what was young then survived, and the
- * process took half as much memory again. To be called before anything is created.
+ * Sets V8's collector up for objects that live as long as a commit takes; to be called before
+ * anything is created. What was copied once would be made old from birth by V8, where most of its kind
+ * lived that long: it would stay until the next full collection, and with it whatever it points to.
+ * With that left out little grows old, so that full collections are cheap enough to come early:
+ * together the process takes half the memory, at no more processor time.
  */
-export function keepMessagesYoung(): void {
+export function tuneCollector(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
+  setFlagsFromString('--heap-growing-percent=25');
 }

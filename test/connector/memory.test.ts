@@ -10,6 +10,8 @@ import type { Command, Report } from './serve.ts';
 /** By hand: CONNECTOR_DEVICES=8000. */
 const devices = Number(process.env['CONNECTOR_DEVICES'] ?? 1_000);
 const megabyte = 1_048_576;
+/** As `npm start` has it. */
+const execArgv = ['--max-semi-space-size=8'];
 
 let child: ChildProcess;
 let port: number;
@@ -17,7 +19,7 @@ const sockets: Socket[] = [];
 
 beforeEach(async () => {
   const script = fileURLToPath(new URL('serve.ts', import.meta.url));
-  child = fork(script, [String(devices)], { stdio: 'inherit' });
+  child = fork(script, [String(devices)], { execArgv, stdio: 'inherit' });
   const [told] = (await once(child, 'message')) as [{ port: number }];
   port = told.port;
 });

@@ -1,11 +1,11 @@
 // A connector over a store that stores nothing, in a process of its own: its memory is nobody else's.
-import { keepMessagesYoung } from '../../src/memory.ts';
+import { tuneCollector } from '../../src/memory.ts';
 import { startWorld } from './harness.ts';
 
 export type Command = { kind: 'hold' } | { kind: 'release' } | { kind: 'report' };
 export type Report = { rss: number; connections: number; held: number; stored: number };
 
-keepMessagesYoung();
+tuneCollector();
 const devices = Number(process.argv[2]);
 const world = await startWorld({ limits: { connectsPerSecond: 100_000 } });
 for (let n = 1; n <= devices; n++) world.store.addDevice(n);

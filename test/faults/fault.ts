@@ -38,6 +38,21 @@ export async function runFor(world: World, acknowledgements: number): Promise<vo
 export const runForAll = (world: World): Promise<void> =>
   runFor(world, Math.max(300, world.devices.length * 2));
 
+/**
+ * Lets the load run until the service's memory is what this load takes: a process that has just
+ * started grows anyway. `seconds` without a new high mark, for a minute and a half at most.
+ */
+export async function settleMemory(world: World, seconds: number): Promise<void> {
+  const untilMs = performance.now() + 90_000;
+  let most = 0;
+  for (let still = 0; still < seconds && performance.now() < untilMs; still += 1) {
+    const bytes = world.service.residentBytes();
+    if (bytes > most * 1.01) still = 0;
+    most = Math.max(most, bytes);
+    await delay(1_000);
+  }
+}
+
 /** How long the next acknowledgement takes, in milliseconds. */
 export async function timeToAck(world: World): Promise<number> {
   const since = performance.now();

@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runOn } from '../../harness/template.ts';
-import { ask, expectHolds, runFor, runForAll, timeToAck, watchMemory } from '../fault.ts';
+import {
+  ask,
+  expectHolds,
+  runFor,
+  runForAll,
+  settleMemory,
+  timeToAck,
+  watchMemory,
+} from '../fault.ts';
 import type { Fault, Observations } from '../fault.ts';
 import type { World } from '../world.ts';
 
@@ -70,6 +78,8 @@ function away(
     long: { times: 1, awaySeconds: 60 },
     async inflict(world, { awaySeconds }) {
       await runForAll(world);
+      // The short form sees that it works; what it takes is seen by the long one.
+      if (awaySeconds >= 30) await settleMemory(world, 10);
       await leave(world);
       // What had committed may still be acknowledged for a moment.
       await delay(500);
