@@ -3,8 +3,8 @@ const expectedForMs = 10_000;
 /** Whether batches may hold what is stored already. */
 export type Repeats = {
   areExpected(): boolean;
-  /** A batch held something that is stored already. True when that was not expected. */
-  met(): boolean;
+  /** A batch held something that is stored already. */
+  met(): void;
 };
 
 /**
@@ -17,9 +17,7 @@ export function createRepeats(now: () => number = () => performance.now()): Repe
   return {
     areExpected: () => now() < untilMs,
     met() {
-      const isNews = now() >= untilMs;
       untilMs = now() + expectedForMs;
-      return isNews;
     },
   };
 }

@@ -8,13 +8,16 @@ import type { Unit, Work } from './lanes.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
+import type { Repeats } from './repeats.ts';
 import { split, toRejection } from './split.ts';
 import { StaleContext, write } from './write.ts';
-import type { WriteDeps } from './write.ts';
+import type { Writers } from './write.ts';
 
-export type SettleDeps = WriteDeps & {
+export type SettleDeps = {
   db: Database;
   log: Logger;
+  writers: Writers;
+  repeats: Repeats;
   loadContexts: ContextLoader;
   limits: ApplyLimits;
   /** What follows a commit and is no row. */
@@ -33,14 +36,19 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
   for (let attempt = 1; ; attempt++) {
     work = withoutWithdrawn(work);
     if (work.length === 0) return;
+    // Of this attempt: others may meet a repeat meanwhile.
+    const areNew = !deps.repeats.areExpected();
     let stored: Stored;
     try {
-      stored = await storeOnce(work, deps);
+      stored = await storeOnce(work, areNew, deps);
     } catch (error) {
       // Whether the transaction committed may be unknown: what is remembered must be read again.
       for (const { lane } of work) lane.context = null;
       if (error instanceof StaleContext) continue;
-      if (isRepeat(error) && deps.repeats.met()) continue;
+      if (areNew && isRepeat(error)) {
+        deps.repeats.met();
+        continue;
+      }
       if (isTransient(error)) {
         deps.log.warn({ err: error, attempt, devices: work.length }, 'a batch waits to be stored');
         await deps.pause(attempt);
@@ -62,14 +70,16 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
 
 type Stored = { plan: Plan; recorded: NewEvent[] };
 
-async function storeOnce(work: Work[], deps: SettleDeps): Promise<Stored> {
+async function storeOnce(work: Work[], areNew: boolean, deps: SettleDeps): Promise<Stored> {
   const removed = await deps.loadContexts(deps.db, work);
   // Forgotten while others were read: that is no sign of a removal.
   if (work.some(({ lane }) => lane.context === null && !removed.has(lane)))
     throw new StaleContext();
   const plan = planBatch(work, deps.limits);
   const recorded =
-    plan.settled.length > 0 ? await deps.db.transaction((tx) => write(tx, plan, deps)) : [];
+    plan.settled.length > 0
+      ? await deps.db.transaction((tx) => write(tx, plan, areNew, deps.writers))
+      : [];
   for (const { lane, context } of plan.after) lane.context = context;
   return { plan, recorded };
 }

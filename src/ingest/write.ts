@@ -2,7 +2,6 @@ import type { NewEvent } from '../core/event.ts';
 import type { Sql, Transaction } from '../db/database.ts';
 import { countUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';
-import type { Repeats } from './repeats.ts';
 import type { MeasurementRow, ProfileChange, RejectionRow, Ring, Rows } from './rows.ts';
 
 /** What other features write inside the transaction of a batch. */
@@ -17,22 +16,21 @@ export type Writers = {
   notify: (tx: Sql, rings: Ring[]) => Promise<void>;
 };
 
-export type WriteDeps = { writers: Writers; repeats: Repeats };
-
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
 export class StaleContext extends Error {}
 
 /**
- * Writes a plan within one transaction; gives the events that are new. Throws `StaleContext`. The
+ * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it
+ * is expected to be there already; a unique violation where one is. Throws `StaleContext`. The
  * statements do not wait for each other's answers; the server takes them in this order.
  */
 export async function write(
   tx: Transaction,
   plan: Plan,
-  { writers, repeats }: WriteDeps,
+  areNew: boolean,
+  writers: Writers,
 ): Promise<NewEvent[]> {
   const { rows, moved, evaluated, unchanged } = plan;
-  const areNew = !repeats.areExpected();
   const [, saved, judged, kept, recorded] = await Promise.all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,

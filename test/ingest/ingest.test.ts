@@ -192,28 +192,6 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, known)).toEqual([1, 2]);
   });
 
-  it('does not let devices wait for long behind a transaction that hangs', async () => {
-    const [slow, quick] = [await insertDevice(database.db), await insertDevice(database.db)];
-    const holder = await database.db.pool.connect();
-    try {
-      await holder.query('begin');
-      await holder.query(
-        `insert into measurement (device_id, s_id, ts, val) values ($1, '0x01', ms_to_timestamp($2), 1)`,
-        [slow.deviceId, now],
-      );
-      const first = process.ingest.ingest(slow, measured('0x01', [now, 1], [now, 2]), forever);
-      await waitForBlocked(database);
-      await process.ingest.ingest(quick, measured('0x01', [now, 1]), forever);
-      expect(await storedValues(database.db, quick)).toEqual([1]);
-      await holder.query('commit');
-      await first;
-    } finally {
-      holder.release();
-    }
-    // Met only now that what it holds is there already.
-    expect(await storedValues(database.db, slow)).toEqual([1, 2]);
-  });
-
   it('withdraws a message that no transaction holds when its connection closes', async () => {
     const own = await insertDevice(database.db);
     const holder = await database.db.pool.connect();
