@@ -39,7 +39,7 @@ export type Tuning = {
 export const defaultTuning: Tuning = {
   maxUnackedMessages: 100,
   maxUnackedBytes: 524_288,
-  maxUnackedTotalBytes: 50_331_648,
+  maxUnackedTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
