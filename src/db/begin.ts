@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Connection, PoolClient } from 'pg';
+import { submit } from './submit.ts';
 
 /**
  * What is sent in one turn of the event loop leaves in one piece: each write on its own is a system
@@ -15,8 +16,5 @@ class Begin extends pg.Query {
 
 /** Begins a transaction whose first statements follow at once, on a pipelined connection. */
 export function beginPipelined(client: PoolClient): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const callback = (error: Error | null) => (error ? reject(error) : resolve());
-    client.query(Object.assign(new Begin('begin'), { callback }));
-  });
+  return submit(client, new Begin('begin'));
 }

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Connection, PoolClient } from 'pg';
+import { submit } from './submit.ts';
 
 type CopyConnection = Connection & {
   sendCopyFromChunk(bytes: Buffer): void;
@@ -33,11 +34,7 @@ class CopyIn extends pg.Query {
 
 /** Runs `COPY … FROM STDIN`, with `bytes` in the format that the statement names. */
 export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const query = new CopyIn(statement, bytes);
-    const callback = (error: Error | null) => (error ? reject(error) : resolve());
-    client.query(Object.assign(query, { callback }));
-  });
+  return submit(client, new CopyIn(statement, bytes));
 }
 
 /** PostgreSQL counts from 2000-01-01. */
