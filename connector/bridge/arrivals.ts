@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findPublisher, upPrefix } from '../../src/core/topic.ts';
 import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { isGone, isUnavailable } from '../failure.ts';
+import { isUnavailable } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
 import { parseUplink } from '../uplink.ts';
+import { Carried } from './carried.ts';
 import type { BridgePorts } from './ports.ts';
 
 export type ArrivalsDeps = {
@@ -61,14 +62,7 @@ export function createArrivals({ ports, observe, log, onHeard, stopping }: Arriv
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');
-    ports.ingest(device, uplink, {
-      get isWithdrawn() {
-        return stopping.aborted;
-      },
-      stored: onStored,
-      // Removed meanwhile: there is nothing left that it could belong to.
-      failed: (error) => (isGone(error) ? onStored() : onFailed(error)),
-    });
+    ports.ingest(device, uplink, new Carried(stopping, onStored, onFailed));
   }
 
   return {

@@ -4,7 +4,7 @@ import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
-import { requestInfo } from './request-info.ts';
+import { KoaRequestInfo } from './request-info.ts';
 import { type Account, type Auth, type Route, Streamed } from './route.ts';
 
 export type RouterDeps = {
@@ -49,7 +49,7 @@ async function answer(deps: RouterDeps, route: Route, ctx: Context): Promise<voi
     query: route.query ? storableQuery(ctx) : undefined,
     body,
     account,
-    request: requestInfo(ctx, deps.stopping),
+    request: new KoaRequestInfo(ctx, deps.stopping),
   });
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
