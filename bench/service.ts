@@ -41,7 +41,7 @@ export async function startBenchService({
     command: process.execPath,
     // As in package.json; SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
     args: [
-      '--max-semi-space-size=32',
+      '--max-semi-space-size=16',
       ...profilingArgs(),
       join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
     ],

@@ -3,10 +3,12 @@ import type { Connection } from './connection.ts';
 import { isGone, isUnavailable } from './failure.ts';
 import type { Intake } from './intake.ts';
 import type { Log, Observer } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
 import { writePubacks } from './puback.ts';
 import type { Unacked } from './unacked.ts';
 
 export type AcknowledgerDeps = {
+  ports: Pick<ConnectorPorts, 'withdraw'>;
   intake: Intake;
   observe: Observer;
   log: Log;
@@ -20,7 +22,7 @@ export type Acknowledger = ReturnType<typeof createAcknowledger>;
  * connection, is committed, so that acknowledgements keep their order [MQTT-4.6.0-2] and mean
  * "stored"; or the end of the connection, so that the device sends it again.
  */
-export function createAcknowledger({ intake, observe, log, now }: AcknowledgerDeps) {
+export function createAcknowledger({ ports, intake, observe, log, now }: AcknowledgerDeps) {
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements that are not written yet. */
@@ -78,6 +80,12 @@ export function createAcknowledger({ intake, observe, log, now }: AcknowledgerDe
     lingering.delete(connection);
     connection.close('not-stored');
     connection.withdrawn = 'all';
+    forget(connection);
+  }
+
+  /** What need not be stored any more is not kept either, nor the connection for its sake. */
+  function forget({ device, unacked }: Connection): void {
+    if (device && unacked.length > 0) ports.withdraw(device.identity);
   }
 
   return {
@@ -91,6 +99,7 @@ export function createAcknowledger({ intake, observe, log, now }: AcknowledgerDe
     withdraw(connection: Connection): void {
       if (connection.withdrawn === 'nothing') connection.withdrawn = 'resendable';
       if (connection.unacked.some(({ qos }) => qos === 0)) lingering.add(connection);
+      forget(connection);
     },
 
     /** Gives up what the store does not take, so that nothing piles up. */

@@ -68,7 +68,7 @@ export async function startConnector(
     onHeard: ({ identity }) => presence(identity, 'seen'),
     accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
-  const acknowledger = createAcknowledger({ intake, observe, log, now });
+  const acknowledger = createAcknowledger({ ports, intake, observe, log, now });
   const publisher = createPublisher({ ports, intake, acknowledger, rates, tuning, observe, now });
   const authenticator = createAuthenticator({ ports, registry, limits, log });
   const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };

@@ -5,19 +5,17 @@ import type { Delivery, DeviceIdentity, Downlink, DownTopic, Uplink } from '../s
 export type Credentials = { username: string; password: string };
 
 /**
- * What a connector is given. What is promised may fail with an error whose `code` is
+ * What a connector of any kind is given. What is promised may fail with an error whose `code` is
  * `unavailable` (the store is away) or `device-gone` (the device was removed meanwhile).
  */
-export type ConnectorPorts = {
-  /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
-  authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
-  /** Whether a device that was let in still is; called when `access` tells of a change. */
-  isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
+export type DevicePorts = {
   /**
    * Stores the message and tells `delivery`. Called in the order of arrival, without waiting for the
    * message before: the messages of a device take effect in the order of these calls.
    */
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
+  /** Messages of the device were withdrawn: those that no transaction holds are to fail now. */
+  withdraw(device: DeviceIdentity): void;
   /** The device subscribed to these topics: what it is to be sent now, from the database. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
   /** What is due for a connected device after a `device` notice. */
@@ -31,4 +29,12 @@ export type ConnectorPorts = {
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   bus: Bus;
   clock: () => number;
+};
+
+/** With what lets devices in. */
+export type ConnectorPorts = DevicePorts & {
+  /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
+  authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
+  /** Whether a device that was let in still is; called when `access` tells of a change. */
+  isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
 };

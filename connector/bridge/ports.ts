@@ -1,9 +1,9 @@
 import type { DeviceIdentity } from '../../src/core/uplink.ts';
 import type { Log, Observer } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
+import type { DevicePorts } from '../ports.ts';
 
-/** What a bridge is given: a connector's ports, but it is the broker that lets devices in. */
-export type BridgePorts = Omit<ConnectorPorts, 'authenticateDevice' | 'isStillAllowed'> & {
+/** What a bridge is given: it is the broker that lets devices in. */
+export type BridgePorts = DevicePorts & {
   /** The device that a topic names; null when there is none. Rejects with `unavailable`. */
   identify(uuid: string): Promise<DeviceIdentity | null>;
 };

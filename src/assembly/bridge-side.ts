@@ -2,28 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { startBridge } from '../../connector/bridge/bridge.ts';
 import type { BrokerAddress, StartLease } from '../../connector/bridge/ports.ts';
 import { startStandBy } from '../../connector/bridge/stand-by.ts';
-import type { Observer } from '../../connector/options.ts';
 import { startLease } from '../db/lease.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
-import type { Presence } from '../devices/presence.ts';
-import type { Ingest } from '../ingest/ingest.ts';
-import type { Downlinks } from '../profiles/downlinks.ts';
 import type { ConnectorSettings } from '../settings.ts';
 import { StartError } from '../start-error.ts';
+import { devicePorts } from './device-ports.ts';
+import type { ConnectorSide } from './device-ports.ts';
 import type { Shared } from './shared.ts';
 
 /** Shorter than what a process is given to stop in. */
 export const drainMs = 6_000;
-
-/** What any connector of this process is made with. */
-export type ConnectorSide = {
-  settings: ConnectorSettings;
-  shared: Shared;
-  downlinks: Downlinks;
-  ingest: Ingest;
-  presence: Presence;
-  observer: Observer;
-};
 
 const standByName = 'sensorium-bridge';
 
@@ -33,24 +21,15 @@ type BrokerSettings = Extract<ConnectorSettings, { kind: 'bridge' }>['broker'];
 export async function startBridgeSide(
   side: ConnectorSide & { broker: BrokerSettings },
 ): Promise<void> {
-  const { settings, shared, downlinks, ingest, presence, observer } = side;
-  const { config, log, db, bus, clock } = shared;
+  const { settings, shared, observer } = side;
+  const { config, log, db, bus } = shared;
   const identifier = createDeviceIdentifier({ db, bus });
   shared.releases.add(() => identifier.close());
   const broker = await readBroker(side.broker, settings.id);
   const start = () =>
     startBridge(
       { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, observe: observer },
-      {
-        identify: identifier.identify,
-        ingest: ingest.ingest,
-        subscribed: downlinks.subscribed,
-        due: downlinks.due,
-        delivered: downlinks.delivered,
-        presence: presence.presence,
-        bus,
-        clock,
-      },
+      { ...devicePorts(side), identify: identifier.identify },
     );
   if (broker.shareName === null) {
     const startLease = leaseFor(broker, settings.id, shared);

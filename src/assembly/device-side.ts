@@ -17,7 +17,8 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
 import { drainMs, startBridgeSide } from './bridge-side.ts';
-import type { ConnectorSide } from './bridge-side.ts';
+import { devicePorts } from './device-ports.ts';
+import type { ConnectorSide } from './device-ports.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import type { Shared } from './shared.ts';
 
@@ -54,8 +55,8 @@ async function startPresenceOf(shared: Shared, connectorId: number): Promise<Pre
 }
 
 async function startMqtt(side: ConnectorSide): Promise<Connector> {
-  const { shared, downlinks, ingest, presence, observer } = side;
-  const { config, log, db, bus, keys, clock } = shared;
+  const { shared, observer } = side;
+  const { config, log, db, bus, keys } = shared;
   const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
   shared.releases.add(() => authenticator.close());
   const connector = await startConnector(
@@ -68,15 +69,9 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       observe: observer,
     },
     {
+      ...devicePorts(side),
       authenticateDevice: authenticator.authenticateDevice,
       isStillAllowed: authenticator.isStillAllowed,
-      ingest: ingest.ingest,
-      subscribed: downlinks.subscribed,
-      due: downlinks.due,
-      delivered: downlinks.delivered,
-      presence: presence.presence,
-      bus,
-      clock,
     },
   );
   shared.edges.add(() => connector.close({ drainMs }));

@@ -12,6 +12,7 @@ import { createContextLoader } from './load-contexts.ts';
 import { createRepeats } from './repeats.ts';
 import { settleBatch } from './settle.ts';
 import { stampArrivals } from './stamp-arrivals.ts';
+import { failWithdrawn } from './withdrawn.ts';
 import type { Writers } from './write.ts';
 
 export type IngestOptions = {
@@ -43,6 +44,8 @@ export type IngestObserver = {
 export type Ingest = {
   /** Stores the message, after those of the device that came before it, and tells `delivery`. */
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
+  /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
+  withdraw(device: DeviceIdentity): void;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Stores what is under way, for at most `drainMs`. */
@@ -156,5 +159,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     for (const { entry } of lanes.waiting()) entry.fail(error);
   }
 
-  return { ingest, depth: () => lanes.countWaiting() + carried, close };
+  const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
+
+  return { ingest, withdraw, depth: () => lanes.countWaiting() + carried, close };
 }

@@ -3,6 +3,7 @@ import { append } from '../core/append.ts';
 import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
 import type { Entry } from './entry.ts';
+import { isWithdrawn } from './withdrawn.ts';
 
 /** The part of a message that stands or falls together: all of it, until a failed batch is split. */
 export type Unit = { entry: Entry; content: UplinkContent; rejections: Rejection[] };
@@ -72,6 +73,7 @@ export function createLanes(maxIdle: number) {
       while (taken < ready.length && items < maxItems) {
         const lane = ready[taken++] as Lane;
         lane.ready = false;
+        if (lane.waiting.length === 0) continue;
         lane.busy = true;
         const units = takeUnits(lane, maxItems - items);
         for (const unit of units) items += sizeOf(unit.content);
@@ -87,6 +89,15 @@ export function createLanes(maxIdle: number) {
         lane.busy = false;
         markReady(lane);
       }
+    },
+    /** Gives those of a device's messages that need not wait any more; the others keep their order. */
+    takeWithdrawn(deviceId: number): Unit[] {
+      const lane = lanes.get(deviceId);
+      const gone = lane?.waiting.filter(isWithdrawn) ?? [];
+      if (!lane || gone.length === 0) return gone;
+      lane.waiting = lane.waiting.filter((unit) => !isWithdrawn(unit));
+      waiting -= gone.length;
+      return gone;
     },
     /** Makes the next batch read the device's context again. */
     forget(deviceId?: number): void {

@@ -4,12 +4,13 @@ import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { ApplyLimits } from './apply.ts';
-import type { Unit, Work } from './lanes.ts';
+import type { Work } from './lanes.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
 import type { Repeats } from './repeats.ts';
 import { split, toRejection } from './split.ts';
+import { failWithdrawn, isWithdrawn } from './withdrawn.ts';
 import { StaleContext, write } from './write.ts';
 import type { Writers } from './write.ts';
 
@@ -94,11 +95,9 @@ function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {
 
 /** A message whose connection is closed will come again: what no transaction holds is dropped. */
 function withoutWithdrawn(batch: Work[]): Work[] {
-  const isWithdrawn = ({ entry }: Unit) => entry.delivery.isWithdrawn;
   if (!batch.some(({ units }) => units.some(isWithdrawn))) return batch;
-  const error = new DomainError('unavailable', 'The connection closed before this was stored.');
   return batch.flatMap(({ lane, units }) => {
-    for (const unit of units) if (isWithdrawn(unit)) unit.entry.fail(error);
+    failWithdrawn(units.filter(isWithdrawn));
     const left = units.filter((unit) => !isWithdrawn(unit));
     return left.length > 0 ? [{ lane, units: left }] : [];
   });

@@ -89,7 +89,7 @@ describe('an acknowledgement means stored', () => {
     publish(first, 1, 7);
     await until(() => store.held.length === 1);
     first.socket.destroy();
-    await until(() => store.countWithdrawn() === 1);
+    await until(() => store.withdrawals === 1);
     expect(store.held).toEqual([]);
     const second = await enter(world);
     publish(second, 1, 7, true);
@@ -134,7 +134,7 @@ describe('what cannot be stored', () => {
     expect(raw.isClosed).toBe(false);
     clock.nowMs += 1_100;
     await raw.ended();
-    await until(() => store.countWithdrawn() === 2);
+    await until(() => store.withdrawals === 2);
     await until(() => world.connector.snapshot().unackedBytes === 0);
     expect(world.counted).toContain('disconnected not-stored');
   });
@@ -147,7 +147,7 @@ describe('what cannot be stored', () => {
     raw.send({ cmd: 'disconnect' });
     await until(() => store.presence.length === 2);
     expect(store.held).toHaveLength(1);
-    expect(store.countWithdrawn()).toBe(0);
+    expect(store.withdrawals).toBe(0);
     store.release();
     await until(() => world.connector.snapshot().unackedBytes === 0);
     expect(store.stored).toHaveLength(1);
@@ -162,7 +162,7 @@ describe('what cannot be stored', () => {
     raw.send({ cmd: 'disconnect' });
     await until(() => store.presence.length === 2);
     clock.nowMs += 11_000;
-    await until(() => store.countWithdrawn() === 1);
+    await until(() => store.withdrawals === 1);
     expect(world.connector.snapshot().unackedBytes).toBe(0);
   });
 });

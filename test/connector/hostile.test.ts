@@ -231,7 +231,6 @@ describe('a device', () => {
       raw.socket.resetAndDestroy();
     }
     await until(() => world.connector.snapshot().connections === 1);
-    world.store.countWithdrawn();
     expect(world.store.held).toEqual([]);
     expect(world.connector.snapshot()).toMatchObject({ devices: 1, unackedBytes: 0 });
     world.store.isHolding = false;

@@ -11,7 +11,7 @@ import type { Command, Report } from './serve.ts';
 const devices = Number(process.env['CONNECTOR_DEVICES'] ?? 1_000);
 const megabyte = 1_048_576;
 /** As `npm start` has it. */
-const execArgv = ['--max-semi-space-size=32'];
+const execArgv = ['--max-semi-space-size=16'];
 
 let child: ChildProcess;
 let port: number;

@@ -116,7 +116,7 @@ describe('stopping', () => {
     await until(() => store.held.length === 2);
     await world.connector.close({ drainMs: 20 });
     await raw.ended();
-    expect(store.countWithdrawn()).toBe(2);
+    expect(store.withdrawals).toBe(2);
     expect(raw.of('puback')).toEqual([]);
   });
 });

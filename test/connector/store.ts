@@ -26,14 +26,8 @@ export function createStore() {
     held: [] as Held[],
     isHolding: false,
     isAway: false,
+    /** Messages that waited and need not be stored any more. */
     withdrawals: 0,
-    /** Messages that waited and need not be stored any more: looked for when asked, as before a transaction. */
-    countWithdrawn(): number {
-      const gone = store.held.filter(({ delivery }) => delivery.isWithdrawn);
-      store.held = store.held.filter(({ delivery }) => !delivery.isWithdrawn);
-      for (const { delivery } of gone) delivery.failed(new DomainError('unavailable', 'withdrawn'));
-      return (store.withdrawals += gone.length);
-    },
     subscribedTo: [] as DownTopic[][],
     delivered: [] as Downlink[],
     presence: [] as string[],
@@ -90,6 +84,14 @@ export function createStore() {
         commit,
         fail: (error) => delivery.failed(error),
       });
+    },
+    withdraw({ deviceId }) {
+      const isGone = ({ device, delivery }: Held) =>
+        device.deviceId === deviceId && delivery.isWithdrawn;
+      const gone = store.held.filter(isGone);
+      store.held = store.held.filter((held) => !isGone(held));
+      for (const { delivery } of gone) delivery.failed(new DomainError('unavailable', 'withdrawn'));
+      store.withdrawals += gone.length;
     },
     async subscribed(_device, topics) {
       store.subscribedTo.push(topics);

@@ -202,13 +202,18 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       const connection = new AbortController();
       const second = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), connection.signal);
       const withdrawn = expect(second).rejects.toMatchObject({ code: 'unavailable' });
+      const third = process.ingest.ingest(own, measured('0x01', [now + 2, 3]), forever);
       connection.abort();
+      // While the transaction before it still waits for the database.
+      process.ingest.withdraw(own);
+      await withdrawn;
+      expect(process.ingest.depth()).toBe(2);
       await holder.query('commit');
-      await Promise.all([first, withdrawn]);
+      await Promise.all([first, third]);
     } finally {
       holder.release();
     }
-    expect(await storedValues(database.db, own)).toEqual([1]);
+    expect(await storedValues(database.db, own)).toEqual([1, 3]);
     expect(process.ingest.depth()).toBe(0);
   });
 });

@@ -1,0 +1,31 @@
+import type { Observer } from '../../connector/options.ts';
+import type { DevicePorts } from '../../connector/ports.ts';
+import type { Presence } from '../devices/presence.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import type { Downlinks } from '../profiles/downlinks.ts';
+import type { ConnectorSettings } from '../settings.ts';
+import type { Shared } from './shared.ts';
+
+/** What any connector of this process is made with. */
+export type ConnectorSide = {
+  settings: ConnectorSettings;
+  shared: Shared;
+  downlinks: Downlinks;
+  ingest: Ingest;
+  presence: Presence;
+  observer: Observer;
+};
+
+/** What connectors of both kinds are handed. */
+export function devicePorts({ shared, downlinks, ingest, presence }: ConnectorSide): DevicePorts {
+  return {
+    ingest: ingest.ingest,
+    withdraw: ingest.withdraw,
+    subscribed: downlinks.subscribed,
+    due: downlinks.due,
+    delivered: downlinks.delivered,
+    presence: presence.presence,
+    bus: shared.bus,
+    clock: shared.clock,
+  };
+}
