@@ -3,6 +3,15 @@
  * element, which for a batch costs as much as all the rest of it.
  */
 
+/**
+ * Of a parameter (`$1`), the array as SQL in which the planner does not see how many elements it has. Where it
+ * does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query anew:
+ * with some joins that takes longer than the query (PREPARE, "plan_cache_mode").
+ */
+export function unseenArray(parameter: string, type: 'bigint' | 'uuid'): string {
+  return `(select ${parameter}::${type}[])::${type}[]`;
+}
+
 /** Of numbers and booleans; null is NULL. */
 export function plainArray(elements: (number | boolean | null)[]): string {
   return `{${elements.map((element) => element ?? 'NULL').join(',')}}`;

@@ -1,5 +1,6 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
+import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/database.ts';
 import { nameOf } from './queries.ts';
 
@@ -33,7 +34,7 @@ export async function listConfigurations(
         left join profile cp on cp.id = c.profile_id
         left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')
         left join profile pp on pp.id = p.profile_id
-       where d.uuid = any($1::uuid[])`,
+       where d.uuid = any(${unseenArray('$1', 'uuid')})`,
     values: [uuids],
   });
   return new Map(rows.map((row) => [row.uuid, row]));

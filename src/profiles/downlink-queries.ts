@@ -1,5 +1,6 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
+import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/database.ts';
 
 /** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
@@ -30,7 +31,7 @@ export async function listDue(db: Sql, deviceIds: number[]): Promise<Map<number,
         left join device_profile c on c.device_id = s.device_id and c.state = 'current'
                                   and c.delivered_at is null
         left join profile p on p.id = coalesce(w.profile_id, c.profile_id)
-       where s.device_id = any($1::bigint[])`,
+       where s.device_id = any(${unseenArray('$1', 'bigint')})`,
     values: [deviceIds],
   });
   return new Map(rows.map((row) => [row.device_id, row]));

@@ -1,3 +1,4 @@
+import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/database.ts';
 import type { Session, SessionKind } from './sessions.ts';
 
@@ -46,7 +47,7 @@ export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string,
         session.created_at, session.used_at, session.expires_at
       from session
       join account on account.id = session.account_id
-      where session.id = any ($1::uuid[])
+      where session.id = any (${unseenArray('$1', 'uuid')})
     `,
     values: [ids],
   });

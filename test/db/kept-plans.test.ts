@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Sql } from '../../src/db/database.ts';
+import { listConfigurations } from '../../src/devices/configuration-queries.ts';
+import { listDue } from '../../src/profiles/downlink-queries.ts';
+import { loadSessions } from '../../src/sessions/queries.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+
+describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+  });
+  afterAll(() => database.drop());
+
+  test.each([
+    ['devices-configurations', (sql: Sql) => listConfigurations(sql, [crypto.randomUUID()])],
+    ['profiles-due', (sql: Sql) => listDue(sql, [1])],
+    ['load-sessions', (sql: Sql) => loadSessions(sql, [crypto.randomUUID()])],
+  ])('%s is not planned each time', async (name, look) => {
+    const times = 12;
+    const plans = await database.db.transaction(async (tx) => {
+      for (let i = 0; i < times; i += 1) await look(tx);
+      return tx.query<{ custom_plans: number; generic_plans: number }>(
+        'select custom_plans, generic_plans from pg_prepared_statements where name = $1',
+        [name],
+      );
+    });
+    // The first five are always planned for what they are given.
+    expect(plans.rows).toEqual([{ custom_plans: 5, generic_plans: times - 5 }]);
+  });
+});
