@@ -6,7 +6,7 @@ import { TimestampResponse } from '../http/schema.ts';
 import { deleteAccount } from './delete-account.ts';
 import { listAccountEvents } from './list-events.ts';
 import { getAccount, insertAccountEvent, updateAccount } from './queries.ts';
-import type { AccountsDeps } from './routes.ts';
+import type { AccountsDeps } from './deps.ts';
 import { AccountEvent, AccountUpdate } from './schema.ts';
 
 const EventsQuery = z.object({

@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { timestamp } from '../http/schema.ts';
 import { logIn } from './login.ts';
 import { registerAccount } from './register.ts';
-import type { AccountsDeps } from './routes.ts';
+import type { AccountsDeps } from './deps.ts';
 import { Credentials, NewCredentials } from './schema.ts';
 
 const TokenPairResponse = z.object({

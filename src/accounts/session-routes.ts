@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse, timestamp, TimestampResponse, uuidParam } from '../http/schema.ts';
 import { changePassword } from './change-password.ts';
-import type { AccountsDeps } from './routes.ts';
+import type { AccountsDeps } from './deps.ts';
 import { PasswordChange } from './schema.ts';
 
 const SessionEntry = z.object({

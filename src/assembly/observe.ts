@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Observer } from '../../connector/options.ts';
-import type { IngestObserver } from '../ingest/ingest.ts';
+import type { IngestObserver } from '../ingest/observer.ts';
 import type { OutboxOptions } from '../outbox/outbox.ts';
 
 /** What a connector counts; a device is never a label. */

@@ -1,7 +1,7 @@
 import { preparePolygon } from './geo.ts';
 import type { Polygon } from './geo.ts';
 import type { Actions, Cause, Purpose, PurposeEvent, State, Thresholds } from './purpose.ts';
-import type { Place } from './runtime.ts';
+import type { Place } from './place.ts';
 
 /**
  * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and

@@ -5,8 +5,9 @@ import type { DeviceEvent, SenseEvent } from './event.ts';
 import { deviceEventOf, senseEventOf } from './found.ts';
 import type { Measurement } from './measurement.ts';
 import type { Actions } from './purpose.ts';
+import type { Place } from './place.ts';
 import { enter, hasPlace } from './runtime.ts';
-import type { EventEvidence, Place, Runtime } from './runtime.ts';
+import type { EventEvidence, Runtime } from './runtime.ts';
 import { notice } from './seen.ts';
 
 /** An event that fired. `ring`: push and SMS go out, for it is the first firing of its episode. */

@@ -1,7 +1,8 @@
 import { countAgreed } from './collect.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { CauseDetail, CauseSense, DeviceEvent, EngineCause, SenseEvent } from './event.ts';
-import type { CauseEvidence, EventEvidence, Place } from './runtime.ts';
+import type { Place } from './place.ts';
+import type { CauseEvidence, EventEvidence } from './runtime.ts';
 
 /** Which event of which profile; `stId` is that of the state that holds the event. */
 type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };

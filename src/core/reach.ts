@@ -1,6 +1,6 @@
 import type { LiveEvent } from './compile-event.ts';
 import type { CompiledPurpose, Profile } from './compile.ts';
-import type { Place } from './runtime.ts';
+import type { Place } from './place.ts';
 
 /** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */
 export type Reached = { purposes: ReadonlySet<number>; states: ReadonlySet<string> };

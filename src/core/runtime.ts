@@ -1,9 +1,7 @@
 import type { Profile } from './compile.ts';
 import type { CauseSense } from './event.ts';
 import type { Measurement } from './measurement.ts';
-
-/** A place in a profile: purpose and state number. */
-export type Place = { puId: number; stId: number };
+import type { Place } from './place.ts';
 
 /** The last evaluated time of a sense, and the values it had then. */
 export type Seen = { ts: number; vals: Measurement['val'][] };

@@ -1,7 +1,7 @@
 import { findEvent } from '../core/compile.ts';
 import type { NewEvent, SenseEvent } from '../core/event.ts';
 import type { EventReport, Item } from '../core/uplink.ts';
-import type { Scope } from './apply.ts';
+import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
 

@@ -2,7 +2,7 @@ import { evaluate } from '../core/evaluate.ts';
 import type { Firing, Transition } from '../core/evaluate.ts';
 import type { Measurement } from '../core/measurement.ts';
 import type { Item, SentMeasurement } from '../core/uplink.ts';
-import type { Scope } from './apply.ts';
+import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
 import { recordEvent } from './record-event.ts';

@@ -1,7 +1,7 @@
 import type { Profile } from '../core/compile.ts';
 import { startRuntime } from '../core/runtime.ts';
 import type { ProfileAnswer } from '../core/uplink.ts';
-import type { Scope } from './apply.ts';
+import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { recordMove } from './record-event.ts';
 

@@ -1,7 +1,7 @@
 import { enter, hasPlace } from '../core/runtime.ts';
-import type { Place } from '../core/runtime.ts';
+import type { Place } from '../core/place.ts';
 import type { StateReport } from '../core/uplink.ts';
-import type { Scope } from './apply.ts';
+import type { Scope } from './scope.ts';
 import type { DeviceContext, Reported } from './context.ts';
 import { judgeTime } from './judge.ts';
 import { recordMove } from './record-event.ts';

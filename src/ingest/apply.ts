@@ -6,25 +6,9 @@ import { applyEvents } from './apply-events.ts';
 import { applyMeasurements } from './apply-measurements.ts';
 import { applyState } from './apply-state.ts';
 import type { DeviceContext } from './context.ts';
-import type { Unit } from './lanes.ts';
+import type { Unit } from './entry.ts';
 import type { Rows } from './rows.ts';
-
-/** How far a device's time may be off, in milliseconds, and up to what age an event rings a phone. */
-export type ApplyLimits = {
-  maxAheadMs: number;
-  /** What is older than the history keeps would be gone at once. */
-  measurementMaxAgeMs: number;
-  eventMaxAgeMs: number;
-  ringMaxAgeMs: number;
-};
-
-/** What a rule sees of the message it applies. `reject` keeps an item and says why. */
-export type Scope = {
-  arrivedTs: number;
-  rows: Rows;
-  limits: ApplyLimits;
-  reject: (rejection: Rejection) => void;
-};
+import type { ApplyLimits, Scope } from './scope.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's

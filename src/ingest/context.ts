@@ -1,6 +1,7 @@
 import type { Sense } from '../core/configuration.ts';
 import type { Profile } from '../core/compile.ts';
-import type { Place, Runtime } from '../core/runtime.ts';
+import type { Place } from '../core/place.ts';
+import type { Runtime } from '../core/runtime.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
 
 /** The newest state that the device itself reported since its profile became current. */

@@ -1,4 +1,5 @@
-import type { Delivery, Uplink } from '../core/uplink.ts';
+import type { Rejection } from '../core/rejection.ts';
+import type { Delivery, Uplink, UplinkContent } from '../core/uplink.ts';
 
 /** A message on its way to the database, and whom to tell. */
 export class Entry {
@@ -28,3 +29,6 @@ export class Entry {
     this.delivery.failed(error);
   }
 }
+
+/** The part of a message that stands or falls together: all of it, until a failed batch is split. */
+export type Unit = { entry: Entry; content: UplinkContent; rejections: Rejection[] };

@@ -2,7 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { NewEvent } from '../core/event.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
 import type { Logger } from '../log.ts';
-import type { IngestObserver } from './ingest.ts';
+import type { IngestObserver } from './observer.ts';
 import type { Plan } from './plan.ts';
 
 export type FollowUpDeps = {

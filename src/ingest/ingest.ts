@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../core/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import type { ApplyLimits } from './apply.ts';
+import type { ApplyLimits } from './scope.ts';
 import { Entry } from './entry.ts';
 import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
@@ -32,14 +32,6 @@ export type IngestOptions = {
 };
 
 export type IngestDeps = FollowUpDeps & { db: Database; writers: Writers };
-
-/** What is worth counting. */
-export type IngestObserver = {
-  /** A batch is settled, `seconds` after it was taken up. */
-  batch(messages: number, seconds: number): void;
-  stored(measurements: number): void;
-  rejected(reason: string): void;
-};
 
 export type Ingest = {
   /** Stores the message, after those of the device that came before it, and tells `delivery`. */

@@ -1,12 +1,8 @@
-import type { Rejection } from '../core/rejection.ts';
 import { append } from '../core/append.ts';
 import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
-import type { Entry } from './entry.ts';
+import type { Unit } from './entry.ts';
 import { isWithdrawn } from './withdrawn.ts';
-
-/** The part of a message that stands or falls together: all of it, until a failed batch is split. */
-export type Unit = { entry: Entry; content: UplinkContent; rejections: Rejection[] };
 
 /** One device's messages in the order of their arrival. Two transactions in flight never share a lane. */
 export type Lane = {

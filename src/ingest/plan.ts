@@ -1,7 +1,8 @@
 import { apply } from './apply.ts';
-import type { ApplyLimits } from './apply.ts';
+import type { ApplyLimits } from './scope.ts';
 import type { DeviceContext } from './context.ts';
-import type { Lane, Unit, Work } from './lanes.ts';
+import type { Unit } from './entry.ts';
+import type { Lane, Work } from './lanes.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
 

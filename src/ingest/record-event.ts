@@ -1,6 +1,6 @@
 import type { DeviceEvent, RecordedEvent } from '../core/event.ts';
-import type { Place } from '../core/runtime.ts';
-import type { Scope } from './apply.ts';
+import type { Place } from '../core/place.ts';
+import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 
 /**

@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import type { ApplyLimits } from './apply.ts';
+import type { ApplyLimits } from './scope.ts';
 import type { Work } from './lanes.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';

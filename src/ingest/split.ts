@@ -1,4 +1,5 @@
-import type { Unit, Work } from './lanes.ts';
+import type { Unit } from './entry.ts';
+import type { Work } from './lanes.ts';
 import { sizeOf } from './lanes.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import type { Unit } from './lanes.ts';
+import type { Unit } from './entry.ts';
 
 /** Whether its message will be sent again, or is nobody's any more. */
 export function isWithdrawn({ entry }: Unit): boolean {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { recordEvent } from '../../src/ingest/record-event.ts';
 import { emptyRows } from '../../src/ingest/rows.ts';
-import type { Scope } from '../../src/ingest/apply.ts';
+import type { Scope } from '../../src/ingest/scope.ts';
 import type { DeviceContext } from '../../src/ingest/context.ts';
 import { device } from './units.ts';
 

@@ -1,0 +1,23 @@
+import type { Database } from '../db/database.ts';
+import type { Sessions } from '../sessions/manage.ts';
+import type { DeleteAccountDeps } from './delete-account.ts';
+import type { Passwords } from './passwords.ts';
+import type { Queue } from './queue.ts';
+import type { Throttle } from './throttle.ts';
+
+export type AccountsOptions = {
+  db: Database;
+  sessions: Sessions;
+  passwords: Passwords;
+  throttle: Throttle;
+  /** false: accounts are made by an administrator, from the command line. */
+  openRegistration: boolean;
+  onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
+  clock: () => number;
+};
+
+export type AccountsDeps = AccountsOptions & {
+  exclusively: Queue;
+  revokeSession: Sessions['revoke'];
+  revokeSessions: Sessions['revokeAll'];
+};
