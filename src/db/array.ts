@@ -4,9 +4,9 @@
  */
 
 /**
- * Of a parameter (`$1`), the array as SQL in which the planner does not see how many elements it has. Where it
- * does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query anew:
- * with some joins that takes longer than the query (PREPARE, "plan_cache_mode").
+ * A parameter (`$1`) as SQL for an array of which the planner does not see how many elements it has.
+ * Where it does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query
+ * anew: with some joins that takes longer than the query (PREPARE, "plan_cache_mode").
  */
 export function unseenArray(parameter: string, type: 'bigint' | 'uuid'): string {
   return `(select ${parameter}::${type}[])::${type}[]`;

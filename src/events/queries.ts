@@ -35,15 +35,15 @@ const pageRows = 11;
 const recentMs = 14 * 86_400_000;
 
 /**
- * The first 11 that match, newest first; what shares a millisecond is ordered by its key. The last
- * two weeks are asked alone first: mostly they fill the page, and cost the same however long the
- * history is. Where they do not, all of it is asked at once.
+ * The first 11 that match, newest first; what shares a millisecond is ordered by its key. Of a first
+ * page, which is asked for again and again, the last two weeks are asked alone first: mostly they fill
+ * it, and cost the same however long the history is. Where they do not, all of it is asked at once.
  */
 export async function listEvents(sql: Sql, filter: EventFilter): Promise<ListedEvent[]> {
-  const { type, senses, start, end = lastTs, after = [lastTs] } = filter;
+  const { type, senses, start, end = lastTs, after } = filter;
   if (type === 'device' && senses?.length) return [];
   const recentTs = Math.max(start, Date.now() - recentMs);
-  if (recentTs <= Math.min(end, after[0])) {
+  if (!after && recentTs <= end) {
     const recent = await sql.query<ListedEvent>(recentEventsQuery({ ...filter, start: recentTs }));
     if (recent.rows.length === pageRows || recentTs === start) return recent.rows;
   }

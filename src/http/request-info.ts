@@ -4,9 +4,11 @@ import type { RequestInfo } from './route.ts';
 /** What the outer middleware finds out about a request before any route does. */
 export type RequestState = { requestId: string; address: string };
 
-/** A request as handlers see it; nothing of Koa. */
-// A class: for a getter in an object literal V8 makes a hidden class an object, which is never young
-// and keeps the whole request until the next full collection.
+/**
+ * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
+ * makes a hidden class each time, which is never young and keeps the request until the next full
+ * collection.
+ */
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
   readonly address: string;

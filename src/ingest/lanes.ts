@@ -69,7 +69,6 @@ export function createLanes(maxIdle: number) {
       while (taken < ready.length && items < maxItems) {
         const lane = ready[taken++] as Lane;
         lane.ready = false;
-        if (lane.waiting.length === 0) continue;
         lane.busy = true;
         const units = takeUnits(lane, maxItems - items);
         for (const unit of units) items += sizeOf(unit.content);
@@ -93,6 +92,10 @@ export function createLanes(maxIdle: number) {
       if (!lane || gone.length === 0) return gone;
       lane.waiting = lane.waiting.filter((unit) => !isWithdrawn(unit));
       waiting -= gone.length;
+      if (lane.ready && lane.waiting.length === 0) {
+        lane.ready = false;
+        ready.splice(ready.indexOf(lane), 1);
+      }
       return gone;
     },
     /** Makes the next batch read the device's context again. */

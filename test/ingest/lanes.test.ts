@@ -41,6 +41,19 @@ describe('lanes', () => {
     expect(unitIds(lanes.take(100))).toEqual(['small']);
   });
 
+  it('give up what was withdrawn, and keep the rest in line', () => {
+    const lanes = createLanes(10);
+    const [some, all] = [lanes.laneOf(device(1)), lanes.laneOf(device(2))];
+    lanes.add(some, measurementsUnit('a', 1, true));
+    lanes.add(some, measurementsUnit('b', 1));
+    lanes.add(all, measurementsUnit('c', 1, true));
+    const gone = [1, 2, 3].flatMap((deviceId) => lanes.takeWithdrawn(deviceId));
+    expect(gone.map(({ entry }) => entry.id)).toEqual(['a', 'c']);
+    expect(lanes.countWaiting()).toBe(1);
+    expect(unitIds(lanes.take(100))).toEqual(['b']);
+    expect(lanes.hasReady()).toBe(false);
+  });
+
   it('forget idle devices beyond the limit, never one with messages', () => {
     const lanes = createLanes(2);
     const busy = lanes.laneOf(device(1));

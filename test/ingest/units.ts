@@ -10,14 +10,14 @@ export const device = (deviceId: number): DeviceIdentity => ({
 });
 
 /** A message of `count` measurements that nobody waits for. */
-export function measurementsUnit(id: string, count: number): Unit {
+export function measurementsUnit(id: string, count: number, isWithdrawn = false): Unit {
   const items = Array.from({ length: count }, (_, index) => ({
     index,
     value: { sId: '0x01', val: index, ts: index },
   }));
   const content = { kind: 'measurements' as const, items };
   const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
-  const entry = new Entry(uplink, { isWithdrawn: false, stored() {}, failed() {} });
+  const entry = new Entry(uplink, { isWithdrawn, stored() {}, failed() {} });
   entry.id = id;
   return { entry, content, rejections: [] };
 }
