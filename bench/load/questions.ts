@@ -76,16 +76,19 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
   return questions;
 }
 
-/** Where each device's hundredth page of events begins, or its last where there are not so many. */
+/**
+ * Where each device's hundredth page of events begins; where that would be among the last, the middle
+ * one: behind the end of a history there is nothing to read, and nearly nothing to open.
+ */
 async function hundredthPages(db: Database, { devices }: Size) {
   const pages = new Map<number, [number, string]>();
   for (let deviceId = 1; deviceId <= Math.min(devices, 50); deviceId += 1) {
     const { rows } = await db.query<{ ts: number; key: string }>(
-      `select ts, key from event where device_id = $1 order by ts desc, key desc limit 990`,
+      `select ts, key from event where device_id = $1 order by ts desc, key desc limit 1980`,
       [deviceId],
     );
-    const last = rows.at(-1);
-    if (last) pages.set(deviceId, [last.ts, last.key]);
+    const before = rows[Math.min(989, Math.floor(rows.length / 2))];
+    if (before) pages.set(deviceId, [before.ts, before.key]);
   }
   return pages;
 }
