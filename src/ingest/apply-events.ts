@@ -1,9 +1,9 @@
 import { findEvent } from '../core/compile.ts';
 import type { NewEvent, SenseEvent } from '../core/event.ts';
 import type { EventReport, Item } from '../core/uplink.ts';
-import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
+import type { Scope } from './scope.ts';
 
 /** Events that the device's own engine found: recorded, and their push and SMS go out. */
 export function applyEvents(

@@ -2,10 +2,10 @@ import { evaluate } from '../core/evaluate.ts';
 import type { Firing, Transition } from '../core/evaluate.ts';
 import type { Measurement } from '../core/measurement.ts';
 import type { Item, SentMeasurement } from '../core/uplink.ts';
-import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
 import { recordEvent } from './record-event.ts';
+import type { Scope } from './scope.ts';
 
 /** Stores what was measured, then evaluates it where the service runs the profile. */
 export function applyMeasurements(

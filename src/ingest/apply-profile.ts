@@ -1,9 +1,9 @@
 import type { Profile } from '../core/compile.ts';
 import { startRuntime } from '../core/runtime.ts';
 import type { ProfileAnswer } from '../core/uplink.ts';
-import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import { recordMove } from './record-event.ts';
+import type { Scope } from './scope.ts';
 
 /** A device's word on the profile it was handed; counts only for the one that waits for it, or runs. */
 export function applyAnswer(

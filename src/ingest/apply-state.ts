@@ -1,10 +1,10 @@
-import { enter, hasPlace } from '../core/runtime.ts';
 import type { Place } from '../core/place.ts';
+import { enter, hasPlace } from '../core/runtime.ts';
 import type { StateReport } from '../core/uplink.ts';
-import type { Scope } from './scope.ts';
 import type { DeviceContext, Reported } from './context.ts';
 import { judgeTime } from './judge.ts';
 import { recordMove } from './record-event.ts';
+import type { Scope } from './scope.ts';
 
 /** A device says where it stands: believed unless it is older than what it said before. */
 export function applyState(

@@ -1,10 +1,10 @@
 import { apply } from './apply.ts';
-import type { ApplyLimits } from './scope.ts';
 import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
 import type { Lane, Work } from './lanes.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
+import type { ApplyLimits } from './scope.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {

@@ -1,7 +1,7 @@
 import type { DeviceEvent, RecordedEvent } from '../core/event.ts';
 import type { Place } from '../core/place.ts';
-import type { Scope } from './scope.ts';
 import type { DeviceContext } from './context.ts';
+import type { Scope } from './scope.ts';
 
 /**
  * An event that the service itself found. Its key is unique, as a transaction computed from a version
