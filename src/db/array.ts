@@ -3,6 +3,9 @@
  * element, which for a batch costs as much as all the rest of it.
  */
 
+/** RS, as in JSON text sequences (RFC 7464): within a JSON text it can only stand escaped. */
+const separator = 0x1e;
+
 /**
  * A parameter (`$1`) as SQL for an array of which the planner does not see how many elements it has.
  * Where it does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query
@@ -17,9 +20,15 @@ export function plainArray(elements: (number | boolean | null)[]): string {
   return `{${elements.map((element) => element ?? 'NULL').join(',')}}`;
 }
 
-/** Of values as JSON text; null is NULL. A JSON string's escapes are also those of an array's element. */
-export function jsonArray(values: (object | null)[]): string {
-  const quote = (value: object | null) =>
-    value === null ? 'NULL' : JSON.stringify(JSON.stringify(value));
-  return `{${values.map(quote).join(',')}}`;
+/**
+ * A parameter (`$1`) that `jsonSequence` has written, as SQL for an array of text. Each document stands
+ * behind the one before as it is, where an array's literal would have to be quoted here and read there.
+ */
+export function documentsOf(parameter: string): string {
+  return `string_to_array(${parameter}::text, chr(${separator}), 'null')`;
+}
+
+/** JSON texts one after the other; null is NULL. */
+export function jsonSequence(values: (object | null)[]): string {
+  return values.map((value) => JSON.stringify(value)).join(String.fromCharCode(separator));
 }

@@ -1,7 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import type { Runtime } from '../core/runtime.ts';
-import { jsonArray, plainArray } from '../db/array.ts';
+import { documentsOf, jsonSequence, plainArray } from '../db/array.ts';
 import type { Sql } from '../db/database.ts';
 import { ingestLock } from '../db/locks.ts';
 import type { DeviceContext } from './context.ts';
@@ -93,7 +93,7 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
              answers_profiles = n.answers_profiles,
              runtime = n.runtime::json
         from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[],
-                    $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], $10::text[])
+                    $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], ${documentsOf('$10')})
           as n (device_id, version, pu_id, st_id, state_at,
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
@@ -107,7 +107,7 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
       plainArray(contexts.map((c) => c.reported?.puId ?? null)),
       plainArray(contexts.map((c) => c.reported?.stId ?? null)),
       plainArray(contexts.map((c) => c.answersProfiles)),
-      jsonArray(contexts.map((c) => c.runtime)),
+      jsonSequence(contexts.map((c) => c.runtime)),
     ],
   });
   return rowCount ?? 0;
@@ -120,12 +120,12 @@ export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<
     text: `
       update device_state s
          set version = s.version + 1, runtime = n.runtime::json
-        from unnest($1::bigint[], $2::bigint[], $3::text[]) as n (device_id, version, runtime)
+        from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
       plainArray(contexts.map((c) => c.device.deviceId)),
       plainArray(contexts.map((c) => c.version)),
-      jsonArray(contexts.map((c) => c.runtime)),
+      jsonSequence(contexts.map((c) => c.runtime)),
     ],
   });
   return rowCount ?? 0;
