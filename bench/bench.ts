@@ -27,7 +27,7 @@ async function runBench(options: BenchOptions): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void release(0).finally(() => process.exit(1)));
   try {
-    const database = await startBenchDatabase();
+    const database = await startBenchDatabase(options.usedLogSegments);
     releases.push(() => database.remove());
     const redis = hasRedis ? await startRedis() : null;
     if (redis) releases.push(() => redis.kill());

@@ -19,6 +19,7 @@ export type BenchDatabase = {
 const settings = [
   'shared_buffers=1GB',
   'max_wal_size=8GB',
+  'min_wal_size=4GB',
   'wal_compression=on',
   'checkpoint_timeout=15min',
 ];
@@ -27,7 +28,8 @@ const durability = ['fsync', 'synchronous_commit', 'full_page_writes'];
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-export async function startBenchDatabase(): Promise<BenchDatabase> {
+/** `usedLogSegments`: of 16 MB each, that the write-ahead log has to use again. */
+export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchDatabase> {
   const timescaledb = findTimescaleBinDir() !== null;
   const cluster = await startThrowAwayCluster({
     timescaledb,
@@ -44,6 +46,7 @@ export async function startBenchDatabase(): Promise<BenchDatabase> {
   // A template must be alone: its own background workers are sent away, and called in each copy.
   if (timescaledb) await tell('prepared', 'stop');
   await run('alter database prepared allow_connections false');
+  await withClient(cluster.url(), (client) => useLog(client, usedLogSegments));
   return {
     pid: cluster.pid(),
     description: describeStorage(storage),
@@ -55,6 +58,17 @@ export async function startBenchDatabase(): Promise<BenchDatabase> {
     },
     remove: () => cluster.remove(),
   };
+}
+
+/**
+ * Brings the log to where it is in a server that has run for a while: a checkpoint keeps what was
+ * written, to be used again. A new server makes each segment when it gets there, of 16 MB of zeros, and
+ * the commit that needs it waits some 60 ms for it.
+ */
+async function useLog(client: pg.Client, segments: number): Promise<void> {
+  for (let left = segments; left > 0; left -= 1)
+    await client.query('select pg_current_xact_id(); select pg_switch_wal()');
+  if (segments > 0) await client.query('checkpoint');
 }
 
 /** TimescaleDB's launcher looks into every database now and then, also into the template. */
