@@ -107,7 +107,11 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       maxRememberedDevices: 100_000,
     },
     {
-      db: storage.open(ingestConnections, { pipeline: true, connectTimeoutMs: ingestConnectMs }),
+      db: storage.open(ingestConnections, {
+        pipeline: true,
+        keepPlans: true,
+        connectTimeoutMs: ingestConnectMs,
+      }),
       bus,
       log,
       writers: {

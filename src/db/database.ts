@@ -34,6 +34,11 @@ export type DatabaseOptions = {
   statementTimeoutMs: number;
   /** Statements of one transaction are sent without waiting for the answers to those before. */
   pipeline?: boolean;
+  /**
+   * Named statements are planned once, for any number of elements. PostgreSQL would rather plan those
+   * that take arrays anew for each length, which for a few elements takes longer than the statement.
+   */
+  keepPlans?: boolean;
   /** A connection error outside any query; the pool replaces the connection by itself. */
   onIdleError: (error: Error) => void;
 };
@@ -46,13 +51,21 @@ types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).getT
 
 /** Connects lazily: nothing is opened before the first query. */
 export function openDatabase(options: DatabaseOptions): Database {
+  const settings = {
+    statement_timeout: options.statementTimeoutMs,
+    timezone: 'UTC',
+    // What arrives late may touch any number of compressed rows. PostgreSQL without TimescaleDB takes it
+    // for a setting of somebody else's.
+    'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,
+    ...(options.keepPlans ? { plan_cache_mode: 'force_generic_plan' } : {}),
+  };
   const pool = new pg.Pool({
     connectionString: options.connectionString,
     max: options.maxConnections,
     connectionTimeoutMillis: options.connectTimeoutMs,
-    // The last one: what arrives late may touch any number of compressed rows. PostgreSQL without
-    // TimescaleDB takes it for a setting of somebody else's.
-    options: `-c statement_timeout=${options.statementTimeoutMs} -c timezone=UTC -c timescaledb.max_tuples_decompressed_per_dml_transaction=0`,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.statementTimeoutMs + 1_000,
     types,

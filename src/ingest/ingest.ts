@@ -55,9 +55,12 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   /** Messages in the transactions under way. */
   let carried = 0;
   let scheduled = false;
-  /** When the newest transaction was taken up; what waits behind it is looked at again some time later. */
-  let lastTakenMs = 0;
-  const late = setTimeout(() => pump(), options.anotherAfterMs).unref();
+  /** The newest transaction takes long: what waits behind it goes on beside it. */
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    pump();
+  }, options.anotherAfterMs).unref();
   let idle = () => {};
 
   const unsubscribe = [
@@ -86,17 +89,14 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function isWorthAnother(): boolean {
     if (inFlight === 0) return true;
-    const { maxInFlight, anotherAtMessages, anotherAfterMs } = options;
-    if (inFlight >= maxInFlight) return false;
-    return (
-      lanes.countWaiting() >= anotherAtMessages || performance.now() - lastTakenMs >= anotherAfterMs
-    );
+    if (inFlight >= options.maxInFlight) return false;
+    return isLate || lanes.countWaiting() >= options.anotherAtMessages;
   }
 
   function pump(): void {
     while (lanes.hasReady() && isWorthAnother() && !stopping.signal.aborted) {
       inFlight += 1;
-      lastTakenMs = performance.now();
+      isLate = false;
       late.refresh();
       void carry(lanes.take(options.maxBatchItems));
     }

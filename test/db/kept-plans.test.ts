@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import { openDatabase, type Sql } from '../../src/db/database.ts';
 import { listConfigurations } from '../../src/devices/configuration-queries.ts';
+import { listDevices } from '../../src/ingest/queries.ts';
 import { listDue } from '../../src/profiles/downlink-queries.ts';
 import { loadSessions } from '../../src/sessions/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
@@ -28,5 +29,25 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
     });
     // The first five are always planned for what they are given.
     expect(plans.rows).toEqual([{ custom_plans: 5, generic_plans: times - 5 }]);
+  });
+
+  test('what ingest writes is planned once', async () => {
+    const db = openDatabase({
+      connectionString: database.url,
+      maxConnections: 1,
+      connectTimeoutMs: 5_000,
+      statementTimeoutMs: 5_000,
+      keepPlans: true,
+      onIdleError: () => undefined,
+    });
+    for (const size of [1, 300]) {
+      const deviceIds = Array.from({ length: size }, (_, i) => i);
+      await listDevices(db, deviceIds);
+    }
+    const plans = await db.query(
+      `select custom_plans, generic_plans from pg_prepared_statements where name = 'ingest-devices'`,
+    );
+    await db.close();
+    expect(plans.rows).toEqual([{ custom_plans: 0, generic_plans: 2 }]);
   });
 });

@@ -57,6 +57,7 @@ export function ingestProcess(url: string): IngestProcess {
     connectTimeoutMs: 5_000,
     statementTimeoutMs: 20_000,
     pipeline: true,
+    keepPlans: true,
     onIdleError: () => undefined,
   });
   const bus = createLocalBus({
