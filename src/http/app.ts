@@ -33,7 +33,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
-  for (const step of mountRoutes({ routes, authenticate, readBody, stopping })) app.use(step);
+  app.use(mountRoutes({ routes, authenticate, readBody, stopping }));
   return app;
 }
 

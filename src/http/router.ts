@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
-import Router from '@koa/router';
+import findMyWay from 'find-my-way';
 import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
 import { KoaRequestInfo } from './request-info.ts';
-import { type Account, type Auth, type Route, Streamed } from './route.ts';
+import { type Account, type Auth, type Method, type Route, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
@@ -16,36 +16,54 @@ export type RouterDeps = {
   stopping: AbortSignal;
 };
 
-/** Mounts the routes; what none of them answers is 404, or 405 with `Allow`. */
-export function mountRoutes(deps: RouterDeps): Middleware[] {
-  const router = new Router();
+type Table = findMyWay.Instance<findMyWay.HTTPVersion.V1>;
+
+/** Answers the routes; what none of them answers is 404, or 405 with `Allow`. */
+export function mountRoutes(deps: RouterDeps): Middleware {
+  const table = findMyWay({ caseSensitive: false, ignoreTrailingSlash: true });
   for (const route of deps.routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
-    router.register(path, [route.method], (ctx) => answer(deps, route, ctx));
+    table.on(verbs[route.method], path, unused, route);
   }
-  return [
-    refuseTheRest,
-    router.routes() as Middleware,
-    // It sets Allow, and 405 or 501 where the path exists and the method does not.
-    router.allowedMethods() as Middleware,
-  ];
+  return async (ctx) => {
+    const found = table.find(ctx.method as findMyWay.HTTPMethod, ctx.path);
+    if (found) await answer(deps, found.store as Route, found.params, ctx);
+    else refuse(table, ctx);
+  };
 }
 
-const refuseTheRest: Middleware = async (ctx, next) => {
-  await next();
-  if (ctx['route'] !== undefined) return;
-  const paths = (ctx as Context & { matched?: unknown[] }).matched ?? [];
-  if (ctx.status === 404 || paths.length === 0) ctx.throw(404, 'There is no such resource');
-  if (ctx.status >= 400) ctx.throw(405, 'The resource does not know this method');
-  if (ctx.method === 'OPTIONS') ctx.status = 204;
+/** RFC 9110 section 9.3.2: HEAD is GET without its content. */
+const verbs: Record<Method, findMyWay.HTTPMethod[]> = {
+  get: ['GET', 'HEAD'],
+  post: ['POST'],
+  put: ['PUT'],
+  delete: ['DELETE'],
 };
 
-async function answer(deps: RouterDeps, route: Route, ctx: Context): Promise<void> {
+/** The table is asked for the route, and calls nobody. */
+const unused = () => undefined;
+
+function refuse(table: Table, ctx: Context): void {
+  const allowed = Object.values(verbs)
+    .flat()
+    .filter((verb) => table.find(verb, ctx.path) !== null);
+  if (allowed.length === 0) ctx.throw(404, 'There is no such resource');
+  ctx.set('Allow', allowed.join(', '));
+  if (ctx.method !== 'OPTIONS') ctx.throw(405, 'The resource does not know this method');
+  ctx.status = 204;
+}
+
+async function answer(
+  deps: RouterDeps,
+  route: Route,
+  params: unknown,
+  ctx: Context,
+): Promise<void> {
   ctx['route'] = route.path;
   const account = await identify(deps, route.auth, ctx);
   const body = route.body ? await deps.readBody(ctx) : undefined;
   const result = await route.call({
-    params: (ctx as Context & { params: unknown }).params,
+    params,
     query: route.query ? storableQuery(ctx) : undefined,
     body,
     account,

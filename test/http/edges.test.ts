@@ -22,6 +22,23 @@ describe('everything else', () => {
     }
   });
 
+  test('HEAD is GET without its content, OPTIONS tells what there is', async () => {
+    const head = await http.fetch('/address', { method: 'HEAD' });
+    expect([head.status, head.text]).toEqual([200, '']);
+    const options = await http.fetch('/address', { method: 'OPTIONS' });
+    expect([options.status, options.text]).toEqual([204, '']);
+    expect(options.headers.get('allow')).toBe('GET, HEAD');
+    const unknown = await http.fetch('/nowhere', { method: 'OPTIONS' });
+    expect(unknown.status).toBe(404);
+  });
+
+  test('a path may be written in capitals and end with a slash, but not with half an escape', async () => {
+    const statuses = ['/Address', '/address/', '/address?a=%zz', '/address%', '/things/%zz'].map(
+      async (path) => (await http.fetch(path)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 200, 200, 404, 404]);
+  });
+
   test('a fault of our own says nothing of itself, but is in the log under its requestId', async () => {
     const answer = await http.fetch('/fail');
     expect(answer.status).toBe(500);
