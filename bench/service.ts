@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startFlags } from '../test/harness/start-command.ts';
 import { startProgram, type Program } from './program.ts';
 
 export type BenchService = {
@@ -39,9 +40,9 @@ export async function startBenchService({
   writeFileSync(configFile, JSON.stringify(raisedLimits));
   const program = await startProgram({
     command: process.execPath,
-    // As in package.json; SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
+    // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
     args: [
-      '--max-semi-space-size=16',
+      ...startFlags(),
       ...profilingArgs(),
       join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
     ],

@@ -4,14 +4,14 @@ import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { generate } from 'mqtt-packet';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startFlags } from '../harness/start-command.ts';
 import { publishPacket } from './raw.ts';
 import type { Command, Report } from './serve.ts';
 
 /** By hand: CONNECTOR_DEVICES=8000. */
 const devices = Number(process.env['CONNECTOR_DEVICES'] ?? 1_000);
 const megabyte = 1_048_576;
-/** As `npm start` has it. */
-const execArgv = ['--max-semi-space-size=16'];
+const execArgv = startFlags();
 
 let child: ChildProcess;
 let port: number;

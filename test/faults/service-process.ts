@@ -5,6 +5,7 @@ import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
+import { startFlags } from '../harness/start-command.ts';
 
 const project = new URL('../..', import.meta.url).pathname;
 
@@ -44,7 +45,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     DATA_DIR: join(options.dir, 'data'),
     ...options.variables,
   };
-  const command = startCommand();
+  const command = [...startFlags(), 'src/main.ts'];
   const logPath = join(options.dir, `service-${httpPort}.log`);
   let child: ChildProcess | null = null;
   const ended = async () => {
@@ -80,14 +81,6 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     residentBytes: () => Number(statusField(child, 'VmRSS')) * 1_024,
     openHandles: () => readdirSync(`/proc/${child?.pid ?? 0}/fd`).length,
   };
-}
-
-/** The arguments that `npm start` gives to node: what is measured here runs as everybody's does. */
-function startCommand(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
-    scripts: { start: string };
-  };
-  return scripts.start.split(' ').slice(1);
 }
 
 const readyCount = (path: string) => readFileSync(path, 'utf8').split('"msg":"Ready."').length;

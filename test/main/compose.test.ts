@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { findProgram } from '../harness/program.ts';
+import { startFlags } from '../harness/start-command.ts';
 
 const program = findProgram('docker-compose');
 
@@ -26,4 +28,9 @@ describe.skipIf(program === null).each(files)('%s', (file) => {
     const given = { SECRET: 'x', DATABASE_PASSWORD: 'y', [name]: '' };
     await expect(readCompose(file, given)).rejects.toThrow('openssl rand');
   });
+});
+
+it('the image runs node as npm start does', () => {
+  const image = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8');
+  expect(/NODE_OPTIONS=(.*)$/m.exec(image)?.[1]).toBe(startFlags().join(' '));
 });
