@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Observer } from '../../connector/options.ts';
+import { DurationHistogram } from '../http/duration-histogram.ts';
 import type { IngestObserver } from '../ingest/observer.ts';
 import type { OutboxOptions } from '../outbox/outbox.ts';
 
@@ -29,13 +30,19 @@ export function observeConnector(registry: Registry): Observer {
     labelNames: ['reason'],
     registers,
   });
-  const messages = new Counter({
+  // With every message: told to the library when somebody asks.
+  const messages = new Map<string, number>();
+  new Counter({
     name: 'mqtt_messages_total',
     help: 'Messages from devices, by kind of topic.',
     labelNames: ['kind'],
     registers,
+    collect() {
+      for (const [kind, count] of messages) this.inc({ kind }, count);
+      messages.clear();
+    },
   });
-  const acknowledgements = new Histogram({
+  const acknowledgements = new DurationHistogram({
     name: 'mqtt_acknowledgement_seconds',
     help: 'Time from the arrival of a message to its acknowledgement, which follows its commit.',
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
@@ -51,7 +58,7 @@ export function observeConnector(registry: Registry): Observer {
       connected.dec();
       disconnects.inc({ reason });
     },
-    message: (kind) => messages.inc({ kind }),
+    message: (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1),
     acknowledged: (seconds) => acknowledgements.observe(seconds),
   };
 }
