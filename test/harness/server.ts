@@ -41,7 +41,9 @@ export async function startServer(program: string, args: string[], port: number)
 async function spawnReady(program: string, args: string[], port: number): Promise<ChildProcess> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' });
   // A test that fails before its clean-up leaves nothing running either.
-  process.once('exit', () => child.kill('SIGKILL'));
+  const abandon = () => child.kill('SIGKILL');
+  process.once('exit', abandon);
+  child.once('exit', () => process.off('exit', abandon));
   let output = '';
   child.stdout.on('data', (chunk) => (output = (output + String(chunk)).slice(-4_000)));
   child.stderr.on('data', (chunk) => (output = (output + String(chunk)).slice(-4_000)));
