@@ -9,7 +9,8 @@ const separator = 0x1e;
 /**
  * A parameter (`$1`) as SQL for an array of which the planner does not see how many elements it has.
  * Where it does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query
- * anew: with some joins that takes longer than the query (PREPARE, "plan_cache_mode").
+ * anew: with some joins that takes longer than the query (PREPARE, "plan_cache_mode"). For one statement
+ * among others; where it holds for all of a connection's, `keepPlans` of the database says it once.
  */
 export function unseenArray(parameter: string, type: 'bigint' | 'uuid'): string {
   return `(select ${parameter}::${type}[])::${type}[]`;

@@ -9,8 +9,9 @@ export type DurationHistogramOptions = {
 };
 
 /**
- * A histogram without labels, for what happens with every message. prom-client's own makes the name of a
- * property of a bucket's bound whenever it observes, which takes as long as reading the message.
+ * A histogram without labels, for what happens with every message. prom-client's own looks labels up and
+ * makes the name of a property of a bucket's bound whenever it observes: several per cent of all that is
+ * done with a message.
  */
 export class DurationHistogram {
   readonly name: string;

@@ -31,7 +31,7 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
     expect(plans.rows).toEqual([{ custom_plans: 5, generic_plans: times - 5 }]);
   });
 
-  test('what ingest writes is planned once', async () => {
+  test('on a connection that keeps plans nothing is planned for how many there are', async () => {
     const db = openDatabase({
       connectionString: database.url,
       maxConnections: 1,
