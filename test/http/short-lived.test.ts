@@ -1,51 +1,16 @@
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { pino } from 'pino';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { z } from 'zod';
-import { defineRoute } from '../../src/http/route.ts';
-import { startTestHttp } from './start.ts';
+import { startFlags } from '../harness/start-command.ts';
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as (options: { type: 'minor' | 'major' }) => void;
-
-function oldBytes(): number {
-  const old = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'old_space');
-  return old?.space_used_size ?? 0;
-}
+const script = fileURLToPath(new URL('grow-old.ts', import.meta.url));
 
 test('a request that is over is garbage at once, and does not grow old', async () => {
-  const route = defineRoute({
-    method: 'get',
-    path: '/',
-    auth: 'account',
-    summary: 'A route',
-    tag: 'Test',
-    errors: [],
-    response: z.unknown(),
-    handler: async ({ request }) => ({ url: request.url }),
-  });
-  const http = await startTestHttp({ routes: [route], log: pino({ level: 'silent' }) });
-  const socket = connect(http.port, '127.0.0.1');
-  const ask = async (times: number) => {
-    for (let i = 0; i < times; i += 1) {
-      socket.write('GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n\r\n');
-      await once(socket, 'data');
-    }
-  };
-  await ask(1_000);
-  collect({ type: 'major' });
-  const before = oldBytes();
-  for (let i = 0; i < 20; i += 1) {
-    await ask(50);
-    // What survives two of them is old.
-    collect({ type: 'minor' });
-    collect({ type: 'minor' });
-  }
-  const bytesEach = (oldBytes() - before) / 1_000;
-  socket.destroy();
-  await http.close();
-  expect(bytesEach).toBeLessThan(1_000);
+  const child = fork(script, { execArgv: startFlags() });
+  const exited = once(child, 'exit');
+  const told = once(child, 'message') as Promise<[{ bytesEach: number }]>;
+  const [message] = await Promise.race([told, exited.then(() => [null])]);
+  expect(message?.bytesEach).toBeLessThan(1_000);
+  expect(await exited).toEqual([0, null]);
 });
