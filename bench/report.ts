@@ -36,7 +36,11 @@ export function toMarkdown(machine: Machine, options: BenchOptions, results: Row
 
 function comparisonLines({ work, rounds, comparisons }: RowResult): string[] {
   return comparisons.map((comparison) => {
-    const { ratio, reached } = judge(comparison, rounds);
+    const { ratio, reached, clientBound } = judge(comparison, rounds);
+    const doubts = [
+      ...(reached ? [] : ['missed']),
+      ...clientBound.map((name) => `the load client was full with ${name}`),
+    ];
     const { metric, beside, bound, target } = comparison;
     const value = (name: string) => formatNumber(mediansOf(rounds.get(name) ?? [])[metric] ?? NaN);
     const cells = [
@@ -45,7 +49,7 @@ function comparisonLines({ work, rounds, comparisons }: RowResult): string[] {
       beside,
       value(comparison.ours),
       value(beside),
-      `${ratio.toFixed(2)}${reached ? '' : ' (missed)'}`,
+      `${ratio.toFixed(2)}${doubts.length > 0 ? ` (${doubts.join('; ')})` : ''}`,
       `${bound} ${target}`,
     ];
     return `| ${cells.join(' | ')} |`;

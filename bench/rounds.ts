@@ -15,7 +15,15 @@ export type Comparison = {
   target: number;
 };
 
-export type Verdict = Comparison & { ratio: number; reached: boolean };
+export type Verdict = Comparison & {
+  ratio: number;
+  reached: boolean;
+  /** Who of the two the load client kept busy with (nearly) all that its one thread has. */
+  clientBound: string[];
+};
+
+/** Cores: a client that takes more of its one thread measures itself. */
+const clientLimit = 0.9;
 
 /** All turns of a row in the order A B C, A B C, …, so that a slow minute hits all of them. */
 export async function interleave(
@@ -42,12 +50,13 @@ export function mediansOf(rounds: Metrics[]): Metrics {
 
 export function judge(comparison: Comparison, measured: Map<string, Metrics[]>): Verdict {
   const { metric, ours, beside, bound, target } = comparison;
-  const of = (name: string) => mediansOf(measured.get(name) ?? [])[metric] ?? NaN;
+  const of = (name: string, wanted = metric) => mediansOf(measured.get(name) ?? [])[wanted] ?? NaN;
   const ratio = of(ours) / of(beside);
   return {
     ...comparison,
     ratio,
     reached: bound === 'at least' ? ratio >= target : ratio <= target,
+    clientBound: [ours, beside].filter((name) => of(name, 'clientCores') > clientLimit),
   };
 }
 
