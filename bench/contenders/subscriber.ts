@@ -19,10 +19,20 @@ let inFlight = 0;
 let stored = 0;
 const readOn: (() => void)[] = [];
 
+/** Rows of the table of series, by device and sense; looked up once. */
+const seriesIds = new Map<string, string>();
+
+const findSeries = `
+  insert into series (device_id, s_id)
+  select device_id, s_id from unnest($1::bigint[], $2::text[]) as m (device_id, s_id)
+   order by device_id, s_id
+      on conflict (device_id, s_id) do update set s_id = excluded.s_id
+  returning id, device_id, s_id`;
+
 const statement = `
-  insert into measurement (device_id, s_id, ts, val)
-  select device_id, s_id, to_timestamp(ms / 1000.0), val
-    from unnest($1::bigint[], $2::text[], $3::bigint[], $4::float8[]) as m (device_id, s_id, ms, val)
+  insert into measurement (series_id, ts, val)
+  select series_id, to_timestamp(ms / 1000.0), val
+    from unnest($1::bigint[], $2::bigint[], $3::float8[]) as m (series_id, ms, val)
   on conflict do nothing`;
 
 /** All that came while the transactions before it were under way goes into the next one. */
@@ -39,13 +49,29 @@ function flush(): void {
   if (waiting.length < maxWaiting) for (const resume of readOn.splice(0)) resume();
 }
 
+const nameOf = ({ device, sId }: { device: string; sId: string }) => `${device} ${sId}`;
+
+async function learnSeries(rows: Row[]): Promise<void> {
+  const unknown = new Map(
+    rows.filter((row) => !seriesIds.has(nameOf(row))).map((row) => [nameOf(row), row]),
+  );
+  if (unknown.size === 0) return;
+  const fresh = [...unknown.values()];
+  const { rows: found } = await pool.query<{ id: string; device_id: string; s_id: string }>(
+    findSeries,
+    [fresh.map((row) => row.device), fresh.map((row) => row.sId)],
+  );
+  for (const { id, device_id, s_id } of found)
+    seriesIds.set(nameOf({ device: device_id, sId: s_id }), id);
+}
+
 async function insert(rows: Row[]): Promise<void> {
+  await learnSeries(rows);
   await pool.query({
     name: 'insert',
     text: statement,
     values: [
-      rows.map((row) => row.device),
-      rows.map((row) => row.sId),
+      rows.map((row) => seriesIds.get(nameOf(row))),
       rows.map((row) => row.ts),
       rows.map((row) => row.val),
     ],

@@ -10,7 +10,7 @@ export const senses = Array.from({ length: 8 }, (_, i) => `0x1${i}`);
 export const rareSense = '0xff';
 
 /** The device after the last one has a single sense, measured every minute. */
-export const minuteSense = '0x1';
+const minuteSense = '0x1';
 export const minuteDevice = ({ devices }: Size): number => devices + 1;
 
 /**
@@ -33,6 +33,13 @@ export async function fill(
      select $1, 1, '{}' from generate_series(1, $2)`,
     [rows[0]?.id, size.devices + 1],
   );
+  await db.query(
+    `insert into series (device_id, s_id)
+     select d, s_id from generate_series(1, $1::bigint) d, unnest($2::text[]) s_id
+      union all
+     select $3, '${minuteSense}'`,
+    [size.devices, senses, minuteDevice(size)],
+  );
   for (let day = 0; day < days; day += 1) {
     const dayTs = untilTs - (days - day) * 86_400_000;
     await Promise.all([
@@ -45,9 +52,6 @@ export async function fill(
       tell(`  ${day + 1} of ${days} days after ${seconds} s`);
     }
   }
-  await db.query(
-    `insert into measured_sense (device_id, s_id) select distinct device_id, s_id from measurement`,
-  );
   if (kind === 'timescaledb') await settle(db, tell);
   for (const table of ['measurement', 'event', 'event_sense']) {
     await db.query(`vacuum (analyze) ${table}`);
@@ -110,13 +114,19 @@ const eventsOfDay = `
    where type = 'sense'`;
 
 const measurementsOfDay = `
-  insert into measurement (device_id, s_id, ts, val)
-  select device_id, '0x1' || n % ${senses.length},
-         ms_to_timestamp($3::bigint) + n * interval '1 day' / $2::integer + device_id * interval '1 ms',
+  insert into measurement (series_id, ts, val)
+  select series.id,
+         date_trunc('milliseconds', ms_to_timestamp($3::bigint) + n * interval '1 day' / $2::integer)
+           + device_id * interval '1 ms',
          20 + (n % 100) / 10.0
-    from generate_series(1, $2::integer) n, generate_series(1, $1::integer) device_id`;
+    from generate_series(1, $2::integer) n
+   cross join generate_series(1, $1::integer) device_id
+    join series using (device_id)
+   where s_id = '0x1' || n % ${senses.length}
+   order by n, device_id`;
 
 const minutesOfDay = `
-  insert into measurement (device_id, s_id, ts, val)
-  select $1::bigint, '${minuteSense}', ms_to_timestamp($2::bigint) + n * interval '1 minute', 20 + n % 10
-    from generate_series(1, 1440) n`;
+  insert into measurement (series_id, ts, val)
+  select id, ms_to_timestamp($2::bigint) + n * interval '1 minute', 20 + n % 10
+    from series, generate_series(1, 1440) n
+   where device_id = $1::bigint`;

@@ -1,9 +1,9 @@
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { listEvents, type EventFilter } from '../../src/events/queries.ts';
-import { listMeasurements } from '../../src/measurements/queries.ts';
+import { listMeasurements, listSenses } from '../../src/measurements/queries.ts';
 import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
-import { minuteDevice, minuteSense, rareSense, senses, type Size } from './fill.ts';
+import { minuteDevice, rareSense, senses, type Size } from './fill.ts';
 
 /** What is asked of the database, of a device chosen anew each time. */
 export type Question = { name: string; ask: (deviceId: number) => Promise<unknown> };
@@ -55,12 +55,16 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
     },
     {
       name: 'measurements, a page of 1,000 of all senses',
-      ask: (deviceId) => listMeasurements(db, { deviceId, senses, start: 0, end: nowTs }, 1_001),
+      ask: async (deviceId) => {
+        const range = { senses: await listSenses(db, deviceId), start: 0, end: nowTs };
+        await listMeasurements(db, range, 1_001);
+      },
     },
     {
       name: 'measurements, one sense in hours over 90 days',
       ask: async () => {
-        const range = { deviceId: minuteDevice(size), senses: [minuteSense], start: 0, end: nowTs };
+        const senses = await listSenses(db, minuteDevice(size));
+        const range = { senses, start: 0, end: nowTs };
         for await (const page of walkBuckets(db, kind, range, 3_600_000)) void page;
       },
     },
@@ -68,7 +72,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
       name: 'measurements, one sense in quarters of an hour over a week',
       ask: async () => {
         const start = nowTs - 7 * day;
-        const range = { deviceId: minuteDevice(size), senses: [minuteSense], start, end: nowTs };
+        const range = { senses: await listSenses(db, minuteDevice(size)), start, end: nowTs };
         for await (const page of walkBuckets(db, kind, range, 900_000)) void page;
       },
     },

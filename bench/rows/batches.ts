@@ -10,7 +10,7 @@ import type { BenchContext, Row } from '../bench-context.ts';
 import type { Meter } from '../meter.ts';
 import { interleave, type Contender } from '../rounds.ts';
 import { cpuMsOf } from '../usage.ts';
-import { firstCopiedId, serviceContender, type ServiceContender } from './contenders.ts';
+import { firstCopiedSeries, serviceContender, type ServiceContender } from './contenders.ts';
 
 /** 50 measurements a message, beside COPY of the same rows into the same table. */
 export const batches: Row = {
@@ -36,7 +36,7 @@ export const batches: Row = {
   },
 };
 
-/** Each turn copies what the service's turn before it stored, under other devices' numbers. */
+/** Each turn copies what the service's turn before it stored, under other series' numbers. */
 function copyContender(
   context: BenchContext,
   { meter, databaseUrl }: ServiceContender,
@@ -56,7 +56,7 @@ function copyContender(
       copied = until;
       const cpuBefore = cpuMsOf(context.database.pid);
       const startMs = performance.now();
-      const command = `\\copy measurement (device_id, s_id, ts, val) from '${file}'`;
+      const command = `\\copy measurement (series_id, ts, val) from '${file}'`;
       await promisify(execFile)(psql, [
         '-X',
         '-q',
@@ -86,7 +86,8 @@ function* blocksOf(meter: Meter, from: number[], until: number[]): Generator<str
       if (index < (from[device] ?? 0) || index >= end) continue;
       for (let at = index; at < index + perMessage; at += 1) {
         const { sId, val, ts } = meter.sampleAt(at);
-        block += `${firstCopiedId + device}\t${sId}\t${new Date(ts).toISOString()}\t${val}\n`;
+        const series = firstCopiedSeries + device * 16 + Number(sId);
+        block += `${series}\t${new Date(ts).toISOString()}\t${val}\n`;
       }
     }
     yield block;

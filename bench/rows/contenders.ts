@@ -13,8 +13,8 @@ export type Shape = { devices: number; inFlight: number; samplesPerMessage: numb
 /** Far enough back that no device runs into the future, a millisecond a sample. */
 const headStartMs = 2 * 3_600_000;
 
-/** Rows that are put beside the service's have devices numbered from here: none of its own is. */
-export const firstCopiedId = 1_000_000_000;
+/** Rows that are put beside the service's are of series numbered from here: none of its own is. */
+export const firstCopiedSeries = 1_000_000_000;
 
 type Load = Omit<LoadOptions, 'port' | 'devices' | 'payload' | 'watched'>;
 
@@ -66,8 +66,8 @@ async function expectStored(databaseUrl: string, meter: Meter): Promise<void> {
   const sent = meter.given().reduce((sum, count) => sum + count, 0);
   const stored = await withClient(databaseUrl, async (client) => {
     const { rows } = await client.query<{ count: string }>(
-      'select count(*) from measurement where device_id < $1',
-      [firstCopiedId],
+      'select count(*) from measurement where series_id < $1',
+      [firstCopiedSeries],
     );
     return Number(rows[0]?.count);
   });

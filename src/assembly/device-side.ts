@@ -8,7 +8,7 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import { createKnownSenses } from '../measurements/known-senses.ts';
+import { createKnownSeries } from '../measurements/known-series.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../outbox/notifications-of.ts';
 import { startOutbox } from '../outbox/outbox.ts';
@@ -90,7 +90,14 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   });
   releases.add(() => outbox.close());
 
-  const knownSenses = createKnownSenses();
+  const knownSeries = createKnownSeries();
+  const ingestDb = storage.open(ingestConnections, {
+    pipeline: true,
+    keepPlans: true,
+    connectTimeoutMs: ingestConnectMs,
+  });
+  // What answers now may be another server, which took over without all that was known of the one before.
+  ingestDb.pool.on('connect', knownSeries.clear);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const ingest: Ingest = startIngest(
     {
@@ -107,16 +114,12 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       maxRememberedDevices: 100_000,
     },
     {
-      db: storage.open(ingestConnections, {
-        pipeline: true,
-        keepPlans: true,
-        connectTimeoutMs: ingestConnectMs,
-      }),
+      db: ingestDb,
       bus,
       log,
       writers: {
-        storeMeasurements: (tx, rows, areNew) =>
-          (areNew ? addMeasurements : storeMeasurements)(tx, rows, knownSenses),
+        addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
+        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
         keepRejections,
         settleProfiles,

@@ -1,9 +1,9 @@
 const expectedForMs = 10_000;
 
-/** Whether batches may hold what is stored already. */
+/** Whether batches may hold what is stored already, or another value in its millisecond. */
 export type Repeats = {
   areExpected(): boolean;
-  /** A batch held something that is stored already. */
+  /** A batch held such a thing. */
   met(): void;
 };
 

@@ -3,6 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import { Crowded, rejectCrowded } from './crowded.ts';
 import type { Work } from './lanes.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
@@ -46,6 +47,10 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
       // Whether the transaction committed may be unknown: what is remembered must be read again.
       for (const { lane } of work) lane.context = null;
       if (error instanceof StaleContext) continue;
+      if (error instanceof Crowded) {
+        work = rejectCrowded(work, error.rows);
+        continue;
+      }
       if (areNew && isRepeat(error)) {
         deps.repeats.met();
         continue;
@@ -103,7 +108,7 @@ function withoutWithdrawn(batch: Work[]): Work[] {
   });
 }
 
-/** Something of it is stored already (unique_violation). */
+/** Something of it, or another value in its place, is stored already (unique_violation). */
 function isRepeat(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '23505';
 }

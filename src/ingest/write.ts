@@ -1,13 +1,16 @@
 import type { NewEvent } from '../core/event.ts';
 import type { Sql, Transaction } from '../db/database.ts';
+import { Crowded } from './crowded.ts';
 import { countUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';
 import type { MeasurementRow, ProfileChange, RejectionRow, Ring, Rows } from './rows.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
-  /** `areNew`: none of them is expected to be there; where one is, a unique violation tells. */
-  storeMeasurements: (tx: Transaction, rows: MeasurementRow[], areNew: boolean) => Promise<void>;
+  /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
+  addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
+  /** Stores what is not there yet; gives those for which there is no room. */
+  storeMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
   /** Gives the events that were not there before. */
   recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
@@ -21,8 +24,8 @@ export class StaleContext extends Error {}
 
 /**
  * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it
- * is expected to be there already; a unique violation where one is. Throws `StaleContext`. The
- * statements do not wait for each other's answers; the server takes them in this order.
+ * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `Crowded`.
+ * The statements do not wait for each other's answers; the server takes them in this order.
  */
 export async function write(
   tx: Transaction,
@@ -37,7 +40,7 @@ export async function write(
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
-    rows.measurements.length > 0 && writers.storeMeasurements(tx, rows.measurements, areNew),
+    rows.measurements.length > 0 && storeMeasurements(tx, rows.measurements, areNew, writers),
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
@@ -47,6 +50,17 @@ export async function write(
   const rings = ringing(rows.rings, recorded);
   if (rings.length > 0) await writers.notify(tx, rings);
   return recorded;
+}
+
+async function storeMeasurements(
+  tx: Transaction,
+  rows: MeasurementRow[],
+  areNew: boolean,
+  writers: Writers,
+): Promise<void> {
+  if (areNew) return writers.addMeasurements(tx, rows);
+  const crowded = await writers.storeMeasurements(tx, rows);
+  if (crowded.length > 0) throw new Crowded(crowded);
 }
 
 /** A reported event that was delivered before has rung before. */

@@ -34,8 +34,10 @@ export async function listBuckets(
 
 /** `hours`: from the aggregate; at both ends, where an hour is not whole, from the points themselves. */
 export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
-  const { deviceId, senses, start, end, widthMs, after, limit } = window;
-  const values = [deviceId, senses, start, end, widthMs, after?.ts, after?.sId, limit];
+  const { senses, start, end, widthMs, after, limit } = window;
+  const ids = senses.map(({ seriesId }) => seriesId);
+  const names = senses.map(({ sId }) => sId);
+  const values = [ids, names, start, end, widthMs, after?.ts, after?.sId, limit];
   switch (source) {
     case 'plain':
       return { name: 'buckets-plain', text: plain, values };
@@ -54,63 +56,62 @@ export const hourMs = 3_600_000;
 const bucket = (column: string) =>
   `date_bin($5::float8 * interval '1 millisecond', ${column}, timestamptz 'epoch')`;
 
-const kept = `m.device_id = $1 and m.s_id = any($2::text[]) and m.long = 'NaN'`;
+const kept = `m.series_id = any($1::bigint[]) and m.long = 'NaN'`;
+const within = 'm.ts >= ms_to_timestamp($3) and m.ts < ms_to_timestamp($4::bigint + 1)';
 
 // Two values near the end of what a double holds would overflow a sum, and fail for everybody.
 const summable = 'greatest(least(m.val, 1e290), -1e290)';
 
 const page = `
-   where ($6::bigint is null or ts < ms_to_timestamp($6) or s_id > $7::text)
-   order by ts desc, s_id
+  select wanted.s_id, bucket.*
+    from bucket
+    join unnest($1::bigint[], $2::text[]) as wanted (series_id, s_id) using (series_id)
+   where ($6::bigint is null or ts < ms_to_timestamp($6) or wanted.s_id > $7::text collate "C")
+   order by ts desc, wanted.s_id collate "C"
    limit $8`;
 
 const fromPoints = `
   with bucket as (
-    select m.s_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+    select m.series_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
            count(*), last(m.val, m.ts)
       from measurement m
-     where ${kept} and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+     where ${kept} and ${within}
      group by 1, 2)
-  select * from bucket ${page}`;
+  ${page}`;
 
 // The newest value of a bucket is looked up where the key has it.
 const plain = `
   with bucket as (
-    select m.s_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+    select m.series_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
            count(*), max(m.ts) as last_ts
       from measurement m
-     where ${kept} and m.ts between ms_to_timestamp($3) and ms_to_timestamp($4)
+     where ${kept} and ${within}
      group by 1, 2),
-  listed as (select * from bucket ${page})
-  select s_id, ts, min, max, sum, count,
-         (select m.val
-            from measurement m
-           where m.device_id = $1 and m.s_id = listed.s_id and m.ts = listed.last_ts
-             and m.long = 'NaN'
-           order by m.val desc
-           limit 1) as last
+  listed as (${page})
+  select listed.*, m.val as last
     from listed
-   order by ts desc, s_id`;
+    join measurement m on m.series_id = listed.series_id and m.ts = listed.last_ts
+   order by listed.ts desc, listed.s_id collate "C"`;
 
 const edgeOf = (from: string, until: string) => `
-  select m.s_id, m.ts, m.val, m.val, ${summable}, 1, m.val
+  select m.series_id, m.ts, m.val, m.val, ${summable}, 1, m.val
     from measurement m
    where ${kept} and m.ts >= ${from} and m.ts < ${until}`;
 
 const fromHours = `
-  with part (s_id, ts, min, max, sum, count, last) as (
-    select h.s_id, h.bucket, h.min, h.max, h.sum, h.count, h.last
+  with part (series_id, ts, min, max, sum, count, last) as (
+    select h.series_id, h.bucket, h.min, h.max, h.sum, h.count, h.last
       from measurement_hour h
-     where h.device_id = $1 and h.s_id = any($2::text[])
+     where h.series_id = any($1::bigint[])
        and h.bucket >= ms_to_timestamp($9) and h.bucket < ms_to_timestamp($10)
      union all ${edgeOf('ms_to_timestamp($3)', 'ms_to_timestamp($9)')}
      union all ${edgeOf('ms_to_timestamp($10)', 'ms_to_timestamp($4::bigint + 1)')}),
   bucket as (
-    select s_id, ${bucket('ts')} as ts, min(min), max(max), sum(sum),
+    select series_id, ${bucket('ts')} as ts, min(min), max(max), sum(sum),
            sum(count)::bigint as count, last(last, ts)
       from part
      group by 1, 2)
-  select * from bucket ${page}`;
+  ${page}`;
 
 /** The mean is held between its extremes, which rounding could leave. */
 export function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {

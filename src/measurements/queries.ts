@@ -2,20 +2,37 @@ import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/database.ts';
 import type { MeasurementCursor, MeasurementView } from './schema.ts';
 
-/** Senses that ever measured something, in the order of their identifiers. */
-export async function listSenses(sql: Sql, deviceId: number): Promise<string[]> {
-  const { rows } = await sql.query<{ s_id: string }>({
+/** A sense that ever measured something, and where that is kept. */
+export type MeasuredSense = { seriesId: number; sId: string };
+
+/** All that ever measured something, or those of `wanted` that did, in the order of their identifiers. */
+export async function listSenses(
+  sql: Sql,
+  deviceId: number,
+  wanted?: string[],
+): Promise<MeasuredSense[]> {
+  const { rows } = await sql.query<MeasuredSense>({
     name: 'list-measured-senses',
-    text: 'select s_id from measured_sense where device_id = $1 order by s_id',
-    values: [deviceId],
+    text: `
+      select id as "seriesId", s_id as "sId"
+        from series
+       where device_id = $1 and ($2::text[] is null or s_id = any($2))
+       order by s_id`,
+    values: [deviceId, wanted],
   });
-  return rows.map((row) => row.s_id);
+  return rows;
 }
 
-/** What one device's senses measured; times in ms, inclusive. */
-export type MeasurementRange = { deviceId: number; senses: string[]; start: number; end: number };
+/** What some senses of a device measured; times in ms, inclusive. */
+export type MeasurementRange = { senses: MeasuredSense[]; start: number; end: number };
 
-export type MeasurementRow = { s_id: string; ts: number; val: number; long: number };
+export type MeasurementRow = {
+  s_id: string;
+  ts: number;
+  micros: number;
+  val: number;
+  long: number;
+};
 
 /** At most `limit` points behind `after`, newest first. */
 export async function listMeasurements(
@@ -30,71 +47,75 @@ export async function listMeasurements(
 
 /**
  * Each sense is read newest first from its own stretch of the index, and no further than a page. The
- * order is that of (ts, sense, val, long); so behind a cursor, senses before the cursor's go on within
- * its millisecond, those after it begin below, and its own goes on where it stopped.
+ * order is that of (ts, sense); so behind a cursor, senses before the cursor's go on with its time,
+ * itself and those after it below.
  */
 export function listMeasurementsQuery(
-  { deviceId, senses, start, end }: MeasurementRange,
+  { senses, start, end }: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
 ): QueryConfig {
-  const [ts, sId, val, long] = after ?? [end + 1, '', -Infinity, null];
+  const [ts, micros, sId] = after ?? [end + 1, 0, ''];
   return {
     name: 'list-measurements',
     // What is asked stands in a sub-select, so that the plan over all the chunks is made once: it must
     // not look cheaper to plan for each question anew.
     text: `
-      select wanted.s_id, found.ts, found.val, found.long
-        from (select $1::bigint as device_id, $2::text[] as s_ids,
-                     ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts,
-                     ms_to_timestamp($5) as after_ts, $6::text as after_s_id,
-                     $7::float8 as after_val, $8::float8 as after_long
+      select wanted.s_id, found.ts, found.micros, found.val, found.long
+        from (select $1::bigint[] as series_ids, $2::text[] as s_ids,
+                     ms_to_timestamp($3) as first_ts, ms_to_timestamp($4::bigint + 1) as end_ts,
+                     ms_to_timestamp($5) + $6::integer * interval '1 microsecond' as after_ts,
+                     $7::text as after_s_id
               offset 0) asked
-       cross join unnest(asked.s_ids) as wanted (s_id)
+       cross join unnest(asked.series_ids, asked.s_ids) as wanted (series_id, s_id)
        cross join lateral (
-         select m.ts, m.val, m.long
+         select m.ts, (extract(microseconds from m.ts)::bigint % 1000)::integer as micros, m.val, m.long
            from measurement m
-          where m.device_id = asked.device_id
-            and m.s_id = wanted.s_id
-            and m.ts between asked.first_ts and asked.last_ts
-            and (m.ts, m.val, m.long) < (
-                  asked.after_ts,
-                  case when wanted.s_id < asked.after_s_id collate "C" then 'NaN'
-                       when wanted.s_id = asked.after_s_id then asked.after_val
-                       else '-Infinity' end,
-                  asked.after_long)
-          order by m.ts desc, m.val desc, m.long desc
-          limit $9) found
-       order by found.ts desc, wanted.s_id collate "C" desc, found.val desc, found.long desc
-       limit $9`,
-    values: [deviceId, senses, start, Math.min(end, ts), ts, sId, val, long ?? 'NaN', limit],
+          where m.series_id = wanted.series_id
+            and m.ts >= asked.first_ts and m.ts < asked.end_ts
+            and m.ts < case when wanted.s_id < asked.after_s_id collate "C"
+                            then asked.after_ts + interval '1 microsecond'
+                            else asked.after_ts end
+          order by m.ts desc
+          limit $8) found
+       order by found.ts desc, wanted.s_id collate "C" desc
+       limit $8`,
+    values: [
+      senses.map(({ seriesId }) => seriesId),
+      senses.map((sense) => sense.sId),
+      start,
+      Math.min(end, ts),
+      ts,
+      micros,
+      sId,
+      limit,
+    ],
   };
 }
 
 /** Time of the newest and the oldest number (not position) within a range, in ms; null when it is empty. */
 export async function findBounds(
   sql: Sql,
-  { deviceId, senses, start, end }: MeasurementRange,
+  { senses, start, end }: MeasurementRange,
 ): Promise<{ oldest: number; newest: number } | null> {
   const edge = (direction: 'asc' | 'desc') => `(
     select m.ts
       from measurement m
-     where m.device_id = asked.device_id
-       and m.s_id = wanted.s_id
-       and m.ts between asked.first_ts and asked.last_ts
+     where m.series_id = wanted.series_id
+       and m.ts >= asked.first_ts and m.ts < asked.end_ts
      order by m.ts ${direction}
      limit 1)`;
   const { rows } = await sql.query<{ oldest: number | null; newest: number | null }>({
     name: 'find-measurement-bounds',
     text: `
       select min(oldest.ts) as oldest, max(newest.ts) as newest
-        from (select $1::bigint as device_id, $2::text[] as s_ids,
-                     ms_to_timestamp($3) as first_ts, ms_to_timestamp($4) as last_ts
+        from (select $1::bigint[] as series_ids,
+                     ms_to_timestamp($2) as first_ts, ms_to_timestamp($3::bigint + 1) as end_ts
               offset 0) asked
-       cross join unnest(asked.s_ids) as wanted (s_id)
+       cross join unnest(asked.series_ids) as wanted (series_id)
        cross join lateral ${edge('asc')} oldest
        cross join lateral ${edge('desc')} newest`,
-    values: [deviceId, senses, start, end],
+    values: [senses.map(({ seriesId }) => seriesId), start, end],
   });
   const { oldest, newest } = rows[0] ?? {};
   return typeof oldest === 'number' && typeof newest === 'number' ? { oldest, newest } : null;
@@ -105,6 +126,6 @@ export function toView({ s_id, ts, val, long }: MeasurementRow): MeasurementView
   return { sId: s_id, val: Number.isNaN(long) ? val : { lat: val, long }, ts };
 }
 
-export function toCursor({ s_id, ts, val, long }: MeasurementRow): MeasurementCursor {
-  return [ts, s_id, val, Number.isNaN(long) ? null : long];
+export function toCursor({ ts, micros, s_id }: MeasurementRow): MeasurementCursor {
+  return [ts, micros, s_id];
 }

@@ -42,8 +42,9 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       response: MeasurementResponse,
       handler: async ({ params, query, account, request }) => {
         const deviceId = await deps.getDeviceId(account.accountId, params.deviceAuthUuid);
-        const senses = query.senses?.length ? query.senses : await listSenses(deps.db, deviceId);
-        const range = { deviceId, senses, start: query.start, end: query.end ?? lastTs };
+        const wanted = query.senses?.length ? query.senses : undefined;
+        const senses = await listSenses(deps.db, deviceId, wanted);
+        const range = { senses, start: query.start, end: query.end ?? lastTs };
         const asCsv = request.accepts('application/json', csvType) === csvType;
         return query.bucket === undefined
           ? answerPoints(deps, range, query, request, asCsv)

@@ -26,8 +26,12 @@ export const BucketView = z.object({
 });
 export type BucketView = z.infer<typeof BucketView>;
 
-/** Where a page ends: ts in ms, sense, val and long; null stands for "no position". */
-export const MeasurementCursor = z.tuple([z.int(), z.string(), z.number(), z.number().nullable()]);
+/** Where a page ends: ts in ms, the microseconds within it, and the sense. */
+export const MeasurementCursor = z.tuple([
+  z.int().nonnegative(),
+  z.int().min(0).max(999),
+  z.string(),
+]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -37,8 +37,12 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
   }
 
   async function agesIn(table: string, { deviceId }: Device): Promise<number[]> {
+    const isOwn =
+      table === 'measurement'
+        ? 'series_id in (select id from series where device_id = $1)'
+        : 'device_id = $1';
     const { rows } = await db.query<{ ts: number }>(
-      `select distinct ts from ${table} where device_id = $1 order by ts desc`,
+      `select distinct ts from ${table} where ${isOwn} order by ts desc`,
       [deviceId],
     );
     return [...new Set(rows.map(({ ts }) => Math.round((now - ts) / day)))];
@@ -117,17 +121,25 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
       expect([table, await agesIn(table, gone)]).toEqual([table, []]);
     }
     for (const table of tables) expect(await agesIn(table, stays)).toEqual(ages);
-    const { rowCount } = await db.query('select from measured_sense where device_id = $1', [
-      gone.deviceId,
-    ]);
-    expect(rowCount).toBe(0);
+    const series = await db.query('select from series where device_id = $1', [gone.deviceId]);
+    expect(series.rowCount).toBe(0);
+    const orphans = await db.query(
+      'select from measurement where series_id not in (select id from series)',
+    );
+    expect(orphans.rowCount).toBe(0);
     if (kind === 'timescaledb') {
-      const hours =
-        'select distinct device_id as id from measurement_hour where device_id = any($1)';
-      const both = [[gone.deviceId, stays.deviceId]];
-      expect((await db.query(hours, both)).rows).toEqual([{ id: stays.deviceId }]);
+      const ownersOfHours = async () => {
+        const { rows } = await db.query(
+          `select distinct s.device_id
+             from measurement_hour h
+             left join series s on s.id = h.series_id`,
+        );
+        return rows;
+      };
+      expect(await ownersOfHours()).toContainEqual({ device_id: stays.deviceId });
+      expect(await ownersOfHours()).not.toContainEqual({ device_id: null });
       await db.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
-      expect((await db.query(hours, both)).rows).toEqual([{ id: stays.deviceId }]);
+      expect(await ownersOfHours()).not.toContainEqual({ device_id: null });
     }
   });
 
@@ -137,12 +149,14 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
       const device = await newDevice(db);
       const { deviceId } = device;
       // More than TimescaleDB would decompress in a transaction unless told otherwise.
+      await fill(device, [30]);
       await db.query(
-        `insert into measurement (device_id, s_id, ts, val)
-         select $1, '0x1', ms_to_timestamp($2) + i * interval '100 ms', 1 from generate_series(0, 119999) i`,
+        `insert into measurement (series_id, ts, val)
+         select id, ms_to_timestamp($2) + i * interval '100 ms', 1
+           from series, generate_series(1, 119999) i
+          where device_id = $1`,
         [deviceId, now - 30 * day],
       );
-      await fill(device, [30]);
       await compressAll();
       const rows = Array.from({ length: 120 }, (_, i) => ({
         deviceId,
@@ -157,7 +171,9 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
           { deviceId, sId: '0x1', ts: now - 30 * day + 50, val: 1 },
         ]),
       );
-      const count = 'select count(*) as n from measurement where device_id = $1';
+      const count = `
+        select count(*) as n from measurement m join series s on s.id = m.series_id
+         where s.device_id = $1`;
       expect((await db.query<{ n: number }>(count, [deviceId])).rows[0]?.n).toBe(120_002);
       const copy = (...fresh: { ts: number; val: number }[]) =>
         db.transaction((tx) =>
@@ -166,9 +182,9 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
             fresh.map((each) => ({ deviceId, sId: '0x1', ...each })),
           ),
         );
-      await copy({ ts: now - 30 * day, val: 3 }, { ts: now - 30 * day + 51, val: 1 });
+      await copy({ ts: now - 30 * day + 51, val: 1 }, { ts: now - 30 * day + 52, val: 1 });
       await expect(
-        copy({ ts: now - 30 * day, val: 4 }, { ts: now - 30 * day + 300_000, val: 1 }),
+        copy({ ts: now - 30 * day + 53, val: 4 }, { ts: now - 30 * day + 300_000, val: 1 }),
       ).rejects.toMatchObject({ code: '23505' });
       expect((await db.query<{ n: number }>(count, [deviceId])).rows[0]?.n).toBe(120_004);
       const again = newEvent(device, 'k', senseEvent(now - 30 * day, '0x1', '0x2'));

@@ -81,7 +81,7 @@ type Stored = { val: number; ts: number };
 async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored[]> {
   const { rows } = await client.query<{ val: number; ms: string }>(
     `select m.val, extract(epoch from m.ts) * 1000 as ms
-       from measurement m join device d on d.id = m.device_id
+       from measurement m join series s on s.id = m.series_id join device d on d.id = s.device_id
       where d.uuid = $1 order by m.ts`,
     [uuid],
   );

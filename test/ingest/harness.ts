@@ -13,6 +13,7 @@ import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { Ring } from '../../src/ingest/rows.ts';
+import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { settleProfiles } from '../../src/profiles/settle.ts';
 
@@ -65,6 +66,7 @@ export function ingestProcess(url: string): IngestProcess {
       throw error;
     },
   });
+  const knownSeries = createKnownSeries();
   const down: Downlink[] = [];
   const rings: Ring[] = [];
   bus.subscribe('down', ({ message }) => down.push(message));
@@ -87,8 +89,8 @@ export function ingestProcess(url: string): IngestProcess {
       bus,
       log: pino({ level: 'silent' }),
       writers: {
-        storeMeasurements: (tx, rows, areNew) =>
-          (areNew ? addMeasurements : storeMeasurements)(tx, rows),
+        addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
+        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
         keepRejections,
         settleProfiles,
@@ -157,7 +159,10 @@ export const forever = new AbortController().signal;
 
 export async function storedValues(db: Database, device: DeviceIdentity): Promise<number[]> {
   const { rows } = await db.query<{ val: number }>(
-    'select val from measurement where device_id = $1 order by ts, val',
+    `select m.val
+       from series s join measurement m on m.series_id = s.id
+      where s.device_id = $1
+      order by m.ts, s.s_id`,
     [device.deviceId],
   );
   return rows.map(({ val }) => val);

@@ -59,7 +59,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     const message = uplink({ kind: 'measurements', items: [{ index: null, value }] });
     await process.ingest.ingest(own, message, forever);
     const { rows } = await database.db.query(
-      'select val, long from measurement where device_id = $1',
+      'select m.val, m.long from measurement m join series s on s.id = m.series_id where s.device_id = $1',
       [own.deviceId],
     );
     expect(rows).toEqual([{ val: 52.5, long: 13.4 }]);
@@ -115,6 +115,26 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       { reason: 'unstorable', path: '/666' },
     ]);
     expect(await storedValues(database.db, device)).toEqual([1, 2, 3]);
+  });
+
+  it('rejects those for which a millisecond has no room left, and stores the others', async () => {
+    const own = await insertDevice(database.db);
+    const vals = Array.from({ length: 999 }, (_, val) => val);
+    await process.ingest.ingest(
+      own,
+      measured('0x01', ...vals.map((val): [number, number] => [now, val])),
+      forever,
+    );
+    const last = measured('0x01', [now, 7], [now, 999], [now, 1_000], [now + 1, 1_000]);
+    await Promise.all([
+      process.ingest.ingest(own, last, forever),
+      process.ingest.ingest(device, measured('0x01', [now + 9, 4]), forever),
+    ]);
+    expect(await storedValues(database.db, own)).toEqual([...vals, 999, 1_000]);
+    expect(await rejections(database.db, own)).toMatchObject([
+      { reason: 'unstorable', path: '/2' },
+    ]);
+    expect(await storedValues(database.db, device)).toEqual([1, 2, 3, 4]);
   });
 
   it('rejects a message of a removed device with device-gone', async () => {

@@ -45,7 +45,8 @@ function stepsOf(section: string): { title: string; text: string }[] {
   return parts.map((text) => ({ title: text.slice(0, text.indexOf('\n')), text }));
 }
 
-function blocksOf(markdown: string, language: string): string[] {
+/** The code blocks of a language. */
+export function blocksOf(markdown: string, language: string): string[] {
   const blocks = markdown.matchAll(/^```(\w+)\n(.*?)\n```$/gms);
   return [...blocks].filter((block) => block[1] === language).map((block) => block[2] ?? '');
 }

@@ -160,14 +160,12 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   test('come by the ten thousand, as JSON and as CSV', async () => {
     const device = await app.newDevice(history.db);
     await history.db.query(
-      `insert into measurement (device_id, s_id, ts, val)
-       select $1, s, timestamptz 'epoch' + $2 * interval '1 ms' + i * interval '1 s', i
-         from generate_series(0, 11999) i, unnest(array['0x1', '0x2']) s`,
+      `with made as (
+         insert into series (device_id, s_id) values ($1, '0x1'), ($1, '0x2') returning id
+       )
+       insert into measurement (series_id, ts, val)
+       select id, ms_to_timestamp($2) + i * interval '1 s', i from made, generate_series(0, 11999) i`,
       [device.deviceId, t0],
-    );
-    await history.db.query(
-      `insert into measured_sense (device_id, s_id) values ($1, '0x1'), ($1, '0x2')`,
-      [device.deviceId],
     );
     const buckets = await list(device, 'bucket=1s');
     expect(buckets).toHaveLength(24_000);

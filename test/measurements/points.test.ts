@@ -1,48 +1,19 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKnownSenses } from '../../src/measurements/known-senses.ts';
-import {
-  addMeasurements,
-  storeMeasurements,
-  type StoredMeasurement,
-} from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds } from '../harness/database.ts';
+import { blocksOf, readProjectFile } from '../main/readme.ts';
+import { pointsIn } from './harness.ts';
 
 const t0 = Date.UTC(2026, 5, 1);
-type Point = { sId: string; ts: number; val: number | { lat: number; long: number } };
 
 describe.each(databaseKinds)('measurements on %s', (kind) => {
   let history: app.OwnHistory;
+  const { store, list, walk, pathOf } = pointsIn(() => history);
   beforeAll(async () => {
     history = await app.openHistory(kind);
   });
   afterAll(() => history?.close());
-
-  const store = (device: app.Device, ...rows: Omit<StoredMeasurement, 'deviceId'>[]) =>
-    history.db.transaction((tx) =>
-      storeMeasurements(
-        tx,
-        rows.map((row) => ({ ...row, deviceId: device.deviceId })),
-      ),
-    );
-  const pathOf = (device: app.Device, query = '') => `/v2/measurements/${device.uuid}?${query}`;
-  async function list(device: app.Device, query = ''): Promise<Point[]> {
-    const body = await history.json(pathOf(device, query), device.accountId);
-    expect(body['timestamp']).toEqual(expect.any(Number));
-    return body['measurements'] as Point[];
-  }
-  async function walk(device: app.Device, query: string): Promise<Point[]> {
-    const all: Point[] = [];
-    let at: string | null = pathOf(device, query);
-    while (at !== null) {
-      const response: Response = await history.get(at, device.accountId);
-      expect(response.status).toBe(200);
-      all.push(...((await response.json()) as { measurements: Point[] }).measurements);
-      at = app.nextOf(response);
-    }
-    return all;
-  }
 
   test('come newest first, numbers and positions, exactly as they were sent', async () => {
     const device = await app.newDevice(history.db);
@@ -56,49 +27,13 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     );
   });
 
-  test('that come again are stored once; another value in the same millisecond is another', async () => {
+  test('are found by the query that the documentation shows', async () => {
     const device = await app.newDevice(history.db);
-    const known = createKnownSenses();
-    const row = { deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1 };
-    const rows = [row, row, { ...row, val: 2 }, { ...row, val: 1, long: 1 }];
-    for (let i = 0; i < 3; i += 1) {
-      await history.db.transaction((tx) => storeMeasurements(tx, rows, known));
-    }
-    expect(await list(device)).toHaveLength(3);
-  });
-
-  test('that are new are added; one that is there already is a unique violation', async () => {
-    const device = await app.newDevice(history.db);
-    const add = (...values: { ts: number; val: number; long?: number }[]) =>
-      history.db.transaction((tx) =>
-        addMeasurements(
-          tx,
-          values.map((value) => ({ deviceId: device.deviceId, sId: '0xAb', ...value })),
-          createKnownSenses(),
-        ),
-      );
-    const vals = [1.1, -0.1, 5e-324, 1.7976931348623157e308, 1e21, 123456789.12345679, 0];
-    await add(...vals.map((val, i) => ({ ts: t0 + i, val })));
-    await expect(add({ ts: t0 + 50, val: 1 }, { ts: t0 + 6, val: -0 })).rejects.toMatchObject({
-      code: '23505',
-    });
-    await add({ ts: t0 + 100, val: 52.5, long: -13.25 }, { ts: t0 + 7, val: -0 });
-    const points = [...vals, 0].map((val, i) => ({ sId: '0xAb', ts: t0 + i, val }));
-    points.push({ sId: '0xAb', ts: t0 + 100, val: { lat: 52.5, long: -13.25 } as never });
-    expect(await list(device)).toEqual(points.toReversed());
-  });
-
-  test('of a sense are found although its first transaction was rolled back', async () => {
-    const device = await app.newDevice(history.db);
-    const known = createKnownSenses();
-    const rows = [{ deviceId: device.deviceId, sId: '0x1', ts: t0, val: 1 }];
-    const failed = history.db.transaction(async (tx) => {
-      await storeMeasurements(tx, rows, known);
-      throw new Error('rolled back');
-    });
-    await expect(failed).rejects.toThrow('rolled back');
-    await history.db.transaction((tx) => storeMeasurements(tx, rows, known));
-    expect(await list(device)).toHaveLength(1);
+    const ts = Date.now() - 1_000;
+    await store(device, { sId: '0x1', ts, val: 1 }, { sId: '0x1', ts, val: 2 });
+    const [shown = ''] = blocksOf(readProjectFile('docs/storage.md'), 'sql');
+    const { rows } = await history.db.query(shown.replace('…', device.uuid));
+    expect(rows).toEqual([1, 2].map((val) => ({ uuid: device.uuid, s_id: '0x1', ts, val })));
   });
 
   test('are paged in one order without a gap or a repetition, also within a millisecond', async () => {

@@ -11,10 +11,10 @@ export async function readHistoryKind(sql: Sql): Promise<HistoryKind> {
   return rows[0]?.found === true ? 'timescaledb' : 'plain';
 }
 
-/** The tables of the history: each has one key that begins with (device_id, `tag`, ts). */
+/** The tables of the history, each with the columns that stand before `ts` in its key. */
 export const historyTables = [
-  { name: 'measurement', tag: 's_id' },
-  { name: 'event', tag: 'type' },
-  { name: 'event_sense', tag: 's_id' },
+  { name: 'measurement', key: ['series_id'] },
+  { name: 'event', key: ['device_id', 'type'] },
+  { name: 'event_sense', key: ['device_id', 's_id'] },
 ] as const;
 export type HistoryTable = (typeof historyTables)[number];

@@ -45,7 +45,11 @@ async function pruneFeed(db: Database, options: PruneOptions): Promise<number> {
   return total;
 }
 
-type Pair = { deviceId: number; tag: string };
+/** Values of a key's columns before `ts`: what they name is a stretch of the index. */
+type Stretch = (number | string)[];
+
+/** No key begins with one of these. */
+const least = { series_id: 0, device_id: 0, type: '', s_id: '' };
 
 async function pruneTable(
   db: Database,
@@ -53,7 +57,7 @@ async function pruneTable(
   { retention, nowTs, signal, batchRows = 10_000 }: PruneOptions,
 ): Promise<number> {
   const beforeTs = nowTs - daysOf(table.name, retention) * dayMs;
-  let after: Pair | null = { deviceId: 0, tag: '' };
+  let after: Stretch | null = table.key.map((column) => least[column]);
   let total = 0;
   while (after && signal?.aborted !== true) {
     const batch: Batch = await pruneBatch(db, table, after, beforeTs, batchRows);
@@ -63,16 +67,16 @@ async function pruneTable(
   return total;
 }
 
-type Batch = { deleted: number; last: Pair | null };
+type Batch = { deleted: number; last: Stretch | null };
 
 /**
- * No index leads to what is old: it would cost every insert. The key does, device by device and
- * sense by sense; the next pair is found by one look, however many rows the pair before it has.
+ * No index leads to what is old: it would cost every insert. The key does, stretch by stretch; the
+ * next one is found by one look, however many rows the one before it has.
  */
 async function pruneBatch(
   db: Database,
-  { name, tag }: HistoryTable,
-  after: Pair,
+  { name, key }: HistoryTable,
+  after: Stretch,
   beforeTs: number,
   batchRows: number,
 ): Promise<Batch> {
@@ -81,19 +85,19 @@ async function pruneBatch(
       pruneLock,
     ]);
     if (lock.rows[0]?.held !== true) return { deleted: 0, last: null };
-    const next = (deviceId: string, tagOf: string) => `
-      select t.device_id, t.${tag} as tag
-        from ${name} t
-       where (t.device_id, t.${tag}) > (${deviceId}, ${tagOf})
-       order by t.device_id, t.${tag}
+    const columns = (of: string) => key.map((column) => `${of}.${column}`).join();
+    const next = (before: string) => `
+      select ${columns('t')} from ${name} t
+       where (${columns('t')}) > (${before})
+       order by ${columns('t')}
        limit 1`;
-    const { rows } = await tx.query<{ deleted: number; device_id: number | null; tag: string }>(
-      `with recursive pair as (
-         (${next('$1::bigint', '$2::text')})
+    const { rows } = await tx.query<{ deleted: number; last: Stretch | null }>(
+      `with recursive stretch as (
+         (${next(key.map((_, i) => `$${i + 3}`).join())})
          union all
-         select found.* from pair cross join lateral (${next('pair.device_id', 'pair.tag')}) found
+         select found.* from stretch cross join lateral (${next(columns('stretch'))}) found
        ), chosen as materialized (
-         select device_id, tag from pair limit 200
+         select * from stretch limit 200
        ), gone as (
          delete from ${name}
           where ctid = any(array(
@@ -102,19 +106,18 @@ async function pruneBatch(
              cross join lateral (
                select t.ctid
                  from ${name} t
-                where t.device_id = chosen.device_id and t.${tag} = chosen.tag
-                  and t.ts < ms_to_timestamp($3)) old
-             limit $4))
+                where (${columns('t')}) = (${columns('chosen')})
+                  and t.ts < ms_to_timestamp($1)) old
+             limit $2))
          returning 1
        )
-       select (select count(*) from gone) as deleted, last.device_id, last.tag
-         from (values (1)) as one
-         left join (select * from chosen order by device_id desc, tag desc limit 1) last on true`,
-      [after.deviceId, after.tag, beforeTs, batchRows],
+       select (select count(*) from gone) as deleted,
+              (select json_build_array(${columns('c')})
+                 from chosen c
+                order by ${key.map((column) => `c.${column} desc`).join()}
+                limit 1) as last`,
+      [beforeTs, batchRows, ...after],
     );
-    const row = rows[0];
-    const last =
-      typeof row?.device_id !== 'number' ? null : { deviceId: row.device_id, tag: row.tag };
-    return { deleted: row?.deleted ?? 0, last };
+    return { deleted: rows[0]?.deleted ?? 0, last: rows[0]?.last ?? null };
   });
 }

@@ -14,30 +14,47 @@ export async function purgeDevices(db: Database, deviceIds: readonly number[]): 
   const kind = await readHistoryKind(db);
   for (let at = 0; at < deviceIds.length; at += devicesAtOnce) {
     const some = deviceIds.slice(at, at + devicesAtOnce);
-    for (const { name } of historyTables) {
-      if (kind === 'plain') await purgeTable(db, name, some);
-      else await purgeChunks(db, name, some);
-    }
-    if (kind === 'timescaledb') await purgeHours(db, some);
+    const owners = { device_id: some, series_id: await listSeriesIds(db, some) };
+    const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
+    for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);
+    if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
     await db.query('delete from event_feed where device_id = any($1)', [some]);
-    // Last: it tells that there is something left to purge.
-    await db.query('delete from measured_sense where device_id = any($1)', [some]);
+    // Last: without it nobody would know whose measurements are left.
+    await db.query('delete from series where device_id = any($1)', [some]);
   }
 }
 
-async function purgeTable(db: Database, table: string, deviceIds: number[]): Promise<void> {
+async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'select id from series where device_id = any($1::bigint[])',
+    [deviceIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function purgeTable(
+  db: Database,
+  table: string,
+  column: string,
+  owners: number[],
+): Promise<void> {
   for (;;) {
     const { rowCount } = await db.query(
       `delete from ${table}
         where ctid = any(array(
-          select ctid from ${table} where device_id = any($1::bigint[]) limit ${rowsAtOnce}))`,
-      [deviceIds],
+          select ctid from ${table} where ${column} = any($1::bigint[]) limit ${rowsAtOnce}))`,
+      [owners],
     );
     if ((rowCount ?? 0) < rowsAtOnce) return;
   }
 }
 
-async function purgeChunks(db: Database, table: string, deviceIds: number[]): Promise<void> {
+async function purgeChunks(
+  db: Database,
+  table: string,
+  column: string,
+  owners: number[],
+): Promise<void> {
   const { rows } = await db.query<{ range_start: number; range_end: number }>(
     `select range_start, range_end
        from timescaledb_information.chunks
@@ -48,15 +65,15 @@ async function purgeChunks(db: Database, table: string, deviceIds: number[]): Pr
   for (const { range_start, range_end } of rows) {
     await db.query(
       `delete from ${table}
-        where device_id = any($1::bigint[])
+        where ${column} = any($1::bigint[])
           and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
-      [deviceIds, range_start, range_end],
+      [owners, range_start, range_end],
     );
   }
 }
 
 /** The aggregate would forget them at its next refresh; meanwhile it would still answer. */
-async function purgeHours(db: Database, deviceIds: number[]): Promise<void> {
+async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
   const { rows } = await db.query<{ relation: string }>(
     `select format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)
               as relation
@@ -64,6 +81,6 @@ async function purgeHours(db: Database, deviceIds: number[]): Promise<void> {
       where view_schema = current_schema and view_name = 'measurement_hour'`,
   );
   for (const { relation } of rows) {
-    await db.query(`delete from ${relation} where device_id = any($1::bigint[])`, [deviceIds]);
+    await db.query(`delete from ${relation} where series_id = any($1::bigint[])`, [seriesIds]);
   }
 }

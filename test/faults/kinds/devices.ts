@@ -32,7 +32,7 @@ export const acknowledgementLost: Fault = {
 async function countUnheard({ cluster, load, devices }: World): Promise<number> {
   const { rows } = await runOn(cluster.url(), (client) =>
     client.query<{ count: string }>(
-      `select count(*) from measurement m join device d on d.id = m.device_id
+      `select count(*) from measurement m join series s on s.id = m.series_id join device d on d.id = s.device_id
         where d.uuid = any ($1)`,
       [devices.map(({ uuid }) => uuid)],
     ),

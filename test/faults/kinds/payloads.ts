@@ -41,7 +41,7 @@ const countsOf = async (world: World, uuid: string) => {
   );
   const stored = await runOn(world.cluster.url(), (client) =>
     client.query<{ count: string }>(
-      'select count(*) from measurement m join device d on d.id = m.device_id where d.uuid = $1',
+      'select count(*) from measurement m join series s on s.id = m.series_id join device d on d.id = s.device_id where d.uuid = $1',
       [uuid],
     ),
   );

@@ -1,0 +1,34 @@
+import type { Sql } from '../db/database.ts';
+import { findNeighbours, type Neighbours } from './neighbours.ts';
+import { insertPoints, placesPerMillisecond, type Point } from './points.ts';
+
+/**
+ * Stores points in milliseconds that have other values already: the same value may be there too, a new
+ * one gets the next place. Gives those for which there is none left.
+ */
+export async function placeBeside<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+  for (;;) {
+    const { placed, crowded } = arrange(await findNeighbours(sql, points));
+    // The first place of a millisecond is also taken without asking: by one that is seen the next time.
+    if ((await insertPoints(sql, placed)) === placed.length) return crowded;
+  }
+}
+
+function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; crowded: P[] } {
+  const placed: P[] = [];
+  const crowded: P[] = [];
+  const added = new Map<string, Set<string>>();
+  for (const { point, isThere, taken } of all) {
+    const millisecond = `${point.seriesId} ${point.ts}`;
+    const value = `${point.val} ${point.long}`;
+    const values = added.get(millisecond) ?? new Set();
+    if (isThere || values.has(value)) continue;
+    const micros = taken + values.size;
+    if (micros >= placesPerMillisecond) crowded.push(point);
+    else {
+      placed.push({ ...point, micros });
+      added.set(millisecond, values.add(value));
+    }
+  }
+  return { placed, crowded };
+}

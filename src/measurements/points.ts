@@ -1,0 +1,30 @@
+import { plainArray } from '../db/array.ts';
+import type { Sql } from '../db/database.ts';
+
+/** A row of the history: `ts` in ms; `micros` (0 to 999) tells apart what shares its millisecond. */
+export type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
+
+/** How many different values of a series fit into a millisecond: `micros` of a timestamp count no finer. */
+export const placesPerMillisecond = 1_000;
+
+/** Leaves out those whose place is taken; gives how many there were not. */
+export async function insertPoints(sql: Sql, points: readonly Point[]): Promise<number> {
+  if (points.length === 0) return 0;
+  const { rowCount } = await sql.query({
+    name: 'insert-points',
+    text: `
+      insert into measurement (series_id, ts, val, long)
+      select series_id, to_timestamp(seconds), val, long
+        from unnest($1::bigint[], $2::float8[], $3::float8[], $4::float8[])
+          as m (series_id, seconds, val, long)
+          on conflict do nothing`,
+    values: [
+      plainArray(points.map(({ seriesId }) => seriesId)),
+      // A double of seconds is exact to the microsecond until the year 2106.
+      plainArray(points.map(({ ts, micros }) => (ts * 1_000 + micros) / 1_000_000)),
+      plainArray(points.map(({ val }) => val)),
+      plainArray(points.map(({ long }) => long)),
+    ],
+  });
+  return rowCount ?? 0;
+}

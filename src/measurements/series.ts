@@ -1,0 +1,76 @@
+import type { Sql } from '../db/database.ts';
+import type { KnownSeries, Series } from './known-series.ts';
+
+type SeriesRow = { id: number; device_id: number; s_id: string };
+
+/** The numbers of all these series, in their order; undefined where one of them is not known. */
+export function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] | undefined {
+  const ids: number[] = [];
+  for (const series of wanted) {
+    const id = known.get(series);
+    if (id === undefined) return undefined;
+    ids.push(id);
+  }
+  return ids;
+}
+
+/**
+ * The same of series that may be new: looks for those that are not known, and adds what is not there.
+ * Once a transaction: what it adds may yet be rolled back and is not remembered, what it finds is.
+ */
+export async function findSeries(
+  tx: Sql,
+  wanted: readonly Series[],
+  known: KnownSeries,
+): Promise<number[]> {
+  const ids = new Map<string, number>();
+  const unknown = new Map<string, Series>();
+  for (const series of wanted) {
+    const id = known.get(series);
+    if (id === undefined) unknown.set(nameOf(series), series);
+    else ids.set(nameOf(series), id);
+  }
+  for (const row of await selectSeries(tx, [...unknown.values()])) {
+    const series = { deviceId: row.device_id, sId: row.s_id };
+    known.set(series, row.id);
+    ids.set(nameOf(series), row.id);
+    unknown.delete(nameOf(series));
+  }
+  for (const row of await insertSeries(tx, [...unknown.values()])) {
+    ids.set(nameOf({ deviceId: row.device_id, sId: row.s_id }), row.id);
+  }
+  return wanted.map((series) => ids.get(nameOf(series)) as number);
+}
+
+const nameOf = ({ deviceId, sId }: Series) => `${deviceId} ${sId}`;
+
+async function selectSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await tx.query<SeriesRow>({
+    name: 'select-series',
+    text: `
+      select id, device_id, s_id
+        from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)
+        join series using (device_id, s_id)`,
+    values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
+  });
+  return rows;
+}
+
+async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await tx.query<SeriesRow>({
+    name: 'insert-series',
+    // In order, so that two transactions that add the same series wait for each other in one direction.
+    // What another has added since the look is given too: only what is updated is returned.
+    text: `
+      insert into series (device_id, s_id)
+      select device_id, s_id
+        from unnest($1::bigint[], $2::text[]) as m (device_id, s_id)
+       order by device_id, s_id
+          on conflict (device_id, s_id) do update set s_id = excluded.s_id
+      returning id, device_id, s_id`,
+    values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
+  });
+  return rows;
+}
