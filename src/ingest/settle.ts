@@ -113,11 +113,15 @@ function isRepeat(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === '23505';
 }
 
-/** Away for now, or a quarrel with another transaction (deadlock, serialization): the same again is right. */
+/**
+ * No item is to blame, and the same again is right: the database is away for now, it settles a quarrel
+ * with another transaction (deadlock, serialization), or it is not the one that this program knows
+ * (class 42: the tables of another version, rights that were withdrawn).
+ */
 function isTransient(error: unknown): boolean {
   if (error instanceof DomainError) return error.code === 'unavailable';
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === '40P01' || code === '40001' || isUnavailable(error);
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /^(40P01$|40001$|42)/.test(code) || isUnavailable(error);
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */
