@@ -75,14 +75,6 @@ export class CopyRows {
     return this;
   }
 
-  text(value: string): this {
-    const length = Buffer.byteLength(value);
-    this.#reserve(4 + length);
-    const at = this.#bytes.writeInt32BE(length, this.#at);
-    this.#at = at + this.#bytes.write(value, at);
-    return this;
-  }
-
   /** All of it; nothing can be added afterwards. */
   end(): Buffer {
     this.#reserve(2);

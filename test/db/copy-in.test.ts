@@ -6,20 +6,17 @@ import { testDatabase } from '../harness/database.ts';
 import type { TestDatabase } from '../harness/database.ts';
 
 let database: TestDatabase;
-const statement = 'copy item (n, name, at, val) from stdin (format binary)';
+const statement = 'copy item (n, at, val) from stdin (format binary)';
 
-function rowsOf(...items: [n: number, name: string, ts: number, val: number][]): Buffer {
+function rowsOf(...items: [n: number, ts: number, val: number][]): Buffer {
   const rows = new CopyRows();
-  for (const [n, name, ts, val] of items)
-    rows.row(4).bigint(n).text(name).timestamptz(ts).float8(val);
+  for (const [n, ts, val] of items) rows.row(3).bigint(n).timestamptz(ts).float8(val);
   return rows.end();
 }
 
 beforeAll(async () => {
   database = await testDatabase();
-  await database.db.query(
-    'create table item (n bigint primary key, name text, at timestamptz, val float8)',
-  );
+  await database.db.query('create table item (n bigint primary key, at timestamptz, val float8)');
 });
 afterAll(() => database.drop());
 
@@ -40,13 +37,15 @@ describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', (
 
   it('are what they were', async () => {
     const items: Parameters<typeof rowsOf> = [
-      [1, '', 0, 0.1],
-      [-1, 'ünï', -1, -5e-324],
-      [2 ** 53 - 1, 'x'.repeat(20_000), 1_700_000_000_123, NaN],
-      [-(2 ** 53 - 1), 'a', 253_402_300_799_999, 1.7976931348623157e308],
+      [1, 0, 0.1],
+      [-1, -1, -5e-324],
+      [2 ** 53 - 1, 1_700_000_000_123, NaN],
+      [-(2 ** 53 - 1), 253_402_300_799_999, 1.7976931348623157e308],
     ];
+    // More than there is room for at first.
+    for (let n = 100; n < 5_000; n += 1) items.push([n, n, -n]);
     await db.transaction((tx) => tx.copyIn(statement, rowsOf(...items)));
-    const { rows } = await db.query('select n, name, at, val from item');
+    const { rows } = await db.query('select n, at, val from item');
     expect(rows.map(Object.values)).toEqual(items);
   });
 
@@ -56,9 +55,9 @@ describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', (
         tx.query<{ count: number }>('select count(*) from item where n between 10 and 19');
       const answers = await Promise.all([
         count(),
-        tx.copyIn(statement, rowsOf([10, 'a', 0, 0])),
+        tx.copyIn(statement, rowsOf([10, 0, 0])),
         count(),
-        tx.copyIn(statement, rowsOf([11, 'b', 0, 0], [12, 'c', 0, 0])),
+        tx.copyIn(statement, rowsOf([11, 0, 0], [12, 0, 0])),
         count(),
       ]);
       return answers.flatMap((answer) => answer?.rows[0]?.count ?? []);
@@ -67,8 +66,8 @@ describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', (
   });
 
   it.each([
-    ['a row that is there', statement, rowsOf([20, '', 0, 0], [20, '', 0, 0]), '23505'],
-    ['no such table', 'copy nothing from stdin (format binary)', rowsOf([21, '', 0, 0]), '42P01'],
+    ['a row that is there', statement, rowsOf([20, 0, 0], [20, 0, 0]), '23505'],
+    ['no such table', 'copy nothing from stdin (format binary)', rowsOf([21, 0, 0]), '42P01'],
     ['bytes that are no rows', statement, Buffer.from('20\tname\n'.repeat(9_000)), '22P04'],
   ])('are refused as a whole: %s', async (_, text, bytes, code) => {
     const failed = db.transaction(async (tx) => {
