@@ -23,7 +23,7 @@ import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
-/** Two transactions in flight, and what reads devices for them. */
+/** Two transactions beside each other, and what reads devices for them. */
 const ingestConnections = 4;
 /** Nobody waits for it but messages that have nowhere else to go. */
 const ingestConnectMs = 5_000;

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { DomainError } from '../errors.ts';
-import { beginPipelined } from './begin.ts';
-import { copyIn } from './copy-in.ts';
+import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
+import { isUnavailable } from './unavailable.ts';
 
 /** Whatever runs SQL: the pool, or one transaction. Every query function takes it first. */
 export type Sql = {
@@ -14,14 +14,9 @@ export type Sql = {
   ): Promise<pg.QueryResult<R>>;
 };
 
-export type Transaction = Sql & {
-  /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
-  copyIn(statement: string, bytes: Buffer): Promise<void>;
-};
-
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   pool: pg.Pool;
   close(): Promise<void>;
 };
@@ -80,39 +75,9 @@ export function openDatabase(options: DatabaseOptions): Database {
   return {
     query,
     pool,
-    transaction: (work) => transaction(pool, work).catch(rethrow),
+    transaction: (work, options) => transaction(pool, work, options).catch(rethrow),
     close: () => pool.end(),
   };
-}
-
-async function transaction<T>(pool: pg.Pool, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken: Error | undefined;
-  try {
-    const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
-    const [, result] = await Promise.all([begun, work(transactionOn(client))]);
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    // A server that is away would let the rollback wait as long again; it does one by itself when the
-    // connection ends.
-    if (isUnavailable(error)) broken = toError(error);
-    else await client.query('rollback').catch((cause: unknown) => (broken = toError(cause)));
-    throw error;
-  } finally {
-    client.release(broken);
-  }
-}
-
-function transactionOn(client: pg.PoolClient): Transaction {
-  return {
-    query: client.query.bind(client) as Sql['query'],
-    copyIn: (statement, bytes) => copyIn(client, statement, bytes),
-  };
-}
-
-function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 /** Gives "the database is away" its own code, so that every edge can answer it in its own way. */
@@ -120,20 +85,4 @@ function rethrow(error: unknown): never {
   throw isUnavailable(error) && !(error instanceof DomainError)
     ? new DomainError('unavailable', 'The database is away.', { cause: error })
     : error;
-}
-
-/**
- * Whether an error says that the server, or the way to it, is away for now: connection errors
- * (class 08, socket errors), shutdown and start-up (57P0x), no room (53xxx), a timeout (57014).
- */
-export function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (error instanceof DomainError) return error.code === 'unavailable';
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (/^(08|53|57P0|57014|58)/.test(code)) return true;
-  if (/^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/.test(code)) return true;
-  return (
-    /timeout|Connection terminated|not queryable|connection error/i.test(error.message) &&
-    code === ''
-  );
 }

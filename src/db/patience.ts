@@ -38,7 +38,7 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
   return {
     ...db,
     query: ((text: string, values?: unknown[]) => wait(db.query(text, values))) as Sql['query'],
-    transaction: (work) => wait(db.transaction(work)),
+    transaction: (work, options) => wait(db.transaction(work, options)),
   };
 }
 

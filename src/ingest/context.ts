@@ -11,7 +11,7 @@ export type InstalledProfile = { profile: Profile; engine: 'service' | 'device' 
 
 /**
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:
- * a message gives a new one, which takes the place of the old when its transaction has committed.
+ * a message gives a new one, which takes the place of the old when its transaction is being committed.
  */
 export type DeviceContext = {
   device: DeviceIdentity;

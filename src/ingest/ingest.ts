@@ -11,13 +11,14 @@ import { createContextLoader } from './load-contexts.ts';
 import { createRepeats } from './repeats.ts';
 import type { ApplyLimits } from './scope.ts';
 import { settleBatch } from './settle.ts';
+import type { Ahead, Turn } from './settle.ts';
 import { stampArrivals } from './stamp-arrivals.ts';
 import { failWithdrawn } from './withdrawn.ts';
 import type { Writers } from './write.ts';
 
 export type IngestOptions = {
   limits: ApplyLimits;
-  /** Transactions under way at once, at most. */
+  /** Transactions beside each other, at most; one more may begin behind another's commit. */
   maxInFlight: number;
   /**
    * What makes another transaction worth its while beside one that is under way: so many messages that
@@ -52,6 +53,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const onCommitted = createFollowUp(deps);
   const stopping = new AbortController();
   let inFlight = 0;
+  /** Those among them that hold their lanes. */
+  let writing = 0;
+  /** The one that does not: what follows is planned on top of it while it is committed. */
+  let ahead: Ahead | null = null;
   /** Messages in the transactions under way. */
   let carried = 0;
   let scheduled = false;
@@ -88,42 +93,58 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   }
 
   function isWorthAnother(): boolean {
-    if (inFlight === 0) return true;
-    if (inFlight >= options.maxInFlight) return false;
+    if (writing === 0) return true;
+    // Beside another one, on a connection of its own, nothing would keep it behind what is ahead.
+    if (ahead || writing >= options.maxInFlight) return false;
     return isLate || lanes.countWaiting() >= options.anotherAtMessages;
   }
 
   function pump(): void {
     while (lanes.hasReady() && isWorthAnother() && !stopping.signal.aborted) {
-      inFlight += 1;
       isLate = false;
       late.refresh();
-      void carry(lanes.take(options.maxBatchItems));
+      carry(lanes.take(options.maxBatchItems));
     }
   }
 
-  async function carry(batch: Work[]): Promise<void> {
+  function carry(batch: Work[]): void {
+    inFlight += 1;
+    writing += 1;
+    let own: Ahead | null = null;
+    const letLanesGoOn = () => {
+      writing -= 1;
+      lanes.release(batch);
+    };
+    const settled: Promise<void> = settle(batch, {
+      ahead,
+      onCommitting(committing) {
+        // Only alone: of two, each would have to be behind the other.
+        if (inFlight > 1) return;
+        ahead = own = { committing, settled };
+        letLanesGoOn();
+        pump();
+      },
+    }).then(() => {
+      inFlight -= 1;
+      if (own === null) letLanesGoOn();
+      else ahead = null;
+      pump();
+      if (inFlight === 0) idle();
+    });
+  }
+
+  async function settle(batch: Work[], turn: Turn): Promise<void> {
     const sinceMs = performance.now();
     const messages = batch.reduce((sum, { units }) => sum + units.length, 0);
+    const context = { ...deps, limits: options.limits, loadContexts, repeats, onCommitted, pause };
     carried += messages;
     try {
-      await settleBatch(batch, {
-        ...deps,
-        limits: options.limits,
-        loadContexts,
-        repeats,
-        onCommitted,
-        pause,
-      });
+      await settleBatch(batch, context, turn);
     } catch (error) {
       for (const { units } of batch) for (const { entry } of units) entry.fail(error);
     }
-    deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
-    inFlight -= 1;
     carried -= messages;
-    lanes.release(batch);
-    pump();
-    if (inFlight === 0) idle();
+    deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
   }
 
   async function pause(attempt: number): Promise<void> {

@@ -4,13 +4,16 @@ import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
 import { isWithdrawn } from './withdrawn.ts';
 
-/** One device's messages in the order of their arrival. Two transactions in flight never share a lane. */
+/**
+ * One device's messages in the order of their arrival. Two transactions share a lane only where one has
+ * begun behind the commit of the other.
+ */
 export type Lane = {
   device: DeviceIdentity;
   waiting: Unit[];
   busy: boolean;
   ready: boolean;
-  /** As of the last commit; null when it must be read (again). */
+  /** As of the last commit, or the one under way; null when it must be read (again). */
   context: DeviceContext | null;
   /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
   lastArrival: Map<string, number> | null;

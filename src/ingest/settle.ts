@@ -1,5 +1,6 @@
-import { isUnavailable } from '../db/database.ts';
 import type { Database } from '../db/database.ts';
+import type { Committing, Transaction } from '../db/transaction.ts';
+import { isUnavailable } from '../db/unavailable.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -28,12 +29,23 @@ export type SettleDeps = {
   pause: (attempt: number) => Promise<void>;
 };
 
+/** A batch whose commit is under way, and whose lanes have gone on. */
+export type Ahead = { committing: Committing; settled: Promise<void> };
+
+export type Turn = {
+  /** The batch that this one is planned on top of, as if it were committed. */
+  ahead: Ahead | null;
+  /** Told when nothing is left to do but the commit, and the lanes know what follows it. */
+  onCommitting: (committing: Committing) => void;
+};
+
 /**
  * Stores a batch, whatever it takes: made again when a device changed meanwhile, kept while the
  * database is away, split while one item is to blame. Every unit is settled when this resolves, or
- * its message was withdrawn.
+ * its message was withdrawn. In the first attempt it is behind the batch ahead; it tries again only when
+ * that one is settled, so that each device's messages keep their order.
  */
-export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void> {
+export async function settleBatch(batch: Work[], deps: SettleDeps, turn?: Turn): Promise<void> {
   let work = batch;
   for (let attempt = 1; ; attempt++) {
     work = withoutWithdrawn(work);
@@ -42,8 +54,9 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
     const areNew = !deps.repeats.areExpected();
     let stored: Stored;
     try {
-      stored = await storeOnce(work, areNew, deps);
+      stored = await storeOnce(work, areNew, deps, attempt === 1 ? turn : undefined);
     } catch (error) {
+      await turn?.ahead?.settled;
       // Whether the transaction committed may be unknown: what is remembered must be read again.
       for (const { lane } of work) lane.context = null;
       if (error instanceof StaleContext) continue;
@@ -76,18 +89,32 @@ export async function settleBatch(batch: Work[], deps: SettleDeps): Promise<void
 
 type Stored = { plan: Plan; recorded: NewEvent[] };
 
-async function storeOnce(work: Work[], areNew: boolean, deps: SettleDeps): Promise<Stored> {
+async function storeOnce(
+  work: Work[],
+  areNew: boolean,
+  deps: SettleDeps,
+  turn: Turn | undefined,
+): Promise<Stored> {
   const removed = await deps.loadContexts(deps.db, work);
   // Forgotten while others were read: that is no sign of a removal.
   if (work.some(({ lane }) => lane.context === null && !removed.has(lane)))
     throw new StaleContext();
   const plan = planBatch(work, deps.limits);
-  const recorded =
-    plan.settled.length > 0
-      ? await deps.db.transaction((tx) => write(tx, plan, areNew, deps.writers))
-      : [];
-  for (const { lane, context } of plan.after) lane.context = context;
-  return { plan, recorded };
+  let isGivenUp = false;
+  const onCommitting = (committing: Committing) => {
+    // A database that did not answer for long goes on with what was tried again meanwhile.
+    if (isGivenUp) return;
+    for (const { lane, context } of plan.after) lane.context = context;
+    turn?.onCommitting(committing);
+  };
+  if (plan.settled.length === 0) return { plan, recorded: [] };
+  const behind = turn?.ahead?.committing;
+  const store = (tx: Transaction) => write(tx, plan, areNew, deps.writers);
+  try {
+    return { plan, recorded: await deps.db.transaction(store, { behind, onCommitting }) };
+  } finally {
+    isGivenUp = true;
+  }
 }
 
 function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {

@@ -1,5 +1,6 @@
 import type { NewEvent } from '../core/event.ts';
-import type { Sql, Transaction } from '../db/database.ts';
+import type { Sql } from '../db/database.ts';
+import type { Transaction } from '../db/transaction.ts';
 import { Crowded } from './crowded.ts';
 import { countUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';

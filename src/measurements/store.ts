@@ -1,5 +1,6 @@
 import { CopyRows } from '../db/copy-in.ts';
-import type { Sql, Transaction } from '../db/database.ts';
+import type { Sql } from '../db/database.ts';
+import type { Transaction } from '../db/transaction.ts';
 import { createKnownSeries, type KnownSeries } from './known-series.ts';
 import { listMissing } from './neighbours.ts';
 import { placeBeside } from './place-beside.ts';

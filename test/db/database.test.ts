@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { isUnavailable, openDatabase, type Database } from '../../src/db/database.ts';
+import { openDatabase, type Database } from '../../src/db/database.ts';
+import { isUnavailable } from '../../src/db/unavailable.ts';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
 import { testDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';

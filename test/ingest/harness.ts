@@ -33,6 +33,8 @@ export type IngestProcess = {
   ingest: Omit<Ingest, 'ingest'> & { ingest: ReturnType<typeof promised> };
   down: Downlink[];
   rings: Ring[];
+  /** How many it has begun. */
+  transactions: () => number;
   close(): Promise<void>;
 };
 
@@ -61,6 +63,14 @@ export function ingestProcess(url: string): IngestProcess {
     keepPlans: true,
     onIdleError: () => undefined,
   });
+  let transactions = 0;
+  const counted: Database = {
+    ...db,
+    transaction(work, options) {
+      transactions += 1;
+      return db.transaction(work, options);
+    },
+  };
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -85,7 +95,7 @@ export function ingestProcess(url: string): IngestProcess {
       maxRememberedDevices: 1_000,
     },
     {
-      db,
+      db: counted,
       bus,
       log: pino({ level: 'silent' }),
       writers: {
@@ -104,7 +114,14 @@ export function ingestProcess(url: string): IngestProcess {
     await ingest.close(1_000);
     await db.close();
   };
-  return { ingest: { ...ingest, ingest: promised(ingest) }, bus, down, rings, close };
+  return {
+    ingest: { ...ingest, ingest: promised(ingest) },
+    bus,
+    down,
+    rings,
+    transactions: () => transactions,
+    close,
+  };
 }
 
 /** A device of an account of its own. */

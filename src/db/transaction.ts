@@ -1,0 +1,101 @@
+import type pg from 'pg';
+import { DomainError } from '../errors.ts';
+import { beginPipelined } from './begin.ts';
+import { copyIn } from './copy-in.ts';
+import type { Sql } from './database.ts';
+import { isUnavailable } from './unavailable.ts';
+
+export type Transaction = Sql & {
+  /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
+  copyIn(statement: string, bytes: Buffer): Promise<void>;
+};
+
+export type TransactionOptions = {
+  /**
+   * The transaction whose commit need not be waited for: this one begins behind it, on its connection,
+   * and is itself committed only if that one was; `unavailable` where it was not.
+   */
+  behind?: Committing | undefined;
+  /** Told when nothing is left to do but the commit, which is under way. */
+  onCommitting?: (committing: Committing) => void;
+};
+
+/** A transaction whose commit was sent, as another sees it that begins behind it. */
+export type Committing = { readonly connection: SharedConnection; readonly outcome: Outcome };
+
+type Outcome = { failed: Error | null };
+
+/** A connection of the pool, kept until the last of the transactions on it has ended. */
+class SharedConnection {
+  readonly client: pg.PoolClient;
+  /** Why it cannot be used any more. */
+  broken: Error | undefined;
+  #users = 1;
+
+  constructor(client: pg.PoolClient) {
+    this.client = client;
+  }
+
+  /** False where nobody uses it any more: it is the pool's again. */
+  join(): boolean {
+    if (this.#users > 0) this.#users += 1;
+    return this.#users > 0;
+  }
+
+  leave(): void {
+    this.#users -= 1;
+    if (this.#users === 0) this.client.release(this.broken);
+  }
+}
+
+/** Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. */
+export async function transaction<T>(
+  pool: pg.Pool,
+  work: (tx: Transaction) => Promise<T>,
+  { behind, onCommitting }: TransactionOptions = {},
+): Promise<T> {
+  const shared = behind?.connection.join()
+    ? behind.connection
+    : new SharedConnection(await pool.connect());
+  const { client } = shared;
+  const outcome: Outcome = { failed: null };
+  let isCommitting = false;
+  try {
+    const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
+    const [, result] = await Promise.all([begun, work(transactionOn(client))]);
+    // Its answer came before those to this one's statements, or it was over before they were sent.
+    if (behind?.outcome.failed) throw overtaken(behind.outcome.failed);
+    isCommitting = true;
+    const committed = client.query('commit');
+    onCommitting?.({ connection: shared, outcome });
+    await committed;
+    return result;
+  } catch (error) {
+    outcome.failed = toError(error);
+    // A rollback would hit what has begun behind a commit, and a server that is away would let it wait as
+    // long again: the server does one by itself when the connection ends.
+    if (isCommitting || isUnavailable(error)) shared.broken ??= outcome.failed;
+    else
+      await client.query('rollback').catch((cause: unknown) => (shared.broken ??= toError(cause)));
+    throw error;
+  } finally {
+    shared.leave();
+  }
+}
+
+function overtaken(cause: Error): DomainError {
+  return new DomainError('unavailable', 'The transaction before this one was not committed.', {
+    cause,
+  });
+}
+
+function transactionOn(client: pg.PoolClient): Transaction {
+  return {
+    query: client.query.bind(client) as Sql['query'],
+    copyIn: (statement, bytes) => copyIn(client, statement, bytes),
+  };
+}
+
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

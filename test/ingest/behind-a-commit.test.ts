@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import {
+  countingPurpose,
+  forever,
+  ingestProcess,
+  insertDevice,
+  installProfile,
+} from './harness.ts';
+import { measured, now, recordedEvents, rejections, storedValues } from './harness.ts';
+import type { IngestProcess } from './harness.ts';
+
+const gate = 4_242;
+
+let database: TestDatabase;
+let process: IngestProcess;
+beforeEach(async () => {
+  database = await testDatabase();
+  process = ingestProcess(database.url);
+  // Runs at the commit of what a device's state was given: waits for whoever holds the lock.
+  await database.db.query(`
+    create sequence commits;
+    create table refused (number int);
+    create function at_commit() returns trigger language plpgsql as $$
+      begin
+        perform pg_advisory_xact_lock_shared(${gate});
+        if nextval('commits') in (select number from refused) then
+          raise exception using errcode = '53100';
+        end if;
+        return null;
+      end $$;
+    create constraint trigger at_commit after update on device_state
+      deferrable initially deferred for each row execute function at_commit()`);
+});
+afterEach(async () => {
+  await process.close();
+  await database.drop();
+});
+
+test.each([
+  ['was made', []],
+  ['failed', [2]],
+  ['failed again', [2, 3]],
+])('messages keep their order when others began behind a commit that %s', async (_how, refused) => {
+  const { db } = database;
+  await db.query('insert into refused select unnest($1::int[])', [refused]);
+  const device = await insertDevice(db);
+  await installProfile(db, device, [countingPurpose(3)]);
+  // That the profile is installed counts too.
+  await db.query('alter sequence commits restart');
+  const settled: number[] = [];
+  const send = async (n: number, val: number) => {
+    await process.ingest.ingest(device, measured('0x01', [now + n, val]), forever);
+    settled.push(n);
+  };
+  await send(0, 25);
+  const holder = await db.pool.connect();
+  await holder.query(`select pg_advisory_lock(${gate})`);
+  const sent = [send(1, 26)];
+  const waits = 'select from pg_locks where not granted and objid = $1';
+  await expect.poll(async () => (await db.query(waits, [gate])).rowCount).toBe(1);
+  sent.push(send(2, 27), send(3, 15));
+  await expect.poll(process.transactions).toBe(3);
+  expect(settled).toEqual([0]);
+  await holder.query(`select pg_advisory_unlock(${gate})`);
+  holder.release();
+  await Promise.all(sent);
+
+  expect(settled).toEqual([0, 1, 2, 3]);
+  expect(await storedValues(db, device)).toEqual([25, 26, 27, 15]);
+  // The third in a row: were one of them judged twice, or after a later one, it would not be this.
+  const judged = (await recordedEvents(db, device)).filter(({ type }) => type === 'sense');
+  expect(judged).toMatchObject([{ ts: now + 2 }]);
+  expect(await rejections(db, device)).toEqual([]);
+});
