@@ -73,7 +73,10 @@ test('whoever loses the lease is gone from the broker at once, and does not come
   for (const name of [...names, 'other']) await expect.poll(() => of(name)).toHaveLength(1);
   await other.ready;
 
-  const closed = names.map((name) => once(of(name)[0]?.socket as Socket, 'close'));
+  // Reset or closed, it is gone; `once` would take a reset for a failure.
+  const closed = names.map(
+    (name) => new Promise((resolve) => of(name)[0]?.socket.once('close', resolve)),
+  );
   for (const { take } of all) take();
   await Promise.all(closed);
   // A connection that is only lost is back by now.
