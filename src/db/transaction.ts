@@ -21,9 +21,10 @@ export type TransactionOptions = {
 };
 
 /** A transaction whose commit was sent, as another sees it that begins behind it. */
-export type Committing = { readonly connection: SharedConnection; readonly outcome: Outcome };
-
-type Outcome = { failed: Error | null };
+export type Committing = {
+  readonly connection: SharedConnection;
+  readonly committed: Promise<unknown>;
+};
 
 /** A connection of the pool, kept until the last of the transactions on it has ended. */
 class SharedConnection {
@@ -58,23 +59,21 @@ export async function transaction<T>(
     ? behind.connection
     : new SharedConnection(await pool.connect());
   const { client } = shared;
-  const outcome: Outcome = { failed: null };
   let isCommitting = false;
   try {
     const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
     const [, result] = await Promise.all([begun, work(transactionOn(client))]);
-    // Its answer came before those to this one's statements, or it was over before they were sent.
-    if (behind?.outcome.failed) throw overtaken(behind.outcome.failed);
+    // On one connection that was answered before this one's statements were.
+    await behind?.committed.catch(throwOvertaken);
     isCommitting = true;
     const committed = client.query('commit');
-    onCommitting?.({ connection: shared, outcome });
+    onCommitting?.({ connection: shared, committed });
     await committed;
     return result;
   } catch (error) {
-    outcome.failed = toError(error);
     // A rollback would hit what has begun behind a commit, and a server that is away would let it wait as
     // long again: the server does one by itself when the connection ends.
-    if (isCommitting || isUnavailable(error)) shared.broken ??= outcome.failed;
+    if (isCommitting || isUnavailable(error)) shared.broken ??= toError(error);
     else
       await client.query('rollback').catch((cause: unknown) => (shared.broken ??= toError(cause)));
     throw error;
@@ -83,10 +82,9 @@ export async function transaction<T>(
   }
 }
 
-function overtaken(cause: Error): DomainError {
-  return new DomainError('unavailable', 'The transaction before this one was not committed.', {
-    cause,
-  });
+function throwOvertaken(cause: unknown): never {
+  const message = 'The transaction before this one was not committed.';
+  throw new DomainError('unavailable', message, { cause });
 }
 
 function transactionOn(client: pg.PoolClient): Transaction {
