@@ -53,9 +53,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const onCommitted = createFollowUp(deps);
   const stopping = new AbortController();
   let inFlight = 0;
-  /** Those among them that hold their lanes. */
-  let writing = 0;
-  /** The one that does not: what follows is planned on top of it while it is committed. */
+  /** The one among them whose lanes have gone on: what follows is planned on top of it. */
   let ahead: Ahead | null = null;
   /** Messages in the transactions under way. */
   let carried = 0;
@@ -93,9 +91,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   }
 
   function isWorthAnother(): boolean {
-    if (writing === 0) return true;
-    // Beside another one, on a connection of its own, nothing would keep it behind what is ahead.
-    if (ahead || writing >= options.maxInFlight) return false;
+    // One behind it: of two, beside each other, nothing would keep the second one behind it.
+    if (ahead) return inFlight === 1;
+    if (inFlight === 0) return true;
+    if (inFlight >= options.maxInFlight) return false;
     return isLate || lanes.countWaiting() >= options.anotherAtMessages;
   }
 
@@ -109,24 +108,19 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function carry(batch: Work[]): void {
     inFlight += 1;
-    writing += 1;
     let own: Ahead | null = null;
-    const letLanesGoOn = () => {
-      writing -= 1;
-      lanes.release(batch);
-    };
     const settled: Promise<void> = settle(batch, {
       ahead,
       onCommitting(committing) {
         // Only alone: of two, each would have to be behind the other.
         if (inFlight > 1) return;
         ahead = own = { committing, settled };
-        letLanesGoOn();
+        lanes.release(batch);
         pump();
       },
     }).then(() => {
       inFlight -= 1;
-      if (own === null) letLanesGoOn();
+      if (own === null) lanes.release(batch);
       else ahead = null;
       pump();
       if (inFlight === 0) idle();

@@ -37,13 +37,12 @@ async function stored(): Promise<number[]> {
 }
 
 /** One transaction, and another that begins behind its commit; how both end. */
-async function twoOf(first: number[], second: number[]) {
+function twoOf(first: number[], second: number[]) {
   const { promise: committing, resolve } = Promise.withResolvers<Committing>();
-  const ended = Promise.allSettled([
+  return Promise.allSettled([
     db.transaction((tx) => add(tx, ...first), { onCommitting: resolve }),
     committing.then((behind) => db.transaction((tx) => add(tx, ...second), { behind })),
   ]);
-  return ended;
 }
 
 it('begins behind the commit of another, on its connection', async () => {
