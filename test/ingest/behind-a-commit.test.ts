@@ -73,3 +73,34 @@ test.each([
   expect(judged).toMatchObject([{ ts: now + 2 }]);
   expect(await rejections(db, device)).toEqual([]);
 });
+
+test('many devices keep their orders while commits fail now and then', async () => {
+  const { db } = database;
+  const devices = await Promise.all(Array.from({ length: 20 }, () => insertDevice(db)));
+  for (const device of devices) await installProfile(db, device, [countingPurpose(3)]);
+  // Counted is each device's row.
+  await db.query('alter sequence commits restart');
+  await db.query('insert into refused values (1), (30), (31), (75), (110), (111), (112)');
+  const values = Array.from({ length: 24 }, (_, n) => 21 + n);
+  const settled = devices.map((): number[] => []);
+  const sent: Promise<unknown>[] = [];
+  for (const [round, val] of values.entries()) {
+    for (const [i, device] of devices.entries()) {
+      const stored = process.ingest.ingest(device, measured('0x01', [now + val, val]), forever);
+      sent.push(stored.then(() => settled[i]?.push(val)));
+    }
+    // Two rounds are under way, so that one goes on behind the commit of the other.
+    await sent[(round - 1) * devices.length];
+  }
+  await Promise.all(sent);
+
+  const { rows } = await db.query<{ met: boolean }>('select last_value > 112 as met from commits');
+  expect(rows).toEqual([{ met: true }]);
+  for (const [i, device] of devices.entries()) {
+    expect(settled[i]).toEqual(values);
+    expect(await storedValues(db, device)).toEqual(values);
+    const judged = (await recordedEvents(db, device)).filter(({ type }) => type === 'sense');
+    expect(judged.map(({ ts }) => ts - now)).toEqual(values.filter((_, n) => n % 3 === 2));
+    expect(await rejections(db, device)).toEqual([]);
+  }
+});

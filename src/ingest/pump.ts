@@ -1,0 +1,104 @@
+import type { Lanes, Work } from './lanes.ts';
+import type { Ahead, Turn } from './settle.ts';
+
+export type PumpOptions = {
+  /** Transactions beside each other, at most; one more may begin behind another's commit. */
+  maxInFlight: number;
+  /**
+   * What makes another transaction worth its while beside one that is under way: so many messages that
+   * wait, or that one taking so long. Few and large ones cost less than many small ones.
+   */
+  anotherAtMessages: number;
+  anotherAfterMs: number;
+  /** Items in one transaction, about. */
+  maxBatchItems: number;
+};
+
+export type Pump = {
+  /** Something waits in a lane. */
+  wake(): void;
+  /** Resolves when nothing is under way, and nothing that could be. */
+  drain(): Promise<void>;
+  /** Begins no other batch. */
+  stop(): void;
+};
+
+/** Takes what waits in the lanes as batches, and begins each when it is worth its while; `settle` never rejects. */
+export function createPump(
+  options: PumpOptions,
+  lanes: Lanes,
+  settle: (batch: Work[], turn: Turn) => Promise<void>,
+): Pump {
+  let inFlight = 0;
+  /** The one among them whose lanes have gone on: what follows is planned on top of it. */
+  let ahead: Ahead | null = null;
+  let scheduled = false;
+  let stopped = false;
+  /** The newest transaction takes long: what waits behind it goes on beside it. */
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    pump();
+  }, options.anotherAfterMs).unref();
+  let idle = () => {};
+
+  function isWorthAnother(): boolean {
+    // One behind it: of two, beside each other, nothing would keep the second one behind it.
+    if (ahead) return inFlight === 1;
+    if (inFlight === 0) return true;
+    if (inFlight >= options.maxInFlight) return false;
+    return isLate || lanes.countWaiting() >= options.anotherAtMessages;
+  }
+
+  function pump(): void {
+    while (lanes.hasReady() && isWorthAnother() && !stopped) {
+      isLate = false;
+      late.refresh();
+      carry(lanes.take(options.maxBatchItems));
+    }
+  }
+
+  function carry(batch: Work[]): void {
+    inFlight += 1;
+    let own: Ahead | null = null;
+    const settled: Promise<void> = settle(batch, {
+      ahead,
+      onCommitting(committing) {
+        // Only alone: of two, each would have to be behind the other.
+        if (inFlight > 1) return;
+        ahead = own = { committing, settled };
+        lanes.release(batch);
+        pump();
+      },
+    }).then(() => {
+      inFlight -= 1;
+      if (own === null) lanes.release(batch);
+      else ahead = null;
+      pump();
+      if (inFlight === 0) idle();
+    });
+  }
+
+  return {
+    /** All that one turn of the event loop brings shares a transaction. */
+    wake() {
+      if (scheduled || !isWorthAnother()) return;
+      scheduled = true;
+      setImmediate(() => {
+        scheduled = false;
+        pump();
+      });
+    },
+    drain() {
+      pump();
+      return new Promise((resolve) => {
+        idle = resolve;
+        if (inFlight === 0) resolve();
+      });
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(late);
+    },
+  };
+}
