@@ -26,8 +26,8 @@ export function toMarkdown(machine: Machine, options: BenchOptions, results: Row
     `- medians of ${options.rounds} interleaved round(s), ${options.seconds} s each; load client, servers and database share the cores`,
     `- rates of one device and of new connections raised for this: ${JSON.stringify(raisedLimits)}`,
     '',
-    '| work | measured | beside | ours | theirs | ratio | to reach |',
-    '|---|---|---|--:|--:|--:|--:|',
+    '| work | measured | beside | ours | theirs | ratio | in single rounds | to reach |',
+    '|---|---|---|--:|--:|--:|--:|--:|',
     ...results.flatMap(comparisonLines),
     '',
     ...results.flatMap(detailLines),
@@ -36,7 +36,7 @@ export function toMarkdown(machine: Machine, options: BenchOptions, results: Row
 
 function comparisonLines({ work, rounds, comparisons }: RowResult): string[] {
   return comparisons.map((comparison) => {
-    const { ratio, reached, clientBound } = judge(comparison, rounds);
+    const { ratio, spread, reached, clientBound } = judge(comparison, rounds);
     const doubts = [
       ...(reached ? [] : ['missed']),
       ...clientBound.map((name) => `the load client was full with ${name}`),
@@ -50,6 +50,7 @@ function comparisonLines({ work, rounds, comparisons }: RowResult): string[] {
       value(comparison.ours),
       value(beside),
       `${ratio.toFixed(2)}${doubts.length > 0 ? ` (${doubts.join('; ')})` : ''}`,
+      spread.map((each) => each.toFixed(2)).join(' to '),
       `${bound} ${target}`,
     ];
     return `| ${cells.join(' | ')} |`;

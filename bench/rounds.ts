@@ -17,6 +17,8 @@ export type Comparison = {
 
 export type Verdict = Comparison & {
   ratio: number;
+  /** The lowest and the highest ratio of a single round: how much of `ratio` is the machine's mood. */
+  spread: [lowest: number, highest: number];
   reached: boolean;
   /** Who of the two the load client kept busy with (nearly) all that its one thread has. */
   clientBound: string[];
@@ -52,9 +54,14 @@ export function judge(comparison: Comparison, measured: Map<string, Metrics[]>):
   const { metric, ours, beside, bound, target } = comparison;
   const of = (name: string, wanted = metric) => mediansOf(measured.get(name) ?? [])[wanted] ?? NaN;
   const ratio = of(ours) / of(beside);
+  const others = measured.get(beside) ?? [];
+  const single = (measured.get(ours) ?? []).map(
+    (round, i) => (round[metric] ?? NaN) / (others[i]?.[metric] ?? NaN),
+  );
   return {
     ...comparison,
     ratio,
+    spread: [Math.min(...single), Math.max(...single)],
     reached: bound === 'at least' ? ratio >= target : ratio <= target,
     clientBound: [ours, beside].filter((name) => of(name, 'clientCores') > clientLimit),
   };
