@@ -5,10 +5,11 @@ import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { brokerRoutes } from '../broker/routes.ts';
-import { applyRetention } from '../db/history/retention.ts';
-import { purgeDevices } from '../db/history/purge.ts';
+import type { FailedJob } from '../db/history/failed-jobs.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
-import { startPruning } from '../db/history/schedule.ts';
+import { purgeDevices } from '../db/history/purge.ts';
+import { applyRetention } from '../db/history/retention.ts';
+import { startUpkeep } from '../db/history/upkeep.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
@@ -147,8 +148,10 @@ async function startThrottle({ config, log, releases }: Shared) {
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
 async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   await applyRetention(db, config.retention);
-  const onError = (err: unknown) => log.warn({ err }, 'the history could not be pruned');
-  releases.add(startPruning({ db, retention: config.retention, onError }));
+  const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
+  const onFailedJobs = (jobs: FailedJob[]) =>
+    log.warn({ jobs }, 'jobs of TimescaleDB on the history failed; it will try them again');
+  releases.add(startUpkeep({ db, retention: config.retention, onError, onFailedJobs }));
   const onPurgeError = (err: unknown) =>
     log.warn({ err }, 'the history of a removed device is cleared at the next start');
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
