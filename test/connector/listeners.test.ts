@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -6,10 +5,10 @@ import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { promisify } from 'node:util';
 import type { IClientOptions } from 'mqtt';
 import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { hasOpenssl, makeCertificate } from '../harness/certificate.ts';
 import {
   collect,
   onceClosed,
@@ -24,30 +23,19 @@ const start = async (options?: WorldOptions) => (world = await startWorld(option
 const state = '{"puId":1,"stId":1}';
 afterEach(() => world.close());
 
-describe('TLS', () => {
+describe.skipIf(!hasOpenssl)('TLS', () => {
   let folder: string;
   const file = (name: string) => join(folder, name);
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'certificates-'));
-    await Promise.all(['one', 'two'].map(makeCertificate));
+    await Promise.all(
+      ['one', 'two'].map((name) =>
+        makeCertificate(name, { certFile: file(`${name}.crt`), keyFile: file(`${name}.key`) }),
+      ),
+    );
   });
   afterAll(() => rm(folder, { recursive: true }));
-
-  async function makeCertificate(name: string): Promise<void> {
-    const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-    const out = ['-keyout', file(`${name}.key`), '-out', file(`${name}.crt`)];
-    await promisify(execFile)('openssl', [
-      'req',
-      '-x509',
-      '-days',
-      '2',
-      ...key,
-      ...subject,
-      ...out,
-    ]);
-  }
 
   /** Replaces the files in use the way tools do: by renaming. */
   async function install(name: string): Promise<void> {

@@ -46,8 +46,9 @@ async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<
 }
 
 function listMissing(templates: Template[]): string[] {
-  const programs = ['redis-server', 'mosquitto', 'mosquitto_pub', 'docker-compose'];
-  const missing = programs.filter((program) => findProgram(program) === null);
+  const servers = ['redis-server', 'mosquitto', 'haproxy'];
+  const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose'];
+  const missing = [...servers, ...tools].filter((program) => findProgram(program) === null);
   if (!templates.some(({ kind }) => kind === 'timescaledb'))
     missing.push(
       'TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)',

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasMosquitto } from '../harness/mosquitto.ts';
+import { findProgram } from '../harness/program.ts';
 import { getSection, readShownSteps } from '../main/readme.ts';
 import { runProgram } from './process.ts';
 import { startRunningService, type RunningService } from './running-service.ts';
@@ -19,6 +20,8 @@ function withoutParticulars(output: string): string {
     .replaceAll(/tour-\d+@/g, 'tour-<n>@')
     .trim();
 }
+
+const canTour = hasMosquitto && findProgram('curl') !== null;
 
 /** The paths of the specification's section 4. */
 const specified = [
@@ -53,7 +56,7 @@ describe('the README and the running service', () => {
     expect(paths.filter((path) => !specified.includes(path) && !named.includes(path))).toEqual([]);
   });
 
-  it.skipIf(!hasMosquitto)('agree on what the five-minute tour prints', async () => {
+  it.skipIf(!canTour)('agree on what the five-minute tour prints', async () => {
     const tour = runProgram('sh', ['docs/tour.sh'], { env: { URL: service.url } });
     const status = await tour.ended();
     expect(tour.stderr()).toBe('');
