@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { pruneHistory } from '../../src/db/history/prune.ts';
 import { purgeDevices } from '../../src/db/history/purge.ts';
@@ -12,7 +12,7 @@ import { storeMeasurements } from '../../src/measurements/store.ts';
 import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
 import { newDevice, newEvent, senseEvent } from '../events/app.ts';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds, openTestDatabase } from '../harness/database.ts';
 
 const day = 86_400_000;
 
@@ -34,13 +34,7 @@ describe.skipIf(!databaseKinds.includes('timescaledb'))("TimescaleDB's Apache bu
     };
     const storage = await migrate(url, { log });
     expect(storage.kind).toBe('timescaledb-apache');
-    db = openDatabase({
-      connectionString: url,
-      maxConnections: 2,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 20_000,
-      onIdleError: () => undefined,
-    });
+    db = openTestDatabase(url);
   });
   afterAll(async () => {
     await db?.close();

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CopyRows } from '../../src/db/copy-in.ts';
-import { openDatabase } from '../../src/db/database.ts';
 import type { Database } from '../../src/db/database.ts';
-import { testDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../harness/database.ts';
 import type { TestDatabase } from '../harness/database.ts';
 
 let database: TestDatabase;
@@ -23,14 +22,7 @@ afterAll(() => database.drop());
 describe.each([{ pipeline: true }, { pipeline: false }])('rows copied in, %o', ({ pipeline }) => {
   let db: Database;
   beforeAll(async () => {
-    db = openDatabase({
-      connectionString: database.url,
-      maxConnections: 1,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 5_000,
-      onIdleError: () => undefined,
-      pipeline,
-    });
+    db = openTestDatabase(database.url, { maxConnections: 1, pipeline });
     await db.query('truncate item');
   });
   afterAll(() => db.close());

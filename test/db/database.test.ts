@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
 import { isUnavailable } from '../../src/db/unavailable.ts';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
 
 let database: TestDatabase;
@@ -62,13 +62,7 @@ describe('a server that is away', () => {
   let away: Database;
   beforeAll(async () => {
     cluster = await startThrowAwayCluster();
-    away = openDatabase({
-      connectionString: cluster.url(),
-      maxConnections: 2,
-      connectTimeoutMs: 500,
-      statementTimeoutMs: 500,
-      onIdleError: () => undefined,
-    });
+    away = openTestDatabase(cluster.url(), { connectTimeoutMs: 500, statementTimeoutMs: 500 });
   });
   afterAll(async () => {
     await away.close();

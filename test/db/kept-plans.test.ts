@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openDatabase, type Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/database.ts';
 import { listConfigurations } from '../../src/devices/configuration-queries.ts';
 import { listDevices } from '../../src/ingest/queries.ts';
 import { listDue } from '../../src/profiles/downlink-queries.ts';
 import { loadSessions } from '../../src/sessions/queries.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import {
+  databaseKinds,
+  openTestDatabase,
+  testDatabase,
+  type TestDatabase,
+} from '../harness/database.ts';
 
 describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => {
   let database: TestDatabase;
@@ -32,14 +37,7 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
   });
 
   test('on a connection that keeps plans nothing is planned for how many there are', async () => {
-    const db = openDatabase({
-      connectionString: database.url,
-      maxConnections: 1,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 5_000,
-      keepPlans: true,
-      onIdleError: () => undefined,
-    });
+    const db = openTestDatabase(database.url, { maxConnections: 1, keepPlans: true });
     for (const size of [1, 300]) {
       const deviceIds = Array.from({ length: size }, (_, i) => i);
       await listDevices(db, deviceIds);

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openDatabase } from '../../src/db/database.ts';
 import type { Database } from '../../src/db/database.ts';
 import { withPatience, withTimeout } from '../../src/db/patience.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
-import { testDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../harness/database.ts';
 import type { TestDatabase } from '../harness/database.ts';
 
 const patienceMs = 100;
@@ -18,14 +17,7 @@ beforeAll(async () => {
   const url = new URL(database.url);
   proxy = await startProxy(Number(url.port));
   url.port = String(proxy.port);
-  const open = (maxConnections: number) =>
-    openDatabase({
-      connectionString: url.href,
-      maxConnections,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 20_000,
-      onIdleError: () => undefined,
-    });
+  const open = (maxConnections: number) => openTestDatabase(url.href, { maxConnections });
   const [pinger, db] = [open(1), open(2)];
   opened = [pinger, db];
   const ping = () => withTimeout(pinger.query('select 1'), 2_000);

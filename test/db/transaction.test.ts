@@ -1,20 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
 import type { Committing, Transaction } from '../../src/db/transaction.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase, type TestDatabase } from '../harness/database.ts';
 
 let database: TestDatabase;
 let db: Database;
 beforeAll(async () => {
   database = await testDatabase();
-  db = openDatabase({
-    connectionString: database.url,
-    maxConnections: 4,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs: 20_000,
-    pipeline: true,
-    onIdleError: () => undefined,
-  });
+  db = openTestDatabase(database.url, { pipeline: true });
   await db.query(`create table item (n int unique deferrable initially deferred)`);
 });
 beforeEach(() => db.query('truncate item'));

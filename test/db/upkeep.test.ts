@@ -3,9 +3,9 @@ import { listFailedJobs, type FailedJob } from '../../src/db/history/failed-jobs
 import { applyRetention } from '../../src/db/history/retention.ts';
 import { startUpkeep } from '../../src/db/history/upkeep.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { databaseKinds, testDatabase } from '../harness/database.ts';
+import { databaseKinds, openTestDatabase, testDatabase } from '../harness/database.ts';
 
 const retention = { eventsDays: 365, measurementsDays: 90 };
 
@@ -15,15 +15,8 @@ describe.runIf(databaseKinds.includes('timescaledb'))('jobs of TimescaleDB', () 
   beforeAll(async () => {
     const settings = ['timescaledb.max_background_workers=8'];
     cluster = await startThrowAwayCluster({ timescaledb: true, settings });
-    const connectionString = cluster.url();
-    await migrate(connectionString, { log: { info() {}, warn() {} } });
-    db = openDatabase({
-      connectionString,
-      maxConnections: 2,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 20_000,
-      onIdleError: () => undefined,
-    });
+    await migrate(cluster.url(), { log: { info() {}, warn() {} } });
+    db = openTestDatabase(cluster.url());
   });
   afterAll(async () => {
     await db?.close();

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import type { Database } from '../../src/db/database.ts';
 import { recordEvents } from '../../src/events/record.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds, openTestDatabase } from '../harness/database.ts';
 import { deviceEvent, newAccount, newDevice, newEvent, senseEvent } from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
@@ -105,13 +105,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
 
   test('skip nothing while two processes commit at once and the reader keeps leaving', async () => {
     const device = await newDevice(on.db);
-    const other = openDatabase({
-      connectionString: on.database.url,
-      maxConnections: 4,
-      connectTimeoutMs: 5_000,
-      statementTimeoutMs: 20_000,
-      onIdleError: () => undefined,
-    });
+    const other = openTestDatabase(on.database.url);
     const each = 60;
     const first = await on.open(device);
     let id = first.lastId();

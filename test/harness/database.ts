@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
-import { openDatabase, type Database } from '../../src/db/database.ts';
+import { openDatabase, type Database, type DatabaseOptions } from '../../src/db/database.ts';
 import { runOn, urlOf, type DatabaseKind, type Template } from './template.ts';
 
 export type { DatabaseKind } from './template.ts';
@@ -44,13 +44,7 @@ function newName(): string {
 
 function open({ adminUrl, kind }: Template, name: string): TestDatabase {
   const url = urlOf(adminUrl, name);
-  const db = openDatabase({
-    connectionString: url,
-    maxConnections: 10,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs: 20_000,
-    onIdleError: () => undefined,
-  });
+  const db = openTestDatabase(url);
   return {
     db,
     url,
@@ -60,6 +54,21 @@ function open({ adminUrl, kind }: Template, name: string): TestDatabase {
       await runOn(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`));
     },
   };
+}
+
+/** Connections of the test's own; what ends them is said by the statements that fail. */
+export function openTestDatabase(
+  connectionString: string,
+  options: Partial<DatabaseOptions> = {},
+): Database {
+  return openDatabase({
+    connectionString,
+    maxConnections: 10,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 20_000,
+    onIdleError: () => undefined,
+    ...options,
+  });
 }
 
 /** TimescaleDB's launcher looks into every database now and then, also into a template. */

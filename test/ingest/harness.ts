@@ -5,7 +5,6 @@ import type { Configuration } from '../../src/core/configuration.ts';
 import type { RecordedEvent } from '../../src/core/event.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/core/uplink.ts';
-import { openDatabase } from '../../src/db/database.ts';
 import type { Database } from '../../src/db/database.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
@@ -16,6 +15,7 @@ import type { Ring } from '../../src/ingest/rows.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { settleProfiles } from '../../src/profiles/settle.ts';
+import { openTestDatabase } from '../harness/database.ts';
 
 const dayMs = 86_400_000;
 
@@ -54,15 +54,7 @@ function promised({ ingest }: Ingest) {
 
 /** One process's ingest on the given database, with what it told its devices. */
 export function ingestProcess(url: string): IngestProcess {
-  const db = openDatabase({
-    connectionString: url,
-    maxConnections: 4,
-    connectTimeoutMs: 5_000,
-    statementTimeoutMs: 20_000,
-    pipeline: true,
-    keepPlans: true,
-    onIdleError: () => undefined,
-  });
+  const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const counted: Database = {
     ...db,
