@@ -11,13 +11,13 @@ import { listSenses } from '../../src/measurements/queries.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
 import { newDevice, newEvent, senseEvent } from '../events/app.ts';
-import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { databaseKinds, openTestDatabase } from '../harness/database.ts';
+import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
+import { openTestDatabase } from '../harness/database.ts';
 
 const day = 86_400_000;
 
 /** TimescaleDB as some distributions and clouds have it: without what is under its own licence. */
-describe.skipIf(!databaseKinds.includes('timescaledb'))("TimescaleDB's Apache build", () => {
+describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", () => {
   let cluster: Cluster;
   let db: Database;
   const told: string[] = [];
