@@ -5,6 +5,7 @@ import { evaluate } from '../src/core/evaluate.ts';
 import type { Measurement } from '../src/core/measurement.ts';
 import { Purpose } from '../src/core/purpose.ts';
 import { startRuntime } from '../src/core/runtime.ts';
+import { notice, type Seen } from '../src/core/seen.ts';
 
 /**
  * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
@@ -59,7 +60,10 @@ const stream = givenMeasurements(20_000);
 
 /** Every device evaluates the stream, one measurement each in turn, until the time is up. */
 function measure(forMs: number) {
-  const runtimes = Array.from({ length: 100 }, () => startRuntime(profile));
+  const devices = Array.from({ length: 100 }, () => ({
+    runtime: startRuntime(profile),
+    seen: {} as Seen,
+  }));
   let evaluations = 0;
   let firings = 0;
   let moves = 0;
@@ -67,22 +71,24 @@ function measure(forMs: number) {
   const startCpu = process.cpuUsage();
   let elapsedMs = 0;
   for (let ts = 0; elapsedMs < forMs; ts++) {
-    for (const [device, runtime] of runtimes.entries()) {
-      const measured = stream[(ts + device * 197) % stream.length];
+    for (const [n, device] of devices.entries()) {
+      const measured = stream[(ts + n * 197) % stream.length];
       if (!measured) continue;
       // Time goes on where the sequence begins anew.
-      const evaluation = evaluate(profile, runtime, { ...measured, ts });
-      runtimes[device] = evaluation.runtime;
+      const measurement = { ...measured, ts };
+      device.seen = notice(device.seen, measurement) ?? device.seen;
+      const evaluation = evaluate(profile, device.runtime, measurement);
+      device.runtime = evaluation.runtime;
       firings += evaluation.firings.length;
       if (evaluation.transition) moves++;
     }
-    evaluations += runtimes.length;
+    evaluations += devices.length;
     elapsedMs = performance.now() - start;
   }
   const { user, system } = process.cpuUsage(startCpu);
   const cpuMs = Math.round((user + system) / 1_000);
   const perSecond = Math.round((evaluations / cpuMs) * 1_000);
-  const bytes = JSON.stringify(runtimes[0]).length;
+  const bytes = JSON.stringify(devices[0]?.runtime).length;
   return { perSecond, evaluations, firings, moves, elapsedMs: Math.round(elapsedMs), cpuMs, bytes };
 }
 

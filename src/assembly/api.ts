@@ -22,6 +22,7 @@ import type { Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
 import type { HttpServer } from '../http/server.ts';
 import { statusRoutes } from '../http/status.ts';
+import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -114,6 +115,7 @@ async function listRoutes(
       keys: keys.deviceTokens,
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
+      findNewest,
     }),
     ...purposeRoutes({ db }),
     ...profileRoutes({ db, bus }),

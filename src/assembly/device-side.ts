@@ -9,6 +9,7 @@ import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
+import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../outbox/notifications-of.ts';
 import { startOutbox } from '../outbox/outbox.ts';
@@ -126,6 +127,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         replaceConfigurations,
         notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),
       },
+      findNewest,
       handOver: downlinks.handOver,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },

@@ -7,27 +7,31 @@ import { storable } from './seen.ts';
 
 /**
  * Adds a measurement to what an event's causes (those at `indexes`) have collected. A cause that
- * disagrees ends the episode. Null when none of them evaluates such a value.
+ * disagrees ends the episode. Gives the very object that was there where it is as it was: none of them
+ * evaluates such a value, or it says what the ones before said.
  */
 export function collect(
   event: LiveEvent,
   indexes: number[],
   before: EventEvidence | undefined,
   measurement: Measurement,
-): EventEvidence | null {
-  const causes = before ? before.causes.slice() : event.causes.map(() => null);
-  let evaluated = false;
+): EventEvidence | undefined {
+  const known: EventEvidence['causes'] = before?.causes ?? event.causes.map(() => null);
+  let causes = known;
   let disagreed = false;
   for (const index of indexes) {
     const cause = event.causes[index];
     const collected = causes[index] ?? null;
     const judgement = cause && judge(cause, measurement.val, collected?.baseline);
     if (!judgement) continue;
-    evaluated = true;
     if (!judgement.agrees) disagreed = true;
-    causes[index] = add(cause, collected, judgement, measurement);
+    const added = add(cause, collected, judgement, measurement);
+    if (added === collected) continue;
+    if (causes === known) causes = known.slice();
+    causes[index] = added;
   }
-  if (!evaluated) return null;
+  // Of an episode that has rung all outcomes agreed: one that ends it is a new one.
+  if (causes === known) return before;
   return before?.rung && !disagreed ? { causes, rung: true } : { causes };
 }
 
@@ -71,7 +75,14 @@ function add(
   if (baseline !== undefined) next.baseline = baseline;
   const agreed = judgement.agrees ? agreedOf(judgement, measurement) : collected?.agreed;
   if (agreed && window.includes('1')) next.agreed = agreed;
-  return next;
+  return collected && isSame(collected, next) ? collected : next;
+}
+
+/** Whether nothing was added: the oldest outcome has made room for one like it, and none agreed anew. */
+function isSame(one: CauseEvidence, other: CauseEvidence): boolean {
+  return (
+    one.window === other.window && one.baseline === other.baseline && one.agreed === other.agreed
+  );
 }
 
 function agreedOf({ compared, inside }: Judgement, { val: measured, ts }: Measurement): Agreed {

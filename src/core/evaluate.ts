@@ -8,7 +8,6 @@ import type { Place } from './place.ts';
 import type { Actions } from './purpose.ts';
 import { enter, hasPlace } from './runtime.ts';
 import type { EventEvidence, Runtime } from './runtime.ts';
-import { notice } from './seen.ts';
 
 /** An event that fired. `ring`: push and SMS go out, for it is the first firing of its episode. */
 export type Firing = {
@@ -23,31 +22,29 @@ export type Firing = {
 /** The device moved; no `event` where it entered the state it was in. */
 export type Transition = { to: Place; event?: DeviceEvent };
 
-/** `runtime` is the very object that was given when the measurement changed nothing. */
+/** `runtime` is the very object that was given where the evidence is what it was. */
 export type Evaluation = { runtime: Runtime; firings: Firing[]; transition?: Transition };
 
 /**
- * Evaluates one measurement: a pure function of its arguments, none of which it changes. Events are
- * tried in order, those of the current state first, then those of the global states; the first one
- * that moves the device ends it.
+ * Evaluates one measurement that is news (`notice`): a pure function of its arguments, none of which it
+ * changes. Events are tried in order, those of the current state first, then those of the global
+ * states; the first one that moves the device ends it.
  */
 export function evaluate(profile: Profile, runtime: Runtime, measurement: Measurement): Evaluation {
   const { sId, ts } = measurement;
   const firings: Firing[] = [];
-  const seen = profile.senses.has(sId) ? notice(runtime.seen, measurement) : null;
-  if (!seen) return { runtime, firings };
-
   const { pId } = profile;
   const { puId } = runtime;
-  // This call's own until it is returned; the evidence is copied when it first changes.
-  const next: Runtime = { ...runtime, seen };
+  let next = runtime;
   for (const { event, causes } of readersOf(profile, runtime, sId)) {
     const scope = event.isGlobal ? 'global' : 'local';
-    const evidence = collect(event, causes, next[scope][event.key], measurement);
-    if (!evidence) continue;
+    const before = next[scope][event.key];
+    const evidence = collect(event, causes, before, measurement);
+    // What is kept never holds as a whole: it would have fired, and been used up.
+    if (!evidence || evidence === before) continue;
     const fires = isComplete(event, evidence);
-    if (next[scope] === runtime[scope]) next[scope] = { ...runtime[scope] };
-    next[scope][event.key] = fires ? useUp(event, evidence) : evidence;
+    const kept = fires ? useUp(event, evidence) : evidence;
+    next = { ...next, [scope]: { ...next[scope], [event.key]: kept } };
     if (!fires) continue;
     const origin = { pId, puId, event, ts };
     firings.push(firingOf(event, senseEventOf(origin, evidence), evidence));

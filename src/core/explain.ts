@@ -5,6 +5,7 @@ import type { Profile } from './compile.ts';
 import { Position } from './measurement.ts';
 import { Thresholds } from './purpose.ts';
 import type { CauseEvidence, Runtime } from './runtime.ts';
+import type { Seen } from './seen.ts';
 
 /** What a cause of a live event has collected, and what it still lacks. */
 export const CauseExplanation = z.object({
@@ -33,7 +34,7 @@ export const CauseExplanation = z.object({
       long: z.number().optional(),
     })
     .optional(),
-  /** The sense's last evaluated measurement; older ones, and the same again, are not evaluated. */
+  /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
   seen: z.object({ val: z.union([z.number(), Position]), ts: z.int() }).optional(),
 });
 export type CauseExplanation = z.infer<typeof CauseExplanation>;
@@ -59,20 +60,20 @@ export const Explanation = z.object({
 export type Explanation = z.infer<typeof Explanation>;
 
 /** Says for each live event, in the order in which they are tried, what its causes have and lack. */
-export function explain(profile: Profile, runtime: Runtime): Explanation {
+export function explain(profile: Profile, runtime: Runtime, seen: Seen): Explanation {
   const { puId, stId } = runtime;
   const purpose = profile.purposes.get(puId);
   const own = purpose?.states.get(stId)?.events ?? [];
   const global = purpose?.globalEvents.filter((event) => event.stId !== stId) ?? [];
-  const events = [...own, ...global].map((event) => explainEvent(event, runtime));
+  const events = [...own, ...global].map((event) => explainEvent(event, runtime, seen));
   return { pId: profile.pId, puId, stId, events };
 }
 
-function explainEvent(event: LiveEvent, runtime: Runtime): EventExplanation {
+function explainEvent(event: LiveEvent, runtime: Runtime, seen: Seen): EventExplanation {
   const { stId, evId, name, isGlobal } = event;
   const evidence = (isGlobal ? runtime.global : runtime.local)[event.key];
   const causes = event.causes.map((cause, index) =>
-    explainCause(cause, evidence?.causes[index] ?? null, runtime),
+    explainCause(cause, evidence?.causes[index] ?? null, seen),
   );
   return { stId, evId, name, isGlobal, rung: evidence?.rung === true, causes };
 }
@@ -80,13 +81,13 @@ function explainEvent(event: LiveEvent, runtime: Runtime): EventExplanation {
 function explainCause(
   cause: CompiledCause,
   collected: CauseEvidence | null,
-  runtime: Runtime,
+  seen: Seen,
 ): CauseExplanation {
   const { sId, orderId, thresholds, negate, relative, decimalAcc, needed, windowLength } = cause;
   const window = collected?.window ?? '';
   const matched = countAgreed(window);
-  const seen = Object.hasOwn(runtime.seen, sId) ? runtime.seen[sId] : undefined;
-  const val = seen?.vals.at(-1);
+  const newest = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
+  const val = newest?.vals.at(-1);
   return {
     sId,
     orderId,
@@ -102,6 +103,6 @@ function explainCause(
     ...(decimalAcc === null ? {} : { decimalAcc }),
     ...(collected?.baseline === undefined ? {} : { baseline: collected.baseline }),
     ...(collected?.agreed ? { agreed: collected.agreed } : {}),
-    ...(seen && val !== undefined ? { seen: { val, ts: seen.ts } } : {}),
+    ...(newest && val !== undefined ? { seen: { val, ts: newest.ts } } : {}),
   };
 }

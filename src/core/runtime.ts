@@ -1,10 +1,6 @@
 import type { Profile } from './compile.ts';
 import type { CauseSense } from './event.ts';
-import type { Measurement } from './measurement.ts';
 import type { Place } from './place.ts';
-
-/** The last evaluated time of a sense, and the values it had then. */
-export type Seen = { ts: number; vals: Measurement['val'][] };
 
 /** The newest measurement that agreed, and the number that was compared. */
 export type Agreed = Omit<CauseSense, 'sId'> & { compared?: number };
@@ -22,20 +18,18 @@ export type Evidence = Record<string, EventEvidence>;
 
 /**
  * Where a device stands and the evidence its causes have collected: plain JSON, kept with the
- * device between any two measurements. `v` is the version of this form.
+ * device whenever it changes. `v` is the version of this form.
  */
 export type Runtime = Place & {
   v: 1;
-  /** Per sense; neither moves nor another profile clear it. */
-  seen: Record<string, Seen>;
   /** Evidence of the current state's events, by `stId/evId`; of global states' events in `global`. */
   local: Evidence;
   global: Evidence;
 };
 
-/** Where a device stands when the profile becomes current. Of `previous` only what each sense was last seen at stays. */
-export function startRuntime(profile: Profile, previous?: Runtime): Runtime {
-  return { v: 1, ...profile.first, seen: previous?.seen ?? {}, local: {}, global: {} };
+/** Where a device stands when the profile becomes current, without any evidence. */
+export function startRuntime(profile: Profile): Runtime {
+  return { v: 1, ...profile.first, local: {}, global: {} };
 }
 
 /**
@@ -50,7 +44,7 @@ export function enter(
 ): Runtime {
   const { puId, stId } = place;
   const global = entersPurpose ? {} : runtime.global;
-  return { v: 1, puId, stId, seen: runtime.seen, local: {}, global };
+  return { v: 1, puId, stId, local: {}, global };
 }
 
 /** Whether the profile has such a state in such a purpose. */

@@ -1,24 +1,26 @@
 import type { Measurement } from './measurement.ts';
-import type { Runtime, Seen } from './runtime.ts';
+
+/** The newest time of a sense, and the values it has then, the first of them first. */
+export type Newest = { ts: number; vals: Measurement['val'][] };
+
+/** The newest of each sense: what is older, or one of these once more, is no news. Nothing clears it. */
+export type Seen = Readonly<Record<string, Newest>>;
 
 /** How many values one sense may have in one millisecond; further ones are not evaluated. */
-const maxValues = 16;
+export const maxValues = 16;
 
 /**
  * Takes a measurement into the memory of its sense. Null when it is not to be evaluated: older than
- * the last evaluated one of that sense, or of the same millisecond with a value seen then already.
+ * the newest one of that sense, or of the same millisecond with a value seen then already.
  */
-export function notice(
-  seen: Runtime['seen'],
-  { sId, val, ts }: Measurement,
-): Runtime['seen'] | null {
+export function notice(seen: Seen, { sId, val, ts }: Measurement): Seen | null {
   const last = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
   const vals = last?.ts === ts ? withValue(last, val) : [storable(val)];
   if (!vals || (last && ts < last.ts)) return null;
   return { ...seen, [sId]: { ts, vals } };
 }
 
-function withValue({ vals }: Seen, val: Measurement['val']): Seen['vals'] | null {
+function withValue({ vals }: Newest, val: Measurement['val']): Newest['vals'] | null {
   if (vals.length >= maxValues || vals.some((other) => isSame(other, val))) return null;
   return [...vals, storable(val)];
 }

@@ -4,6 +4,7 @@ import { explain, Explanation } from '../core/explain.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { startRuntime } from '../core/runtime.ts';
 import type { Runtime } from '../core/runtime.ts';
+import type { Seen } from '../core/seen.ts';
 import type { Sql } from '../db/database.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -21,8 +22,14 @@ const Evaluation = z.object({
   timestamp,
 });
 
+/** The newest measurement of each of these senses, by device. */
+export type FindNewest = (
+  sql: Sql,
+  wanted: { deviceId: number; sId: string }[],
+) => Promise<ReadonlyMap<number, Seen>>;
+
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db }: { db: Sql }): Route {
+export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewest }): Route {
   return defineRoute({
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',
@@ -35,18 +42,21 @@ export function evaluationRoute({ db }: { db: Sql }): Route {
     handler: async ({ account, params }) => {
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
       if (!row) throw noSuchDevice();
-      const { engine, profile_id: pId, purposes, runtime } = row;
+      const { device_id: deviceId, engine, profile_id: pId, purposes, runtime } = row;
       if (!pId || !purposes || engine !== 'service') {
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp: Date.now() };
       }
       const profile = compileProfile(pId, purposes);
-      const evaluation = explain(profile, runtime ?? startRuntime(profile));
+      const wanted = [...profile.senses].map((sId) => ({ deviceId, sId }));
+      const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
+      const evaluation = explain(profile, runtime ?? startRuntime(profile), seen);
       return { engine, evaluation, timestamp: Date.now() };
     },
   });
 }
 
 type EvaluationRow = {
+  device_id: number;
   runtime: Runtime | null;
   profile_id: string | null;
   engine: 'service' | 'device' | null;
@@ -60,7 +70,7 @@ async function findEvaluation(
 ): Promise<EvaluationRow | null> {
   const { rows } = await db.query<EvaluationRow>(
     `
-      select s.runtime, c.profile_id, c.engine, p.purposes
+      select s.device_id, s.runtime, c.profile_id, c.engine, p.purposes
         from device d
         join device_state s on s.device_id = d.id
         left join device_profile c on c.device_id = d.id and c.state = 'current'

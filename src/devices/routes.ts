@@ -8,6 +8,7 @@ import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
+import type { FindNewest } from './evaluation-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
@@ -26,6 +27,7 @@ export type DeviceRouteDeps = {
   listConnectors: () => readonly ConnectorAddress[];
   /** False when the account has no such device. */
   removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
+  findNewest: FindNewest;
 };
 
 const tag = 'Devices';

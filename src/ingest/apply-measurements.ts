@@ -1,6 +1,7 @@
 import { evaluate } from '../core/evaluate.ts';
 import type { Firing, Transition } from '../core/evaluate.ts';
 import type { Measurement } from '../core/measurement.ts';
+import { notice } from '../core/seen.ts';
 import type { Item, SentMeasurement } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
@@ -43,11 +44,19 @@ function applyMeasurement(
       : { deviceId, sId, ts, val: val.lat, long: val.long },
   );
 
-  if (context.current?.engine !== 'service' || !context.runtime) return context;
-  const evaluation = evaluate(context.current.profile, context.runtime, measurement);
-  if (evaluation.runtime === context.runtime) return context;
+  const seen = context.watched.has(sId) ? notice(context.seen, measurement) : null;
+  return seen ? judge({ ...context, seen }, measurement, scope) : context;
+}
+
+/** What is news to the device's purposes, where the service evaluates them. */
+function judge(context: DeviceContext, measurement: Measurement, scope: Scope): DeviceContext {
+  const { current, runtime } = context;
+  if (current?.engine !== 'service' || !runtime) return context;
+  const evaluation = evaluate(current.profile, runtime, measurement);
+  if (evaluation.runtime === runtime) return context;
   for (const firing of evaluation.firings) perform(context, firing, scope);
-  const moved = evaluation.transition ? move(context, evaluation.transition, ts, scope) : context;
+  const { transition } = evaluation;
+  const moved = transition ? move(context, transition, measurement.ts, scope) : context;
   return { ...moved, runtime: evaluation.runtime };
 }
 

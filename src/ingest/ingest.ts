@@ -8,12 +8,13 @@ import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
 import type { Work } from './lanes.ts';
 import { createContextLoader } from './load-contexts.ts';
+import type { FindNewest } from './load-contexts.ts';
 import { createPump } from './pump.ts';
 import type { PumpOptions } from './pump.ts';
 import { createRepeats } from './repeats.ts';
 import type { ApplyLimits } from './scope.ts';
 import { settleBatch } from './settle.ts';
-import type { Turn } from './settle.ts';
+import type { Turn } from './store-once.ts';
 import { stampArrivals } from './stamp-arrivals.ts';
 import { failWithdrawn } from './withdrawn.ts';
 import type { Writers } from './write.ts';
@@ -24,7 +25,11 @@ export type IngestOptions = PumpOptions & {
   maxRememberedDevices: number;
 };
 
-export type IngestDeps = FollowUpDeps & { db: Database; writers: Writers };
+export type IngestDeps = FollowUpDeps & {
+  db: Database;
+  writers: Writers;
+  findNewest: FindNewest;
+};
 
 export type Ingest = {
   /** Stores the message, after those of the device that came before it, and tells `delivery`. */
@@ -44,7 +49,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const settling = {
     ...deps,
     limits: options.limits,
-    loadContexts: createContextLoader(),
+    loadContexts: createContextLoader(deps.findNewest),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
     pause,

@@ -1,38 +1,47 @@
 import { compileProfile } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
 import { sensesOf } from '../core/senses.ts';
+import type { Seen } from '../core/seen.ts';
 import type { Sql } from '../db/database.ts';
 import type { DeviceContext, Reported } from './context.ts';
-import type { Lane, Work } from './lanes.ts';
-import { listDevices, listProfiles } from './queries.ts';
+import type { Lane } from './lanes.ts';
+import { claimDevices, listDevices, listProfiles } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
 
 const maxCompiledProfiles = 1_000;
 
-export type ContextLoader = (db: Sql, batch: Work[]) => Promise<ReadonlySet<Lane>>;
+const none: ReadonlySet<string> = new Set();
 
-/** Reads what a batch needs of its devices and is not known; gives the lanes of removed devices. */
-export function createContextLoader(): ContextLoader {
+/** The newest measurement of each of these senses, by device. */
+export type FindNewest = (
+  tx: Sql,
+  wanted: { deviceId: number; sId: string }[],
+) => Promise<ReadonlyMap<number, Seen>>;
+
+export type ContextLoader = (tx: Sql, lanes: Lane[]) => Promise<ReadonlyMap<number, DeviceContext>>;
+
+/**
+ * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
+ * process that has one of their messages under way is waited for, so that what is the newest in the
+ * history is the newest. A device that was removed has none.
+ */
+export function createContextLoader(findNewest: FindNewest): ContextLoader {
   // A profile never changes once it is installed, and many devices share one.
   const compiled = new Map<string, Profile>();
 
-  return async (db, batch) => {
-    const unknown = batch.filter(({ lane }) => lane.context === null);
-    const removed = new Set<Lane>();
-    if (unknown.length === 0) return removed;
-    const rows = await listDevices(
-      db,
-      unknown.map(({ lane }) => lane.device.deviceId),
-    );
-    await compileMissing(db, rows);
-    const byId = new Map(rows.map((row) => [row.device_id, row]));
-    for (const { lane } of unknown) {
-      const row = byId.get(lane.device.deviceId);
-      if (row) lane.context = toContext(row, compiled);
-      else removed.add(lane);
-    }
+  return async (tx, lanes) => {
+    const deviceIds = lanes.map(({ device }) => device.deviceId);
+    const [, rows] = await Promise.all([claimDevices(tx, deviceIds), listDevices(tx, deviceIds)]);
+    await compileMissing(tx, rows);
+    const contexts = rows.map((row) => toContext(row, compiled));
     while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
-    return removed;
+    const newest = await findNewest(tx, contexts.flatMap(wantedOf));
+    return new Map(
+      contexts.map((context) => {
+        const { deviceId } = context.device;
+        return [deviceId, { ...context, seen: newest.get(deviceId) ?? {} }];
+      }),
+    );
   };
 
   async function compileMissing(db: Sql, rows: DeviceRow[]): Promise<void> {
@@ -59,7 +68,18 @@ function toContext(row: DeviceRow, compiled: Map<string, Profile>): DeviceContex
     current: current ? { profile: current, engine: row.engine ?? 'service' } : null,
     pending: pending ?? null,
     runtime: row.runtime,
+    watched: watchedBy(current, pending),
+    seen: {},
   };
+}
+
+function watchedBy(current?: Profile, pending?: Profile): ReadonlySet<string> {
+  if (current && pending) return new Set([...current.senses, ...pending.senses]);
+  return (current ?? pending)?.senses ?? none;
+}
+
+function wantedOf({ device: { deviceId }, watched }: DeviceContext) {
+  return [...watched].map((sId) => ({ deviceId, sId }));
 }
 
 function toReported(row: DeviceRow): Reported | null {

@@ -13,7 +13,8 @@ export type Plan = {
   moved: DeviceContext[];
   /** Devices that stay where they are, with other evidence: nearly all that are evaluated. */
   evaluated: DeviceContext[];
-  /** Devices whose row stays, and must still be as it was read. */
+  /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
+  held: DeviceContext[];
   unchanged: DeviceContext[];
   /** What each lane knows after the commit. */
   after: { lane: Lane; context: DeviceContext }[];
@@ -28,6 +29,7 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
     rows: emptyRows(),
     moved: [],
     evaluated: [],
+    held: [],
     unchanged: [],
     after: [],
     settled: [],
@@ -42,13 +44,27 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
     let context = before;
     for (const unit of units) context = apply(context, unit, plan.rows, limits);
     plan.settled.push(...units);
-    if (context === before) plan.unchanged.push(context);
-    else {
+    if (isStored(before, context)) {
+      (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
+      if (context !== before) plan.after.push({ lane, context });
+    } else {
       (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
       plan.after.push({ lane, context: { ...context, version: context.version + 1 } });
     }
   }
   return plan;
+}
+
+/** Whether all that a device's messages changed is what of its senses is the newest: the history has that. */
+function isStored(before: DeviceContext, after: DeviceContext): boolean {
+  return (
+    after === before ||
+    (standsAs(before, after) &&
+      after.runtime === before.runtime &&
+      after.senses === before.senses &&
+      after.current === before.current &&
+      after.pending === before.pending)
+  );
 }
 
 /** Whether a device's row has nothing new to keep but its evidence. */

@@ -1,5 +1,5 @@
 import type { Lanes, Work } from './lanes.ts';
-import type { Ahead, Turn } from './settle.ts';
+import type { Ahead, Turn } from './store-once.ts';
 
 export type PumpOptions = {
   /** Transactions beside each other, at most; one more may begin behind another's commit. */

@@ -25,6 +25,32 @@ export type DeviceRow = {
   pending_profile: string | null;
 };
 
+/**
+ * Makes those that have a profile this transaction's own: nobody else has one of their messages under
+ * way, and what was computed from what was read of them before is void.
+ */
+export async function claimDevices(tx: Sql, deviceIds: number[]): Promise<void> {
+  await tx.query({
+    name: 'ingest-claim',
+    // In order, so that two that claim the same ones wait for each other in one direction.
+    text: `
+      update device_state s
+         set version = version + 1
+        from (
+          select device_id
+            from device_state
+           where device_id = any($1::bigint[])
+             and exists (
+               select from device_profile p
+                where p.device_id = device_state.device_id
+                  and p.state in ('current', 'pending', 'sent'))
+           order by device_id
+             for no key update) as claimed
+       where s.device_id = claimed.device_id`,
+    values: [deviceIds],
+  });
+}
+
 /** All that evaluation depends on; a device that was removed is not among the rows. */
 export async function listDevices(db: Sql, deviceIds: number[]): Promise<DeviceRow[]> {
   const { rows } = await db.query<DeviceRow>({
@@ -69,6 +95,25 @@ export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promis
       select count(*)
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         join device_state s on s.device_id = read.device_id and s.version = read.version`,
+    values: [
+      plainArray(contexts.map((c) => c.device.deviceId)),
+      plainArray(contexts.map((c) => c.version)),
+    ],
+  });
+  return rows[0]?.count ?? 0;
+}
+
+/** The same, and nobody changes or claims them before the transaction ends. */
+export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>({
+    name: 'ingest-hold',
+    text: `
+      select count(*)
+        from (
+          select
+            from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
+            join device_state s on s.device_id = read.device_id and s.version = read.version
+             for share of s) as held`,
     values: [
       plainArray(contexts.map((c) => c.device.deviceId)),
       plainArray(contexts.map((c) => c.version)),

@@ -1,42 +1,24 @@
-import type { Database } from '../db/database.ts';
-import type { Committing, Transaction } from '../db/transaction.ts';
 import { isUnavailable } from '../db/unavailable.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import { Crowded, rejectCrowded } from './crowded.ts';
 import type { Work } from './lanes.ts';
-import type { ContextLoader } from './load-contexts.ts';
-import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
 import type { Repeats } from './repeats.ts';
-import type { ApplyLimits } from './scope.ts';
 import { split, toRejection } from './split.ts';
+import { storeOnce } from './store-once.ts';
+import type { StoreDeps, Stored, Turn } from './store-once.ts';
 import { failWithdrawn, isWithdrawn } from './withdrawn.ts';
-import { StaleContext, write } from './write.ts';
-import type { Writers } from './write.ts';
+import { StaleContext } from './write.ts';
 
-export type SettleDeps = {
-  db: Database;
+export type SettleDeps = StoreDeps & {
   log: Logger;
-  writers: Writers;
   repeats: Repeats;
-  loadContexts: ContextLoader;
-  limits: ApplyLimits;
   /** What follows a commit and is no row. */
   onCommitted: (plan: Plan, recorded: NewEvent[]) => void;
   /** Resolves after a pause before the next try, or rejects when the service gives up (it stops). */
   pause: (attempt: number) => Promise<void>;
-};
-
-/** A batch whose commit is under way, and whose lanes have gone on. */
-export type Ahead = { committing: Committing; settled: Promise<void> };
-
-export type Turn = {
-  /** The batch that this one is planned on top of, as if it were committed. */
-  ahead: Ahead | null;
-  /** Told when nothing is left to do but the commit, and the lanes know what follows it. */
-  onCommitting: (committing: Committing) => void;
 };
 
 /**
@@ -84,36 +66,6 @@ export async function settleBatch(batch: Work[], deps: SettleDeps, turn?: Turn):
     // Whatever comes of telling it, it is stored.
     tell(stored, deps);
     return;
-  }
-}
-
-type Stored = { plan: Plan; recorded: NewEvent[] };
-
-async function storeOnce(
-  work: Work[],
-  areNew: boolean,
-  deps: SettleDeps,
-  turn: Turn | undefined,
-): Promise<Stored> {
-  const removed = await deps.loadContexts(deps.db, work);
-  // Forgotten while others were read: that is no sign of a removal.
-  if (work.some(({ lane }) => lane.context === null && !removed.has(lane)))
-    throw new StaleContext();
-  const plan = planBatch(work, deps.limits);
-  let isGivenUp = false;
-  const onCommitting = (committing: Committing) => {
-    // A database that did not answer for long goes on with what was tried again meanwhile.
-    if (isGivenUp) return;
-    for (const { lane, context } of plan.after) lane.context = context;
-    turn?.onCommitting(committing);
-  };
-  if (plan.settled.length === 0) return { plan, recorded: [] };
-  const behind = turn?.ahead?.committing;
-  const store = (tx: Transaction) => write(tx, plan, areNew, deps.writers);
-  try {
-    return { plan, recorded: await deps.db.transaction(store, { behind, onCommitting }) };
-  } finally {
-    isGivenUp = true;
   }
 }
 

@@ -2,7 +2,7 @@ import type { NewEvent } from '../core/event.ts';
 import type { Sql } from '../db/database.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { Crowded } from './crowded.ts';
-import { countUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
+import { countUnchanged, holdUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
 import type { Plan } from './plan.ts';
 import type { MeasurementRow, ProfileChange, RejectionRow, Ring, Rows } from './rows.ts';
 
@@ -34,11 +34,12 @@ export async function write(
   areNew: boolean,
   writers: Writers,
 ): Promise<NewEvent[]> {
-  const { rows, moved, evaluated, unchanged } = plan;
-  const [, saved, judged, kept, recorded] = await Promise.all([
+  const { rows, moved, evaluated, held, unchanged } = plan;
+  const [, saved, judged, stayed, kept, recorded] = await Promise.all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
+    held.length > 0 ? holdUnchanged(tx, held) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
     rows.measurements.length > 0 && storeMeasurements(tx, rows.measurements, areNew, writers),
@@ -46,7 +47,11 @@ export async function write(
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
   ]);
-  const stood = saved === moved.length && judged === evaluated.length && kept === unchanged.length;
+  const stood =
+    saved === moved.length &&
+    judged === evaluated.length &&
+    stayed === held.length &&
+    kept === unchanged.length;
   if (!stood) throw new StaleContext();
   const rings = ringing(rows.rings, recorded);
   if (rings.length > 0) await writers.notify(tx, rings);

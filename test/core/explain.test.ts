@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { explain, Explanation } from '../../src/core/explain.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 import { startRuntime } from '../../src/core/runtime.ts';
-import { number, profileOf, run } from './samples.ts';
+import { number, profileOf, run, type Standing } from './samples.ts';
 
 const profile = profileOf(
   Purpose.parse({
@@ -48,8 +48,8 @@ test('says for each live event, in order, what its causes have and still lack', 
     number(15.06, 4),
     number(-1, 5, '0x2'),
   ];
-  const { runtime } = run(profile, measurements);
-  const explanation = explain(profile, runtime);
+  const { runtime, seen } = run(profile, measurements);
+  const explanation = explain(profile, runtime, seen);
   expect(explanation).toEqual({
     pId: 'p',
     puId: 1,
@@ -125,9 +125,9 @@ test('says for each live event, in order, what its causes have and still lack', 
 
 test('says that an episode has rung, and that the windows were used up', () => {
   const warm = [11, 17, 18, 19].map((val, ts) => number(val, ts));
-  const { runtime, evaluations } = run(profile, [...warm, number(-1, 5, '0x2')]);
+  const { runtime, seen, evaluations } = run(profile, [...warm, number(-1, 5, '0x2')]);
   expect(evaluations.at(-1)?.firings).toHaveLength(1);
-  const [event] = explain(profile, runtime).events;
+  const [event] = explain(profile, runtime, seen).events;
   expect(event).toMatchObject({
     rung: true,
     causes: [
@@ -138,13 +138,14 @@ test('says that an episode has rung, and that the windows were used up', () => {
 });
 
 test('says nothing of events where there are none', () => {
-  expect(explain(profile, { ...startRuntime(profile), puId: 5 }).events).toEqual([]);
+  expect(explain(profile, { ...startRuntime(profile), puId: 5 }, {}).events).toEqual([]);
 });
 
 test('does not show a match that no longer counts', () => {
-  const { runtime } = run(profile, [number(10, 1), number(16, 2)]);
-  expect(explain(profile, runtime).events[0]?.causes[0]).toMatchObject({ agreed: { val: 16 } });
+  const before = run(profile, [number(10, 1), number(16, 2)]);
+  const explainCause = ({ runtime, seen }: Standing) =>
+    explain(profile, runtime, seen).events[0]?.causes[0];
+  expect(explainCause(before)).toMatchObject({ agreed: { val: 16 } });
   const later = [11, 12, 13, 14, 15].map((val, index) => number(val, index + 3));
-  const { runtime: slid } = run(profile, later, runtime);
-  expect(explain(profile, slid).events[0]?.causes[0]).not.toHaveProperty('agreed');
+  expect(explainCause(run(profile, later, before))).not.toHaveProperty('agreed');
 });

@@ -3,9 +3,8 @@ import { expect, test } from 'vitest';
 import { explain, Explanation } from '../../src/core/explain.ts';
 import type { Measurement } from '../../src/core/measurement.ts';
 import { remarkProfile } from '../../src/core/remarks.ts';
-import type { Runtime } from '../../src/core/runtime.ts';
 import { measurements, purposes } from './arbitraries.ts';
-import { profileOf, run } from './samples.ts';
+import { profileOf, run, start, type Standing } from './samples.ts';
 
 const runs = { numRuns: 1_000 };
 
@@ -17,7 +16,8 @@ function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
   ]);
 }
 
-const asStored = (runtime: Runtime) => JSON.parse(JSON.stringify(runtime)) as Runtime;
+const asStored = ({ runtime, seen }: Standing) =>
+  JSON.parse(JSON.stringify({ runtime, seen })) as Standing;
 
 test('what is generated fires, moves and has episodes, or the rest would prove little', () => {
   const samples = fc.sample(fc.tuple(purposes, measurements), { numRuns: 300, seed: 7 });
@@ -44,8 +44,8 @@ test('the same input gives the same output', () => {
 test('a runtime survives as JSON', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
-      const { runtime } = run(profileOf(...installed), stream);
-      expect(asStored(runtime)).toStrictEqual(runtime);
+      const { runtime, seen } = run(profileOf(...installed), stream);
+      expect(asStored({ runtime, seen })).toStrictEqual({ runtime, seen });
     }),
     runs,
   );
@@ -58,8 +58,8 @@ test('where a stream is split, stored and taken up again changes nothing', () =>
       const whole = run(profile, stream);
       const [first, second] = [Math.min(one, other), Math.max(one, other)];
       const head = run(profile, stream.slice(0, first));
-      const middle = run(profile, stream.slice(first, second), asStored(head.runtime));
-      const tail = run(profileOf(...installed), stream.slice(second), asStored(middle.runtime));
+      const middle = run(profile, stream.slice(first, second), asStored(head));
+      const tail = run(profileOf(...installed), stream.slice(second), asStored(middle));
       const parts = [head, middle, tail].flatMap(({ evaluations }) => outcomes(evaluations));
       expect(parts).toStrictEqual(outcomes(whole.evaluations));
       expect(tail.runtime).toStrictEqual(whole.runtime);
@@ -90,13 +90,32 @@ test('late data change nothing', () => {
   fc.assert(
     fc.property(purposes, measurements, measurements, (installed, stream, more) => {
       const profile = profileOf(...installed);
-      const { runtime } = run(profile, stream);
+      const before = run(profile, stream);
       const late = more
-        .filter(({ sId }) => runtime.seen[sId])
-        .map((it) => ({ ...it, ts: (runtime.seen[it.sId]?.ts ?? 0) - 1 - it.ts }));
-      const after = run(profile, late, runtime);
+        .filter(({ sId }) => before.seen[sId])
+        .map((it) => ({ ...it, ts: (before.seen[it.sId]?.ts ?? 0) - 1 - it.ts }));
+      const after = run(profile, late, before);
       expect(outcomes(after.evaluations)).toEqual([]);
-      expect(after.runtime).toBe(runtime);
+      expect(after.runtime).toBe(before.runtime);
+      expect(after.seen).toBe(before.seen);
+    }),
+    runs,
+  );
+});
+
+test('a runtime is the very object that it was where nothing fires and it says what it said', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const profile = profileOf(...installed);
+      let before: Standing = start(profile);
+      for (const measurement of stream) {
+        const after = run(profile, [measurement], before);
+        const isAsBefore = JSON.stringify(after.runtime) === JSON.stringify(before.runtime);
+        if (outcomes(after.evaluations).length === 0) {
+          expect(after.runtime === before.runtime).toBe(isAsBefore);
+        }
+        before = after;
+      }
     }),
     runs,
   );
@@ -106,11 +125,11 @@ test('nothing that is given is changed', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...deepFreeze(installed));
-      let { runtime } = run(profile, []);
+      let standing: Standing = start(profile);
       for (const measurement of deepFreeze(stream)) {
-        runtime = run(profile, [measurement], deepFreeze(runtime)).runtime;
+        standing = run(profile, [measurement], deepFreeze(standing));
       }
-      expect(runtime).toStrictEqual(run(profile, stream).runtime);
+      expect(standing.runtime).toStrictEqual(run(profile, stream).runtime);
     }),
     runs,
   );
@@ -120,14 +139,14 @@ test('every valid profile can be evaluated, explained and remarked, and a move e
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
       const profile = profileOf(...installed);
-      const { runtime, evaluations } = run(profile, stream);
+      const { runtime, seen, evaluations } = run(profile, stream);
       for (const evaluation of evaluations) {
         if (evaluation.transition) {
           expect(evaluation.runtime).toMatchObject(evaluation.transition.to);
           expect(evaluation.runtime.local).toEqual({});
         }
       }
-      const explanation = explain(profile, runtime);
+      const explanation = explain(profile, runtime, seen);
       expect(Explanation.parse(explanation)).toStrictEqual(explanation);
       remarkProfile(installed, [[{ sId: '0x1', min: -1, max: 3 }]]);
     }),

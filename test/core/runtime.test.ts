@@ -15,15 +15,22 @@ describe('a runtime', () => {
     ['an older measurement', number(21, 9)],
     ['the same measurement', number(21, 10)],
   ])('is the very same object after %s', (_name, measurement) => {
-    const { runtime } = run(profile, [number(21, 10)]);
-    const evaluation = evaluate(profile, runtime, measurement);
-    expect(evaluation.runtime).toBe(runtime);
-    expect(evaluation.firings).toEqual([]);
+    const before = run(profile, [number(21, 10)]);
+    const { runtime, evaluations } = run(profile, [measurement], before);
+    expect(runtime).toBe(before.runtime);
+    expect(evaluations).toEqual([{ runtime, firings: [] }]);
   });
 
   test('is another object after a measurement that counts, also one that disagrees', () => {
     const { runtime } = run(profile, [number(21, 10)]);
     expect(evaluate(profile, runtime, number(0, 11)).runtime).not.toBe(runtime);
+  });
+
+  test('is the very same object again once a window holds nothing but what disagrees', () => {
+    const before = run(profile, [number(21, 10), number(0, 11), number(0, 12)]);
+    const { runtime, seen } = run(profile, [number(1, 13), number(2, 14)], before);
+    expect(runtime).toBe(before.runtime);
+    expect(seen).toEqual({ '0x1': { ts: 14, vals: [2] } });
   });
 
   test('survives as JSON between any two messages', () => {
@@ -33,24 +40,8 @@ describe('a runtime', () => {
     expect(evaluate(profile, read, number(21, 2)).firings).toHaveLength(1);
   });
 
-  test('begins in the initial state, and keeps of another only what the senses were seen at', () => {
-    expect(startRuntime(profile)).toEqual({
-      v: 1,
-      puId: 1,
-      stId: 1,
-      seen: {},
-      local: {},
-      global: {},
-    });
-    const { runtime } = run(profile, [number(21, 10)]);
-    expect(startRuntime(profile, runtime)).toEqual({
-      v: 1,
-      puId: 1,
-      stId: 1,
-      seen: { '0x1': { ts: 10, vals: [21] } },
-      local: {},
-      global: {},
-    });
+  test('begins in the initial state, with no evidence', () => {
+    expect(startRuntime(profile)).toEqual({ v: 1, puId: 1, stId: 1, local: {}, global: {} });
   });
 
   test('in a place that the profile lacks fires nothing and fails at nothing', () => {

@@ -3,6 +3,7 @@ import { evaluate, type Evaluation } from '../../src/core/evaluate.ts';
 import type { Measurement } from '../../src/core/measurement.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 import { startRuntime, type Runtime } from '../../src/core/runtime.ts';
+import { notice, type Seen } from '../../src/core/seen.ts';
 
 /** A purpose with one state, number 1, that has these events. */
 export function purposeWith(...events: unknown[]): Purpose {
@@ -17,17 +18,27 @@ export function number(val: number, ts: number, sId = '0x1'): Measurement {
   return { sId, val, ts };
 }
 
-/** Evaluates measurements one after the other, from the profile's beginning or from a runtime. */
+/** What an engine keeps of a device between two measurements. */
+export type Standing = { runtime: Runtime; seen: Seen };
+
+export function start(profile: Profile): Standing {
+  return { runtime: startRuntime(profile), seen: {} };
+}
+
+/** Evaluates measurements that are news one after the other, from the profile's beginning or from later on. */
 export function run(
   profile: Profile,
   measurements: Measurement[],
-  from: Runtime = startRuntime(profile),
-): { runtime: Runtime; evaluations: Evaluation[] } {
-  let runtime = from;
-  const evaluations = measurements.map((measurement) => {
+  from: Standing = start(profile),
+): Standing & { evaluations: Evaluation[] } {
+  let { runtime, seen } = from;
+  const evaluations = measurements.map((measurement): Evaluation => {
+    const noticed = notice(seen, measurement);
+    if (!noticed) return { runtime, firings: [] };
+    seen = noticed;
     const evaluation = evaluate(profile, runtime, measurement);
     runtime = evaluation.runtime;
     return evaluation;
   });
-  return { runtime, evaluations };
+  return { runtime, seen, evaluations };
 }

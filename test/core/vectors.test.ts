@@ -2,16 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { checkProfile } from '../../src/core/profile.ts';
 import { compileProfile } from '../../src/core/compile.ts';
-import { evaluate, type Evaluation } from '../../src/core/evaluate.ts';
-import { enter, startRuntime, type Runtime } from '../../src/core/runtime.ts';
+import type { Evaluation } from '../../src/core/evaluate.ts';
+import { enter, startRuntime } from '../../src/core/runtime.ts';
 import { Purpose } from '../../src/core/purpose.ts';
+import { run, start, type Standing } from './samples.ts';
 import { Vector } from './vector.ts';
 
 const directory = new URL('../vectors/', import.meta.url);
 const files = readdirSync(directory).filter((file) => file.endsWith('.json'));
 
-/** Beside a file or a wire the runtime is text: it is read back before every step. */
-const stored = (runtime: Runtime) => JSON.parse(JSON.stringify(runtime)) as Runtime;
+/** Beside a file or a wire what is kept is text: it is read back before every step. */
+const stored = ({ runtime, seen }: Standing) =>
+  JSON.parse(JSON.stringify({ runtime, seen })) as Standing;
 
 describe.each(files)('%s', (file) => {
   const vectors = Vector.array().parse(
@@ -20,24 +22,21 @@ describe.each(files)('%s', (file) => {
 
   test.each(vectors)('$rule', ({ purposes, starts, steps, ends }) => {
     let profile = load(purposes);
-    let runtime = startRuntime(profile);
+    let { runtime, seen } = start(profile);
     if (starts) runtime = enter(profile, runtime, starts);
     for (const step of steps) {
-      const before = stored(runtime);
+      const before = stored({ runtime, seen });
       if ('install' in step) {
         profile = load(step.install);
-        runtime = startRuntime(profile, before);
+        runtime = startRuntime(profile);
       } else if ('enter' in step) {
-        runtime = enter(profile, before, step.enter);
+        runtime = enter(profile, before.runtime, step.enter);
       } else {
-        const evaluation = evaluate(profile, before, step.measurement);
+        const after = run(profile, [step.measurement], before);
         const { measurement, fires, moves } = step;
-        expect({ measurement, ...seenFromOutside(evaluation) }).toEqual({
-          measurement,
-          fires,
-          moves,
-        });
-        runtime = evaluation.runtime;
+        const observed = after.evaluations.map(observe);
+        expect({ measurement, observed }).toEqual({ measurement, observed: [{ fires, moves }] });
+        ({ runtime, seen } = after);
       }
     }
     expect({ puId: runtime.puId, stId: runtime.stId }).toEqual(ends);
@@ -59,7 +58,7 @@ function load(purposes: unknown[]) {
   return compileProfile('p', parsed);
 }
 
-function seenFromOutside({ firings, transition }: Evaluation) {
+function observe({ firings, transition }: Evaluation) {
   const fires = firings.map(({ event, record, ring }) => {
     const { puId, stId, evId } = event.cause.engine;
     return { puId, stId, evId, record, ring, senses: event.cause.senses };

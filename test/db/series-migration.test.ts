@@ -1,14 +1,12 @@
-import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { offerTimescale } from '../../src/db/storage.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
+import { migrateTo, silent } from './earlier.ts';
 
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const dayMs = 86_400_000;
 const firstTs = Date.UTC(2026, 4, 3, 9);
 
@@ -24,18 +22,9 @@ for (let n = 0; n < 240; n += 1) {
 
 const inOrder = (rows: Row[]) => rows.map((row) => Object.values(row).join(' ')).toSorted();
 
-/** As the first five migrations made it. */
 async function makeEarlierDatabase(url: string): Promise<void> {
+  await migrateTo(url, 5);
   await runOn(url, async (client) => {
-    await offerTimescale(client, silent);
-    await runner({
-      dbClient: client,
-      dir: new URL('../../src/db/migrations/', import.meta.url).pathname,
-      migrationsTable: 'migration',
-      direction: 'up',
-      count: 5,
-      logger: silent,
-    });
     const values = JSON.stringify(measured.map((row) => ({ ...row, long: String(row.long) })));
     await client.query(
       `insert into measurement (device_id, s_id, ts, val, long)

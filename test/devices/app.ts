@@ -7,6 +7,7 @@ import { deviceRoutes } from '../../src/devices/routes.ts';
 import { DomainError } from '../../src/errors.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { deriveKeys } from '../../src/keys.ts';
+import { findNewest } from '../../src/measurements/newest.ts';
 import { profileRoutes } from '../../src/profiles/routes.ts';
 import { purposeRoutes } from '../../src/purposes/routes.ts';
 import { call, type CallOptions } from '../accounts/app.ts';
@@ -84,6 +85,7 @@ export async function startApp() {
       keys,
       listConnectors: () => connectors,
       removeDevice: (...device) => removal.removeDevice(...device),
+      findNewest,
     }),
     ...purposeRoutes({ db }),
   ];

@@ -2,6 +2,7 @@ import { compileProfile } from '../../src/core/compile.ts';
 import { evaluate } from '../../src/core/evaluate.ts';
 import type { Purpose } from '../../src/core/purpose.ts';
 import { startRuntime } from '../../src/core/runtime.ts';
+import { notice, type Seen } from '../../src/core/seen.ts';
 import type { Measurement } from '../../src/core/measurement.ts';
 
 /** An event reduced to what tells it from any other: type, time, and what fired or changed. */
@@ -15,8 +16,12 @@ export function expectedEvents(
 ): EventMark[] {
   const profile = compileProfile(pId, purposes);
   let runtime = startRuntime(profile);
+  let seen: Seen = {};
   const marks: EventMark[] = [];
   for (const measurement of measurements) {
+    const noticed = notice(seen, measurement);
+    if (!noticed) continue;
+    seen = noticed;
     const evaluation = evaluate(profile, runtime, measurement);
     for (const { record, event } of evaluation.firings) {
       if (record) marks.push(markOf('sense', event.ts, event.cause.engine.evId));

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
 import { testDatabase, type TestDatabase } from '../harness/database.ts';
 import {
   countingPurpose,
@@ -17,7 +18,7 @@ let process: IngestProcess;
 beforeEach(async () => {
   database = await testDatabase();
   process = ingestProcess(database.url);
-  // Runs at the commit of what a device's state was given: waits for whoever holds the lock.
+  // Runs at the commit of what a device's evidence was given: waits for whoever holds the lock.
   await database.db.query(`
     create sequence commits;
     create table refused (number int);
@@ -30,7 +31,13 @@ beforeEach(async () => {
         return null;
       end $$;
     create constraint trigger at_commit after update on device_state
-      deferrable initially deferred for each row execute function at_commit()`);
+      deferrable initially deferred for each row
+      when (old.runtime::text is distinct from new.runtime::text)
+      execute function at_commit();
+    create constraint trigger at_commit after insert on series
+      deferrable initially deferred for each row
+      when (new.s_id = '0x02')
+      execute function at_commit()`);
 });
 afterEach(async () => {
   await process.close();
@@ -57,8 +64,7 @@ test.each([
   const holder = await db.pool.connect();
   await holder.query(`select pg_advisory_lock(${gate})`);
   const sent = [send(1, 26)];
-  const waits = 'select from pg_locks where not granted and objid = $1';
-  await expect.poll(async () => (await db.query(waits, [gate])).rowCount).toBe(1);
+  await waitForGate(db);
   sent.push(send(2, 27), send(3, 15));
   await expect.poll(process.transactions).toBe(3);
   expect(settled).toEqual([0]);
@@ -72,6 +78,34 @@ test.each([
   const judged = (await recordedEvents(db, device)).filter(({ type }) => type === 'sense');
   expect(judged).toMatchObject([{ ts: now + 2 }]);
   expect(await rejections(db, device)).toEqual([]);
+});
+
+test('what was measured behind a commit that failed is judged when it comes again', async () => {
+  const { db } = database;
+  const device = await insertDevice(db);
+  await installProfile(db, device, [countingPurpose(2)]);
+  const send = (sId: string, n: number, val: number) =>
+    process.ingest.ingest(device, measured(sId, [now + n, val]), forever);
+  await send('0x01', 0, 0);
+  await send('0x01', 1, 0);
+  // Leaves the evidence as it is, and stores a sense that is new: at its commit it is held up.
+  await db.query('insert into refused select last_value + 1 from commits');
+  const holder = await db.pool.connect();
+  await holder.query(`select pg_advisory_lock(${gate})`);
+  const sent = [send('0x02', 2, 1)];
+  await waitForGate(db);
+  sent.push(send('0x01', 3, 0), send('0x01', 4, 25), send('0x01', 5, 26));
+  await holder.query(`select pg_advisory_unlock(${gate})`);
+  holder.release();
+  await Promise.all(sent);
+
+  const { rows } = await db.query<{ met: boolean }>(
+    'select last_value > number as met from commits, refused',
+  );
+  expect(rows).toEqual([{ met: true }]);
+  expect(await storedValues(db, device)).toEqual([0, 0, 1, 0, 25, 26]);
+  const judged = (await recordedEvents(db, device)).filter(({ type }) => type === 'sense');
+  expect(judged).toMatchObject([{ ts: now + 5 }]);
 });
 
 test('many devices keep their orders while commits fail now and then', async () => {
@@ -104,3 +138,9 @@ test('many devices keep their orders while commits fail now and then', async () 
     expect(await rejections(db, device)).toEqual([]);
   }
 });
+
+/** Until a commit waits for whoever holds the lock. */
+async function waitForGate(db: Database): Promise<void> {
+  const waits = 'select from pg_locks where not granted and objid = $1';
+  await expect.poll(async () => (await db.query(waits, [gate])).rowCount).toBe(1);
+}

@@ -1,4 +1,5 @@
 import pino from 'pino';
+import { expect } from 'vitest';
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { Configuration } from '../../src/core/configuration.ts';
@@ -13,6 +14,7 @@ import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { Ring } from '../../src/ingest/rows.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { settleProfiles } from '../../src/profiles/settle.ts';
 import { openTestDatabase } from '../harness/database.ts';
@@ -99,6 +101,7 @@ export function ingestProcess(url: string): IngestProcess {
         replaceConfigurations,
         notify: async (_tx, given) => void rings.push(...given),
       },
+      findNewest,
       handOver: async () => {},
     },
   );
@@ -198,4 +201,11 @@ export async function rejections(db: Database, device: DeviceIdentity) {
     [device.deviceId],
   );
   return rows;
+}
+
+/** Until so many wait for a lock that another holds. */
+export async function waitForBlocked(db: Database, count = 1): Promise<void> {
+  await expect
+    .poll(async () => (await db.query('select from pg_locks where not granted')).rowCount)
+    .toBeGreaterThanOrEqual(count);
 }

@@ -14,6 +14,7 @@ import {
   rejections,
   storedValues,
   uplink,
+  waitForBlocked,
 } from './harness.ts';
 import type { IngestProcess } from './harness.ts';
 
@@ -202,7 +203,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       const stored = [known, other].map((device) =>
         process.ingest.ingest(device, measured('0x01', [now + 1, 2]), forever),
       );
-      await waitForBlocked(database);
+      await waitForBlocked(database.db);
       process.bus.publish('device', { deviceId: known.deviceId, uuid: known.uuid });
       await holder.query('commit');
       await Promise.all(stored);
@@ -218,7 +219,7 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     try {
       await holder.query('begin; lock table measurement in access exclusive mode');
       const first = process.ingest.ingest(own, measured('0x01', [now, 1]), forever);
-      await waitForBlocked(database);
+      await waitForBlocked(database.db);
       const connection = new AbortController();
       const second = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), connection.signal);
       const withdrawn = expect(second).rejects.toMatchObject({ code: 'unavailable' });
@@ -237,9 +238,3 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(process.ingest.depth()).toBe(0);
   });
 });
-
-async function waitForBlocked({ db }: TestDatabase): Promise<void> {
-  await expect
-    .poll(async () => (await db.query('select from pg_locks where not granted')).rowCount)
-    .toBeGreaterThan(0);
-}

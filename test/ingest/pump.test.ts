@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/transaction.ts';
 import { createLanes, type Lanes, type Work } from '../../src/ingest/lanes.ts';
 import { createPump, type Pump, type PumpOptions } from '../../src/ingest/pump.ts';
-import type { Turn } from '../../src/ingest/settle.ts';
+import type { Turn } from '../../src/ingest/store-once.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';
 
 /** A batch that the pump has begun; nothing comes of it until it is told here. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { testDatabase } from '../harness/database.ts';
 import type { TestDatabase } from '../harness/database.ts';
-import { forever, ingestProcess, insertDevice, measured, now } from './harness.ts';
+import { forever, ingestProcess, insertDevice, measured, now, waitForBlocked } from './harness.ts';
 import { rejections, storedValues } from './harness.ts';
 import type { IngestProcess } from './harness.ts';
 
@@ -28,7 +28,7 @@ test('does not let devices wait for long behind a transaction that hangs', async
       [slow.deviceId, now],
     );
     const first = process.ingest.ingest(slow, measured('0x01', [now, 1], [now, 2]), forever);
-    await waitForBlocked(database);
+    await waitForBlocked(database.db);
     await process.ingest.ingest(quick, measured('0x01', [now, 1]), forever);
     expect(await storedValues(database.db, quick)).toEqual([1]);
     await holder.query('commit');
@@ -51,7 +51,7 @@ test('knows redeliveries in two transactions at once', async () => {
     const settled = [];
     for (const [i, own] of both.entries()) {
       settled.push(other.ingest.ingest(own, message, forever));
-      await waitForBlocked(database, i + 1);
+      await waitForBlocked(database.db, i + 1);
     }
     await holder.query('commit');
     await Promise.all(settled);
@@ -64,9 +64,3 @@ test('knows redeliveries in two transactions at once', async () => {
   }
   await other.close();
 });
-
-async function waitForBlocked({ db }: TestDatabase, count = 1): Promise<void> {
-  await expect
-    .poll(async () => (await db.query('select from pg_locks where not granted')).rowCount)
-    .toBeGreaterThanOrEqual(count);
-}

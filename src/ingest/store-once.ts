@@ -1,0 +1,69 @@
+import type { NewEvent } from '../core/event.ts';
+import type { Database } from '../db/database.ts';
+import type { Committing, Transaction } from '../db/transaction.ts';
+import type { Work } from './lanes.ts';
+import type { ContextLoader } from './load-contexts.ts';
+import { planBatch } from './plan.ts';
+import type { Plan } from './plan.ts';
+import type { ApplyLimits } from './scope.ts';
+import { StaleContext, write } from './write.ts';
+import type { Writers } from './write.ts';
+
+export type StoreDeps = {
+  db: Database;
+  writers: Writers;
+  loadContexts: ContextLoader;
+  limits: ApplyLimits;
+};
+
+/** A batch whose commit is under way, and whose lanes have gone on. */
+export type Ahead = { committing: Committing; settled: Promise<void> };
+
+export type Turn = {
+  /** The batch that this one is planned on top of, as if it were committed. */
+  ahead: Ahead | null;
+  /** Told when nothing is left to do but the commit, and the lanes know what follows it. */
+  onCommitting: (committing: Committing) => void;
+};
+
+/** What a transaction wrote, and which of its events are new. */
+export type Stored = { plan: Plan; recorded: NewEvent[] };
+
+/**
+ * Tries to store a batch in one transaction. Throws what the database says, `StaleContext` or `Crowded`;
+ * whether it is stored may be unknown then, and what the lanes know too.
+ */
+export async function storeOnce(
+  work: Work[],
+  areNew: boolean,
+  deps: StoreDeps,
+  turn: Turn | undefined,
+): Promise<Stored> {
+  let after: Plan['after'] = [];
+  let isGivenUp = false;
+  const onCommitting = (committing: Committing) => {
+    // A database that did not answer for long goes on with what was tried again meanwhile.
+    if (isGivenUp) return;
+    for (const { lane, context } of after) lane.context = context;
+    turn?.onCommitting(committing);
+  };
+  const store = async (tx: Transaction): Promise<Stored> => {
+    const unknown = new Set(work.map(({ lane }) => lane).filter(({ context }) => context === null));
+    if (unknown.size > 0) {
+      const contexts = await deps.loadContexts(tx, [...unknown]);
+      // Forgotten while others were read: that is no sign of a removal.
+      const isForgotten = ({ lane }: Work) => lane.context === null && !unknown.has(lane);
+      if (isGivenUp || work.some(isForgotten)) throw new StaleContext();
+      for (const lane of unknown) lane.context = contexts.get(lane.device.deviceId) ?? null;
+    }
+    const plan = planBatch(work, deps.limits);
+    after = plan.after;
+    return { plan, recorded: await write(tx, plan, areNew, deps.writers) };
+  };
+  const behind = turn?.ahead?.committing;
+  try {
+    return await deps.db.transaction(store, { behind, onCommitting });
+  } finally {
+    isGivenUp = true;
+  }
+}

@@ -1,0 +1,56 @@
+import { maxValues, type Newest, type Seen } from '../core/seen.ts';
+import type { Sql } from '../db/database.ts';
+import type { Series } from './known-series.ts';
+
+type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };
+
+/** Of these senses those that have measured something, by device: the newest time and the first values of it. */
+export async function findNewest(
+  sql: Sql,
+  wanted: readonly Series[],
+): Promise<ReadonlyMap<number, Seen>> {
+  const devices = Map.groupBy(await selectNewest(sql, wanted), (row) => row.device_id);
+  return new Map([...devices].map(([deviceId, rows]) => [deviceId, toSeen(rows)]));
+}
+
+function toSeen(rows: NewestRow[]): Seen {
+  const senses = Map.groupBy(rows, (row) => row.s_id);
+  return Object.fromEntries([...senses].map(([sId, values]) => [sId, toNewest(values)]));
+}
+
+function toNewest(values: NewestRow[]): Newest {
+  const vals = values.map(({ val, long }) => (Number.isNaN(long) ? val : { lat: val, long }));
+  return { ts: values[0]?.ts ?? 0, vals: vals.slice(0, maxValues) };
+}
+
+/** In the order in which they came. */
+async function selectNewest(sql: Sql, wanted: readonly Series[]): Promise<NewestRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await sql.query<NewestRow>({
+    name: 'newest-measurements',
+    // The newest of a millisecond has microseconds where it is not the only one. Only then the second
+    // look is taken: within bounds that vary, it has to find the one chunk among all of them.
+    text: `
+      select series.device_id, series.s_id, found.ts, found.val, found.long
+        from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)
+        join series using (device_id, s_id)
+       cross join lateral (
+         select m.ts, date_trunc('milliseconds', m.ts) as first_ts, m.val, m.long
+           from measurement m
+          where m.series_id = series.id
+          order by m.ts desc
+          limit 1) newest
+       cross join lateral (
+         (select m.ts, m.val, m.long
+            from measurement m
+           where newest.first_ts < newest.ts
+             and m.series_id = series.id and m.ts >= newest.first_ts and m.ts < newest.ts
+           order by m.ts
+           limit ${maxValues})
+         union all
+         select newest.ts, newest.val, newest.long) found
+       order by found.ts`,
+    values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
+  });
+  return rows;
+}
