@@ -17,18 +17,23 @@ export const measurementOf = (startTs: number, seq: number) => ({
 
 /**
  * Counts, so that a measurement evaluated twice, or not at all, moves every event after it; and
- * changes its state, so that the order matters.
+ * changes its state, so that the order matters. In the last state most measurements leave the evidence
+ * as it is.
  */
 export const witnessPurpose: Purpose = Purpose.parse({
   puId: 11,
   initStId: 1,
   states: [
-    { stId: 1, events: [event(1, { isAny: true }, 7, 2)] },
-    { stId: 2, events: [event(2, { isGt: 3 }, 5, 1), event(3, { isLt: 50 }, 3)] },
+    { stId: 1, events: [event(1, { isAny: true }, { count: 7 }, 2)] },
+    {
+      stId: 2,
+      events: [event(2, { isGt: 3 }, { count: 5 }, 3), event(3, { isLt: 50 }, { count: 3 })],
+    },
+    { stId: 3, events: [event(4, { isGt: 6 }, { relative: true }, 1)] },
   ],
 });
 
-function event(evId: number, thresholds: object, count: number, gotoStId?: number) {
-  const causes = [{ sId, orderId: 1, threshold: { count }, thresholds }];
+function event(evId: number, thresholds: object, threshold: object, gotoStId?: number) {
+  const causes = [{ sId, orderId: 1, threshold, thresholds }];
   return { evId, eventLog: true, actions: { engine: { gotoStId } }, causes };
 }
