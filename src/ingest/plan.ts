@@ -44,7 +44,7 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
     let context = before;
     for (const unit of units) context = apply(context, unit, plan.rows, limits);
     plan.settled.push(...units);
-    if (isStored(before, context)) {
+    if (keepsRow(before, context)) {
       (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
       if (context !== before) plan.after.push({ lane, context });
     } else {
@@ -55,19 +55,14 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
   return plan;
 }
 
-/** Whether all that a device's messages changed is what of its senses is the newest: the history has that. */
-function isStored(before: DeviceContext, after: DeviceContext): boolean {
-  return (
-    after === before ||
-    (standsAs(before, after) &&
-      after.runtime === before.runtime &&
-      after.senses === before.senses &&
-      after.current === before.current &&
-      after.pending === before.pending)
-  );
+/** Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has. */
+function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
+  if (after === before) return true;
+  const members = Object.keys(after) as (keyof DeviceContext)[];
+  return members.every((member) => member === 'seen' || after[member] === before[member]);
 }
 
-/** Whether a device's row has nothing new to keep but its evidence. */
+/** Whether a device's row has nothing new to keep, but perhaps its evidence. */
 function standsAs(before: DeviceContext, after: DeviceContext): boolean {
   return (
     after.place === before.place &&
