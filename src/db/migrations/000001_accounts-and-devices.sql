@@ -90,7 +90,7 @@ create unique index device_profile_current on device_profile (device_id) where s
 create unique index device_profile_pending on device_profile (device_id) where state in ('pending', 'sent');
 create index device_profile_profile on device_profile (profile_id);
 
--- Where a device stands. One narrow row, rewritten by every evaluated message: it has no index but
+-- Where a device stands. One narrow row, rewritten whenever its evidence changes: it has no index but
 -- its key, and room on its page, so that such an update touches nothing else (HOT).
 create table device_state (
   device_id bigint primary key references device on delete cascade,
