@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg';
 import { maxValues, type Newest, type Seen } from '../core/seen.ts';
 import type { Sql } from '../db/database.ts';
 import type { Series } from './known-series.ts';
@@ -23,11 +24,16 @@ function toNewest(values: NewestRow[]): Newest {
   return { ts: values[0]?.ts ?? 0, vals: vals.slice(0, maxValues) };
 }
 
-/** In the order in which they came. */
 async function selectNewest(sql: Sql, wanted: readonly Series[]): Promise<NewestRow[]> {
   if (wanted.length === 0) return [];
-  const { rows } = await sql.query<NewestRow>({
-    name: 'newest-measurements',
+  const { rows } = await sql.query<NewestRow>(findNewestQuery(wanted));
+  return rows;
+}
+
+/** Gives the values of a millisecond in the order in which they came. */
+export function findNewestQuery(wanted: readonly Series[]): QueryConfig {
+  return {
+    name: 'find-newest',
     // The newest of a millisecond has microseconds where it is not the only one. Only then the second
     // look is taken: within bounds that vary, it has to find the one chunk among all of them.
     text: `
@@ -51,6 +57,5 @@ async function selectNewest(sql: Sql, wanted: readonly Series[]): Promise<Newest
          select newest.ts, newest.val, newest.long) found
        order by found.ts`,
     values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
-  });
-  return rows;
+  };
 }

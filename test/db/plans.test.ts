@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { listEventsQuery, recentEventsQuery, type EventFilter } from '../../src/events/queries.ts';
 import { listBucketsQuery } from '../../src/measurements/buckets.ts';
+import { findNewestQuery } from '../../src/measurements/newest.ts';
 import { listMeasurementsQuery, listSenses } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
 
@@ -193,6 +194,13 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
     await expectIndexed(listMeasurementsQuery(range, 20), 60, 6);
     const after: [number, number, string] = [now - 50 * day, 0, '0x1'];
     await expectIndexed(listMeasurementsQuery(range, 20, after), 60, 8);
+  });
+
+  test("of senses' newest reach no further than the newest", async () => {
+    const wanted = Array.from({ length: devices }, (_, n) =>
+      ['0x0', '0x1'].map((sId) => ({ deviceId: n + 1, sId })),
+    ).flat();
+    await expectIndexed(findNewestQuery(wanted), wanted.length, 2);
   });
 
   test('of buckets read their range alone', async () => {
