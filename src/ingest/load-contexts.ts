@@ -32,9 +32,8 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
   return async (tx, lanes) => {
     const deviceIds = lanes.map(({ device }) => device.deviceId);
     const [, rows] = await Promise.all([claimDevices(tx, deviceIds), listDevices(tx, deviceIds)]);
-    await compileMissing(tx, rows);
-    const contexts = rows.map((row) => toContext(row, compiled));
-    while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
+    const profiles = await loadProfiles(tx, rows);
+    const contexts = rows.map((row) => toContext(row, profiles));
     const newest = await findNewest(tx, contexts.flatMap(wantedOf));
     return new Map(
       contexts.map((context) => {
@@ -44,19 +43,30 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
     );
   };
 
-  async function compileMissing(db: Sql, rows: DeviceRow[]): Promise<void> {
-    const wanted = rows.flatMap((row) => [row.current_profile, row.pending_profile]);
-    const missing = new Set(wanted.filter((id) => id !== null && !compiled.has(id)) as string[]);
-    if (missing.size === 0) return;
-    for (const { id, purposes } of await listProfiles(db, [...missing])) {
-      compiled.set(id, compileProfile(id, purposes));
+  /** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
+  async function loadProfiles(tx: Sql, rows: DeviceRow[]): Promise<Map<string, Profile>> {
+    const profiles = new Map<string, Profile>();
+    const missing = new Set<string>();
+    for (const id of rows.flatMap((row) => [row.current_profile, row.pending_profile])) {
+      if (id === null) continue;
+      const profile = compiled.get(id);
+      if (profile) profiles.set(id, profile);
+      else missing.add(id);
     }
+    if (missing.size === 0) return profiles;
+    for (const { id, purposes } of await listProfiles(tx, [...missing])) {
+      const profile = compileProfile(id, purposes);
+      profiles.set(id, profile);
+      compiled.set(id, profile);
+    }
+    while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
+    return profiles;
   }
 }
 
-function toContext(row: DeviceRow, compiled: Map<string, Profile>): DeviceContext {
-  const current = row.current_profile ? compiled.get(row.current_profile) : undefined;
-  const pending = row.pending_profile ? compiled.get(row.pending_profile) : undefined;
+function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContext {
+  const current = row.current_profile ? profiles.get(row.current_profile) : undefined;
+  const pending = row.pending_profile ? profiles.get(row.pending_profile) : undefined;
   return {
     device: { deviceId: row.device_id, uuid: row.uuid, accountId: row.account_id },
     version: row.version,

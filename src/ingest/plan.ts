@@ -11,7 +11,7 @@ export type Plan = {
   rows: Rows;
   /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
   moved: DeviceContext[];
-  /** Devices that stay where they are, with other evidence: nearly all that are evaluated. */
+  /** Devices that stay where they are, with other evidence. */
   evaluated: DeviceContext[];
   /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
   held: DeviceContext[];
