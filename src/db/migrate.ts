@@ -45,7 +45,8 @@ export async function migrate(
         { extensions: ['.ts'], loader: loadModules },
       ],
     });
-    if (done.length > 0) log.info(`Migrated the database: ${done.map((m) => m.name).join(', ')}.`);
+    const last = done.at(-1);
+    if (last) log.info(`Migrated the database to ${last.name}, in ${countSteps(done.length)}.`);
     return await readStorage(client);
   } finally {
     // Ends the session, and with it the lock.
@@ -97,6 +98,10 @@ async function loadModules(filePaths: string[]) {
       actions: (await import(pathToFileURL(path).href)) as MigrationModule,
     })),
   );
+}
+
+function countSteps(count: number): string {
+  return count === 1 ? 'one step' : `${count} steps`;
 }
 
 function nothing(): void {}

@@ -6,6 +6,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
 import { runProgram, type Running } from '../journeys/process.ts';
+import { blocksOf, getSection } from './readme.ts';
 
 const dir = makeTemporaryDir();
 const dataDir = join(dir, 'data');
@@ -49,6 +50,27 @@ async function end(service: Running, signal: NodeJS.Signals): Promise<number> {
   return service.ended();
 }
 
+/** What it has logged until it was ready. */
+function messagesOf(service: Running): string[] {
+  const lines = service.stdout().split('\n');
+  const logged = lines.filter((line) => line.startsWith('{'));
+  return logged.map((line) => withoutParticulars((JSON.parse(line) as { msg: string }).msg));
+}
+
+/** What README.md says of a first start: a terminal is shown the same without JSON. */
+function messagesShown(): string[] {
+  const [shown = ''] = blocksOf(getSection('Start'), 'text');
+  const lines = [...shown.matchAll(/^\[[\d:]+\] INFO: (.*?)( \{.*)?$/gm)];
+  return lines.map(([, message = '']) => withoutParticulars(message));
+}
+
+/** Without what differs between machines. */
+function withoutParticulars(message: string): string {
+  return message
+    .replaceAll(/ in \S+ \(first/g, ' in <dir> (first')
+    .replaceAll(/\d+\.\d+/g, '<version>');
+}
+
 describe('the service on a machine with nothing else', () => {
   it('starts, says where it listens and what to try, and stops', async () => {
     const first = start({ DATA_DIR: dataDir });
@@ -57,6 +79,7 @@ describe('the service on a machine with nothing else', () => {
     const [, shown = ''] = first.stdout().split('Sensorium listens:');
     expect(shown).toContain('MQTT on ');
     expect(shown).toMatch(new RegExp(`curl ${url}/v2/accounts .*\n.*simulate.*${url}\n.*${url}`));
+    expect(messagesOf(first)).toEqual(messagesShown());
     expect(await post(url, '/v2/accounts')).toBe(200);
     expect(await end(first, 'SIGINT')).toBe(0);
     expect(first.stderr()).toBe('');
