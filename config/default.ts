@@ -34,6 +34,8 @@ const settings: SettingsInput = {
   accounts: {
     /** false: POST /v2/accounts answers 403, and accounts come from `npm run account -- create`. */
     openRegistration: true,
+    /** Registrations from one address after which further ones must wait (429 with Retry-After). */
+    registrationsPerAddress: { attempts: 100, windowSeconds: 3_600 },
     /** Failed logins after which further ones must wait (429 with Retry-After). */
     failedLogins: {
       /** For one account from one address. */

@@ -56,6 +56,7 @@ export const Settings = z.strictObject({
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),
+    registrationsPerAddress: Attempts,
     failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
   }),
   mqtt: z.strictObject({

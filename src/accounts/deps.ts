@@ -3,6 +3,7 @@ import type { Sessions } from '../sessions/manage.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
 import type { Passwords } from './passwords.ts';
 import type { Queue } from './queue.ts';
+import type { CountRegistration } from './registration-limit.ts';
 import type { Throttle } from './throttle.ts';
 
 export type AccountsOptions = {
@@ -12,6 +13,7 @@ export type AccountsOptions = {
   throttle: Throttle;
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;
+  countRegistration: CountRegistration;
   onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
   clock: () => number;
 };

@@ -62,13 +62,14 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       summary: 'Register New Account',
       tag: 'Accounts',
       auth: 'none',
-      errors: [403, 409],
+      errors: [403, 409, 429],
       body: NewCredentials,
       response: AccountTokenResponse,
-      handler: async ({ body }) => {
+      handler: async ({ body, request: { address } }) => {
         if (!deps.openRegistration) {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
         }
+        await deps.countRegistration(address);
         const { accountId, accountUuid } = await registerAccount(deps, body);
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
         return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };

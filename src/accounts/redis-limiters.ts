@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
-import type { MakeLimiter } from './throttle.ts';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { memoryLimiters, type MakeLimiter } from './limiters.ts';
 
 /** Counters that all processes share; while Redis is away each counts for itself. */
 export function redisLimiters(redis: Redis, prefix = 'sensorium:'): MakeLimiter {
@@ -11,6 +11,6 @@ export function redisLimiters(redis: Redis, prefix = 'sensorium:'): MakeLimiter 
       points,
       duration,
       rejectIfRedisNotReady: true,
-      insuranceLimiter: new RateLimiterMemory({ keyPrefix: name, points, duration }),
+      insuranceLimiter: memoryLimiters(name, points, duration),
     });
 }

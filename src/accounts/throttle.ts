@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto';
-import {
-  RateLimiterMemory,
-  type RateLimiterAbstract,
-  type RateLimiterRes,
-} from 'rate-limiter-flexible';
+import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { DomainError } from '../errors.ts';
-
-type Attempts = { attempts: number; windowSeconds: number };
+import { memoryLimiters, type Attempts } from './limiters.ts';
+import { network } from './network.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
@@ -15,18 +11,12 @@ export type ThrottleLimits = {
   perAddress: Attempts;
 };
 
-/** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
-export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;
-
 export type Throttle = {
   /** Throws `too-many-requests`. */
   check(email: string, address: string): Promise<void>;
   countFailure(email: string, address: string): Promise<void>;
   countSuccess(email: string, address: string): Promise<void>;
 };
-
-const inMemory: MakeLimiter = (keyPrefix, points, duration) =>
-  new RateLimiterMemory({ keyPrefix, points, duration });
 
 // Below the longest timer there is: 2^31 ms.
 const knownSeconds = 20 * 24 * 3_600;
@@ -36,7 +26,7 @@ const knownSeconds = 20 * 24 * 3_600;
  * address at a time. A guess spread over many addresses meets a limit for the whole account, ten
  * times as high and a minute long, which addresses that logged in before are exempt from.
  */
-export function createThrottle(limits: ThrottleLimits, makeLimiter = inMemory): Throttle {
+export function createThrottle(limits: ThrottleLimits, makeLimiter = memoryLimiters): Throttle {
   const { perAccount, perAddress } = limits;
   const byPair = makeLimiter('login-pair', perAccount.attempts, perAccount.windowSeconds);
   const byAddress = makeLimiter('login-address', perAddress.attempts, perAddress.windowSeconds);
@@ -84,18 +74,4 @@ function accountKey(email: string): string {
 
 function pairKey(email: string, address: string): string {
   return `${accountKey(email)}:${network(address)}`;
-}
-
-/** An IPv6 client has a whole /64 to itself (RFC 6177): that is one address here. */
-export function network(address: string): string {
-  if (!address.includes(':')) return address;
-  const [head = '', tail] = address.replace(/%.*/, '').split('::', 2);
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
-  const groups = [...before, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':')}::/64`;
 }

@@ -1,6 +1,8 @@
 import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
+import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createPasswords } from '../accounts/passwords.ts';
+import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
@@ -93,6 +95,8 @@ async function listRoutes(
 ): Promise<Route[]> {
   const { config, db, bus, keys, clock } = shared;
   const removal = await startHistoryCare(shared);
+  const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
+  const limiters = await startLimiters(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -104,8 +108,9 @@ async function listRoutes(
       db,
       sessions,
       passwords: createPasswords(),
-      throttle: await startThrottle(shared),
-      openRegistration: config.accounts.openRegistration,
+      throttle: createThrottle(failedLogins, limiters),
+      openRegistration,
+      countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
       clock,
     }),
@@ -138,13 +143,13 @@ function listBrokerRoutes({ config, db, bus, keys, releases }: Shared): Route[] 
   return brokerRoutes({ secret: config.brokerHookSecret, authenticateDevice, identify });
 }
 
-async function startThrottle({ config, log, releases }: Shared) {
-  const limits = config.accounts.failedLogins;
-  if (config.redisUrl === null) return createThrottle(limits);
-  const onError = (err: unknown) => log.warn({ err }, 'logins are counted by this process alone');
+/** What counts attempts of strangers: for all processes where there is a Redis. */
+async function startLimiters({ config, log, releases }: Shared): Promise<MakeLimiter> {
+  if (config.redisUrl === null) return memoryLimiters;
+  const onError = (err: unknown) => log.warn({ err }, 'attempts are counted by this process alone');
   const redis = await connectRedis({ url: config.redisUrl, onError });
   releases.add(() => closeRedis(redis));
-  return createThrottle(limits, redisLimiters(redis));
+  return redisLimiters(redis);
 }
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */

@@ -1,6 +1,8 @@
 import { pino } from 'pino';
 import type { RemovedDevice } from '../../src/accounts/delete-account.ts';
+import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
+import { createRegistrationLimit } from '../../src/accounts/registration-limit.ts';
 import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
 import { accountsRoutes } from '../../src/accounts/routes.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
@@ -22,6 +24,7 @@ export type AppOptions = {
   maxWaiting?: number;
   /** Failed logins for one account from one address, and for all accounts from one address. */
   attempts?: { perAccount: number; perAddress: number };
+  registrationsPerAddress?: number;
   http?: Partial<HttpOptions>;
 };
 
@@ -53,6 +56,7 @@ export async function startApp(options: AppOptions = {}) {
     : startDatabaseSessions(db, { onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
   const sessions = createSessions({ store, keys, clock, onRevoked });
+  const limiters = redis ? redisLimiters(redis) : memoryLimiters;
   const routes = [
     ...accountsRoutes({
       db,
@@ -63,9 +67,13 @@ export async function startApp(options: AppOptions = {}) {
           perAccount: { attempts: options.attempts?.perAccount ?? 10, windowSeconds: 300 },
           perAddress: { attempts: options.attempts?.perAddress ?? 50, windowSeconds: 300 },
         },
-        redis ? redisLimiters(redis) : undefined,
+        limiters,
       ),
       openRegistration: options.openRegistration ?? true,
+      countRegistration: createRegistrationLimit(
+        { attempts: options.registrationsPerAddress ?? 1_000, windowSeconds: 300 },
+        limiters,
+      ),
       onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
       clock,
     }),

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { network } from '../../src/accounts/throttle.ts';
+import { network } from '../../src/accounts/network.ts';
 import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
 import { type App, startApp } from './app.ts';
 

@@ -42,7 +42,10 @@ type Config = Parameters<NonNullable<NonNullable<Parameters<typeof testService>[
 function withoutThrottle(config: Config): Config {
   const plenty = { attempts: 1_000_000, windowSeconds: 60 };
   const failedLogins = { perAccount: plenty, perAddress: plenty };
-  return { ...config, accounts: { ...config.accounts, failedLogins } };
+  return {
+    ...config,
+    accounts: { ...config.accounts, failedLogins, registrationsPerAddress: plenty },
+  };
 }
 
 /** Requests for an operation: identifiers, query and body each right, nearly right, or anything. */

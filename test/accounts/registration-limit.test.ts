@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { type App, startApp, type AppOptions } from './app.ts';
+
+describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
+  '4.2 registrations, counted in %s',
+  (kind) => {
+    let apps: App[] = [];
+    let redis: Redis | undefined;
+    afterEach(async () => {
+      for (const app of apps.reverse()) await app.close();
+      apps = [];
+      await redis?.kill();
+      redis = undefined;
+    });
+    async function start(options: AppOptions = {}) {
+      redis ??= kind === 'redis' ? await startRedis() : undefined;
+      const http = { trustedProxies: ['127.0.0.1'] };
+      const app = await startApp({
+        ...options,
+        http,
+        redisUrl: redis?.url,
+        registrationsPerAddress: 3,
+      });
+      apps.push(app);
+      return app;
+    }
+    const register = (app: App, address: string, email: string) =>
+      app.call('POST', '/v2/accounts', {
+        body: { email, password: 'correct horse' },
+        headers: { 'x-forwarded-for': address },
+      });
+
+    test('beyond the limit answer 429 with Retry-After, however many come at once', async () => {
+      const app = await start();
+      const attempts = Array.from({ length: 8 }, (_, i) => register(app, '10.0.0.1', `${i}@a.org`));
+      const statuses = (await Promise.all(attempts)).map(({ status }) => status);
+      expect(statuses.toSorted()).toEqual([200, 200, 200, 429, 429, 429, 429, 429]);
+      const refused = await register(app, '10.0.0.1', 'late@a.org');
+      expect(refused.status).toBe(429);
+      expect(refused.body).toMatchObject({ detail: expect.stringContaining('registrations') });
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect((await register(app, '10.0.0.2', 'late@a.org')).status).toBe(200);
+    });
+
+    test('count where the e-mail address is taken, and not where the input is not valid', async () => {
+      const app = await start();
+      for (let i = 0; i < 5; i += 1) {
+        expect((await register(app, '10.0.0.1', 'no address')).status).toBe(400);
+      }
+      expect((await register(app, '10.0.0.1', 'ada@a.org')).status).toBe(200);
+      expect((await register(app, '10.0.0.1', 'ada@a.org')).status).toBe(409);
+      expect((await register(app, '10.0.0.1', 'ada@a.org')).status).toBe(409);
+      expect((await register(app, '10.0.0.1', 'ada@a.org')).status).toBe(429);
+    });
+
+    test.skipIf(kind === 'memory')('count for all processes together', async () => {
+      const one = await start();
+      const other = await start({ database: one.database });
+      for (const i of [1, 2, 3]) await register(one, '10.0.0.1', `${i}@a.org`);
+      expect((await register(other, '10.0.0.1', '4@a.org')).status).toBe(429);
+    });
+
+    test('keep nobody from logging in', async () => {
+      const app = await start();
+      for (let i = 0; i < 5; i += 1) await register(app, '10.0.0.1', 'ada@a.org');
+      const { status } = await app.call('POST', '/v2/accounts/login', {
+        body: { email: 'ada@a.org', password: 'correct horse' },
+        headers: { 'x-forwarded-for': '10.0.0.1' },
+      });
+      expect(status).toBe(200);
+    });
+  },
+);
