@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { testService } from '../journeys/service.ts';
 import { type App, startApp, type AppOptions } from './app.ts';
 
 describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
@@ -72,3 +73,29 @@ describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
     });
   },
 );
+
+test('4.2 registrations are limited as the configuration says', async () => {
+  const registrationsPerAddress = { attempts: 1, windowSeconds: 60 };
+  const service = await testService(
+    {},
+    {
+      change: (config) => ({
+        ...config,
+        accounts: { ...config.accounts, registrationsPerAddress },
+      }),
+    },
+  );
+  const register = async (email: string) => {
+    const answer = await fetch(`${service.url}/v2/accounts`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password: 'correct horse' }),
+    });
+    return answer.status;
+  };
+  try {
+    expect([await register('ada@a.org'), await register('bob@a.org')]).toEqual([200, 429]);
+  } finally {
+    await service.close();
+  }
+});
