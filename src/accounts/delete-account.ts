@@ -1,4 +1,5 @@
-import type { Database, Sql } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
 import type { Queue } from './queue.ts';
 

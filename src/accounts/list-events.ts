@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { AccountEvent } from './schema.ts';
 
 /** Where a page ends: the next begins right behind it. */

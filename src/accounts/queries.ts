@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { AccountEvent, AccountUpdate } from './schema.ts';
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** Longer than a healthy answer takes, shorter than anybody waits for a status. */
 const patienceMs = 1_000;

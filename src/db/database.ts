@@ -1,18 +1,8 @@
 import pg from 'pg';
 import { DomainError } from '../errors.ts';
+import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
 import { isUnavailable } from './unavailable.ts';
-
-/** Whatever runs SQL: the pool, or one transaction. Every query function takes it first. */
-export type Sql = {
-  query<R extends pg.QueryResultRow = pg.QueryResultRow>(
-    text: string,
-    values?: unknown[],
-  ): Promise<pg.QueryResult<R>>;
-  query<R extends pg.QueryResultRow = pg.QueryResultRow>(
-    config: pg.QueryConfig,
-  ): Promise<pg.QueryResult<R>>;
-};
 
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */

@@ -1,5 +1,6 @@
 import { DomainError } from '../errors.ts';
-import type { Database, Sql } from './database.ts';
+import type { Database } from './database.ts';
+import type { Sql } from './sql.ts';
 
 export type PatienceOptions = {
   /** After this long without an answer the database is asked whether it is there, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { Sql } from './database.ts';
+import type { Sql } from './sql.ts';
 
 /** What the history is kept in, with the versions for the log. */
 export type Storage = {

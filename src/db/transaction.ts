@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { DomainError } from '../errors.ts';
 import { beginPipelined } from './begin.ts';
 import { copyIn } from './copy-in.ts';
-import type { Sql } from './database.ts';
+import type { Sql } from './sql.ts';
 import { isUnavailable } from './unavailable.ts';
 
 export type Transaction = Sql & {

@@ -1,7 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { unseenArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { nameOf } from './queries.ts';
 
 export type ConfigurationRow = {

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';

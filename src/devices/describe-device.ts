@@ -1,6 +1,6 @@
 import type { Purpose } from '../core/purpose.ts';
 import { coalesce } from '../coalesce.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { listConfigurations } from './configuration-queries.ts';
 import type { ConfigurationRow } from './configuration-queries.ts';
 import type { DescribedDevice } from './schema.ts';

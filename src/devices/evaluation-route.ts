@@ -5,7 +5,7 @@ import type { Purpose } from '../core/purpose.ts';
 import { startRuntime } from '../core/runtime.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Seen } from '../core/seen.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { timestamp } from '../http/schema.ts';

@@ -1,5 +1,5 @@
 import { coalesce } from '../coalesce.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Access } from './queries.ts';
 import { listAccess } from './queries.ts';
 

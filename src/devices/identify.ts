@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { createAccessFinder } from './find-access.ts';
 import { createRecent } from './recent.ts';
 

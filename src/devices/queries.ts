@@ -1,5 +1,5 @@
 import type { Configuration } from '../core/configuration.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** What opens a device's door: `previous` says that the token before this version does too. */
 export type Access = {

@@ -1,5 +1,5 @@
 import type { Rejection } from '../core/rejection.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** An item that is kept but not taken for what it claims to be; `messageId` and `item` make a retry harmless. */
 export type NewRejection = Rejection & {

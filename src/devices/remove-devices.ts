@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
-import type { Database, Sql } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };

@@ -1,5 +1,5 @@
 import type { Bus } from '../bus/bus.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';

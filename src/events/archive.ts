@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { StreamScope, StreamedRow } from './feed.ts';
 import type { Position } from './position.ts';
 

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { feedMs } from '../db/history/prune.ts';
 import { walkArchive } from './archive.ts';
 import { readFeed, type FeedRow, type StreamedRow, type StreamScope } from './feed.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus } from '../bus/bus.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { catchUp, type Page } from './catch-up.ts';
 import { readPosition, type StreamScope } from './feed.ts';
 import type { Position } from './position.ts';

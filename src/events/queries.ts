@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { EventCursor } from './schema.ts';
 import type { EventRow } from './view.ts';

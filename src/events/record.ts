@@ -1,5 +1,5 @@
 import type { NewEvent } from '../core/event.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /**
  * Records a batch of events within the caller's transaction and gives those that are new: an event

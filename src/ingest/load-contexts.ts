@@ -2,7 +2,7 @@ import { compileProfile } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
 import { sensesOf } from '../core/senses.ts';
 import type { Seen } from '../core/seen.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { DeviceContext, Reported } from './context.ts';
 import type { Lane } from './lanes.ts';
 import { claimDevices, listDevices, listProfiles } from './queries.ts';

@@ -2,7 +2,7 @@ import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import type { Runtime } from '../core/runtime.ts';
 import { documentsOf, jsonSequence, plainArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
 import type { DeviceContext } from './context.ts';
 

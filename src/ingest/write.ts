@@ -1,5 +1,5 @@
 import type { NewEvent } from '../core/event.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { Crowded } from './crowded.ts';
 import { countUnchanged, holdUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';

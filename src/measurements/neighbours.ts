@@ -1,5 +1,5 @@
 import { plainArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Point } from './points.ts';
 
 /** What shares a point's millisecond: whether its own value is there, and how many places are taken. */

@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg';
 import { maxValues, type Newest, type Seen } from '../core/seen.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Series } from './known-series.ts';
 
 type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };

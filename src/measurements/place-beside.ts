@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { findNeighbours, type Neighbours } from './neighbours.ts';
 import { insertPoints, placesPerMillisecond, type Point } from './points.ts';
 

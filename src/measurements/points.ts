@@ -1,5 +1,5 @@
 import { plainArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** A row of the history: `ts` in ms; `micros` (0 to 999) tells apart what shares its millisecond. */
 export type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };

@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { MeasurementCursor, MeasurementView } from './schema.ts';
 
 /** A sense that ever measured something, and where that is kept. */

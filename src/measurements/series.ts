@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { KnownSeries, Series } from './known-series.ts';
 
 type SeriesRow = { id: number; device_id: number; s_id: string };

@@ -1,5 +1,5 @@
 import { CopyRows } from '../db/copy-in.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { createKnownSeries, type KnownSeries } from './known-series.ts';
 import { listMissing } from './neighbours.ts';

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { HistoryKind } from '../db/history/kind.ts';
 import { hourMs, listBuckets, toBucketView } from './buckets.ts';
 import type { BucketRow } from './buckets.ts';

@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DeliveryError } from './drivers/driver.ts';
 import type { Message } from './drivers/driver.ts';
 import type { Drivers } from './drivers/open.ts';

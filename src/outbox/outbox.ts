@@ -1,4 +1,5 @@
-import type { Database, Sql } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { OutboxConfig } from './settings.ts';
 import { deliver } from './deliver.ts';
 import type { Delivery } from './deliver.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute } from '../http/route.ts';

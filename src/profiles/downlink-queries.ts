@@ -1,7 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { unseenArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
 export type DueRow = {

@@ -1,7 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity, Downlink, DownTopic } from '../core/uplink.ts';
 import { coalesce } from '../coalesce.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { listDue, markDelivered, rememberAnswering } from './downlink-queries.ts';
 import type { DueRow } from './downlink-queries.ts';

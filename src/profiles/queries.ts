@@ -1,6 +1,6 @@
 import type { Sense } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { ProfileState } from './schema.ts';
 
 /** The account's purposes of these identifiers; what it does not have is left out. */

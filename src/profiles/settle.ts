@@ -1,4 +1,4 @@
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** What became of a profile on a device. `ts`: when, in ms. */
 export type ProfileChange = {

@@ -1,5 +1,5 @@
 import type { Purpose } from '../core/purpose.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 
 /** The new purpose's identifier; null where the account is gone. */
 export async function insertPurpose(

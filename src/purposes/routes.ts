@@ -1,6 +1,6 @@
 import { Purpose } from '../core/purpose.ts';
 import { remarkProfile } from '../core/remarks.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';

@@ -1,5 +1,5 @@
 import { unseenArray } from '../db/array.ts';
-import type { Sql } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Session, SessionKind } from './sessions.ts';
 
 type Row = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { listConfigurations } from '../../src/devices/configuration-queries.ts';
 import { listDevices } from '../../src/ingest/queries.ts';
 import { listDue } from '../../src/profiles/downlink-queries.ts';

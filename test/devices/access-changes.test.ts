@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
 import { deriveToken } from '../../src/devices/token.ts';
 import { type App, keys, startApp } from './app.ts';

@@ -1,5 +1,5 @@
 import { openDatabase } from '../../src/db/database.ts';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
 import { type App, keys } from './app.ts';
 

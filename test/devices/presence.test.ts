@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { startPresence } from '../../src/devices/presence.ts';
 import { type App, startApp } from './app.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import type { Lane } from '../../src/ingest/lanes.ts';
 import { createContextLoader } from '../../src/ingest/load-contexts.ts';
 import { findNewest } from '../../src/measurements/newest.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sql } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { createDownlinks, type Downlinks } from '../../src/profiles/downlinks.ts';
 import { type ProfileChange, settleProfiles } from '../../src/profiles/settle.ts';
 import { type App, configuration, purpose, startApp } from '../devices/app.ts';

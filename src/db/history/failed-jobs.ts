@@ -1,4 +1,4 @@
-import type { Sql } from '../database.ts';
+import type { Sql } from '../sql.ts';
 import { readHistoryKind } from './kind.ts';
 
 /** A job of TimescaleDB's (retention, columnstore, aggregate) whose last run failed. */

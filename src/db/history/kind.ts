@@ -1,4 +1,4 @@
-import type { Sql } from '../database.ts';
+import type { Sql } from '../sql.ts';
 
 /** `timescaledb`: hypertables, with the columnstore and the hourly aggregate; else ordinary tables. */
 export type HistoryKind = 'timescaledb' | 'plain';

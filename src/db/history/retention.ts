@@ -1,4 +1,5 @@
-import type { Database, Sql } from '../database.ts';
+import type { Database } from '../database.ts';
+import type { Sql } from '../sql.ts';
 import { readHistoryKind } from './kind.ts';
 
 /** How many days the history is kept. */
