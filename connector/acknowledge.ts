@@ -5,6 +5,7 @@ import type { Intake } from './intake.ts';
 import type { Log, Observer } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
 import { writePubacks } from './puback.ts';
+import type { Received } from './received.ts';
 import type { Unacked } from './unacked.ts';
 
 export type AcknowledgerDeps = {
@@ -35,7 +36,7 @@ export function createAcknowledger({ ports, intake, observe, log, now }: Acknowl
     const queue = connection.unacked;
     const nowMs = now();
     while (queue[0]?.isStored) {
-      const { proceed, sinceMs, qos, messageId } = queue.shift() as Unacked;
+      const { proceed, sinceMs, qos, messageId } = queue.shift() as Received;
       if (connection.ending !== null) continue;
       if (qos === 1) acknowledge(connection, messageId);
       proceed?.();

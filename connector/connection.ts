@@ -6,7 +6,7 @@ import type { DownlinkQueue } from './downlink.ts';
 import { FrameScanner } from './frames.ts';
 import type { Ending, Refusal } from './options.ts';
 import type { Credentials } from './ports.ts';
-import type { Unacked } from './unacked.ts';
+import type { Received } from './received.ts';
 
 /** A device with all its connections to this process. */
 export type Device = {
@@ -56,7 +56,8 @@ export class Connection {
   /** Access changed while it was being checked. */
   isDoubtful = false;
 
-  unacked: Unacked[] = [];
+  /** In the order in which they came, and are acknowledged. */
+  unacked: (Received & { isStored: boolean })[] = [];
   unackedBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;

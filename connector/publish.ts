@@ -7,7 +7,8 @@ import type { Intake, Rates } from './intake.ts';
 import type { Observer, Tuning } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
 import { readPublish } from './publish-frame.ts';
-import { Unacked, type Proceed } from './unacked.ts';
+import type { Proceed } from './received.ts';
+import { Unacked } from './unacked.ts';
 import { parseUplink } from './uplink.ts';
 
 export type PublishDeps = {

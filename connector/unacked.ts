@@ -1,24 +1,15 @@
 import type { Delivery } from '../src/core/uplink.ts';
-import type { Acknowledger } from './acknowledge.ts';
 import type { Connection } from './connection.ts';
+import type { Proceed, Received } from './received.ts';
 
-/** Tells aedes that it may go on with a packet. */
-export type Proceed = (error?: Error | null) => void;
-
-export type UnackedMessage = {
-  /** 0: nobody will send it again. */
-  qos: number;
-  messageId: number;
-  /** About what it takes of the memory until it is stored. */
-  bytes: number;
-  /** When it arrived. */
-  sinceMs: number;
-  /** Null where aedes does not know of the message. */
-  proceed: Proceed | null;
+/** Hears what becomes of a message. */
+export type Listener = {
+  stored(unacked: Unacked): void;
+  failed(unacked: Unacked, error: unknown): void;
 };
 
 /** A message that waits for its commit, or for the acknowledgement of those before it. */
-export class Unacked implements Delivery {
+export class Unacked implements Received, Delivery {
   isStored = false;
   readonly connection: Connection;
   readonly qos: number;
@@ -26,10 +17,10 @@ export class Unacked implements Delivery {
   readonly bytes: number;
   readonly sinceMs: number;
   readonly proceed: Proceed | null;
-  readonly #acknowledger: Acknowledger;
+  readonly #listener: Listener;
 
-  constructor(acknowledger: Acknowledger, connection: Connection, message: UnackedMessage) {
-    this.#acknowledger = acknowledger;
+  constructor(listener: Listener, connection: Connection, message: Received) {
+    this.#listener = listener;
     this.connection = connection;
     this.qos = message.qos;
     this.messageId = message.messageId;
@@ -44,10 +35,10 @@ export class Unacked implements Delivery {
   }
 
   stored(): void {
-    this.#acknowledger.stored(this);
+    this.#listener.stored(this);
   }
 
   failed(error: unknown): void {
-    this.#acknowledger.failed(this, error);
+    this.#listener.failed(this, error);
   }
 }
