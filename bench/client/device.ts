@@ -1,14 +1,15 @@
 import { connect, type Socket } from 'node:net';
 import { createFrameReader } from './frames.ts';
+import { createInFlight } from './in-flight.ts';
 import {
   disconnectNotice,
   encodeConnect,
   encodePuback,
-  encodePublish,
   encodeString,
   encodeSubscribe,
-  markRedelivered,
   pingRequest,
+  publishRoom,
+  writePublish,
 } from './packets.ts';
 
 /** Who a device is and where it publishes. */
@@ -51,10 +52,13 @@ export type Device = {
   close: (how: 'disconnect' | 'reset') => void;
 };
 
-type Sent = { id: number; seq: number; packet: Buffer; sentAtMs: number };
-
 // One buffer serves all sockets: what is read is looked at before the next read.
 const readBuffer = Buffer.allocUnsafe(64 * 1024);
+
+// What is sent is written into one buffer after the other, each kept while a message in it is under way:
+// an object for every packet would cost the client more than the packet.
+let outgoing = Buffer.alloc(0);
+let written = 0;
 
 /**
  * One device: a socket, a window of QoS 1 messages, and what it sent without an acknowledgement,
@@ -66,14 +70,12 @@ export function createDevice(
   hooks: DeviceHooks,
 ): Device {
   const topic = encodeString(spec.topic);
-  // Each where its packet identifier says, modulo their number: a Map would shrink and grow with every one.
-  const inFlight = Array.from({ length: settings.inFlight }, (): Sent | null => null);
-  let pending = 0;
+  const inFlight = createInFlight(settings.inFlight);
   let socket: Socket | null = null;
   let online = false;
   let seq = 0;
-  let packetId = 0;
   let refusedWith: number | undefined;
+  let readAtMs = 0;
 
   function open(): void {
     refusedWith = undefined;
@@ -85,6 +87,7 @@ export function createDevice(
       onread: {
         buffer: readBuffer,
         callback: (count) => {
+          readAtMs = performance.now();
           read(readBuffer.subarray(0, count));
           if (online) fill();
           return true;
@@ -125,10 +128,10 @@ export function createDevice(
       return;
     }
     online = true;
-    if (spec.subscriptions) socket?.write(encodeSubscribe(nextPacketId(), spec.subscriptions, 1));
-    const again = inFlight.filter((sent) => sent !== null).sort((a, b) => a.seq - b.seq);
-    if (again.length > 0)
-      socket?.write(Buffer.concat(again.map(({ packet }) => markRedelivered(packet))));
+    if (spec.subscriptions)
+      socket?.write(encodeSubscribe(inFlight.nextPacketId(), spec.subscriptions, 1));
+    const again = inFlight.unsettled();
+    if (again.length > 0) socket?.write(Buffer.concat(again));
     hooks.online();
   }
 
@@ -141,53 +144,48 @@ export function createDevice(
   }
 
   function onPuback(id: number): void {
-    const place = id % inFlight.length;
-    const sent = inFlight[place];
-    // A second acknowledgement of one message: what it answers was settled by the first.
-    if (sent?.id !== id) return;
-    inFlight[place] = null;
-    pending -= 1;
-    hooks.acknowledged(sent.seq, performance.now() - sent.sentAtMs);
+    const place = inFlight.settle(id);
+    if (place) hooks.acknowledged(place.seq, readAtMs - place.sentAtMs);
   }
 
   function fill(atMost = Infinity): number {
     if (!online || !socket) return 0;
-    const packets: Buffer[] = [];
-    while (pending < inFlight.length && packets.length < atMost) {
+    const sentAtMs = performance.now();
+    let from = written;
+    let count = 0;
+    while (!inFlight.isFull() && count < atMost) {
       const payload = hooks.next(seq);
       if (payload === null) break;
-      const id = nextFreePacketId();
-      const packet = encodePublish(topic, id, payload);
-      inFlight[id % inFlight.length] = { id, seq, packet, sentAtMs: performance.now() };
-      pending += 1;
+      const room = publishRoom(topic, payload);
+      if (written + room > outgoing.length) {
+        send(from);
+        outgoing = Buffer.allocUnsafeSlow(Math.max(room, 64 * 1024));
+        from = written = 0;
+      }
+      const place = inFlight.take();
+      place.seq = seq;
+      place.sentAtMs = sentAtMs;
+      place.bytes = outgoing;
+      place.from = written;
+      written = writePublish(outgoing, written, topic, place.packetId, payload);
+      place.to = written;
       seq += 1;
-      packets.push(packet);
+      count += 1;
     }
-    // In one write: a system call for each would cost the client more than the broker's work.
-    const [first] = packets;
-    if (first) socket.write(packets.length === 1 ? first : Buffer.concat(packets));
-    return packets.length;
+    send(from);
+    return count;
   }
 
-  /** With a place among those in flight; there must be one. */
-  function nextFreePacketId(): number {
-    for (;;) {
-      const id = nextPacketId();
-      if (inFlight[id % inFlight.length] === null) return id;
-    }
-  }
-
-  function nextPacketId(): number {
-    do packetId = (packetId % 65_535) + 1;
-    while (inFlight[packetId % inFlight.length]?.id === packetId);
-    return packetId;
+  /** In one write: a system call for each packet would cost the client more than the broker's work. */
+  function send(from: number): void {
+    if (written > from) socket?.write(outgoing.subarray(from, written));
   }
 
   return {
     open,
     fill,
     ping: () => void (online && socket?.write(pingRequest())),
-    pending: () => pending,
+    pending: inFlight.pending,
     isOnline: () => online,
     close(how) {
       if (how === 'reset') socket?.resetAndDestroy();

@@ -30,23 +30,31 @@ export function encodeConnect({
   ]);
 }
 
+/** How many bytes a PUBLISH takes, at most. */
+export function publishRoom(topic: Buffer, payload: Buffer | string): number {
+  return 1 + 4 + topic.length + 2 + 3 * payload.length;
+}
+
 /**
- * Section 3.3, QoS 1; `topic` as `encodeString` gives it, so that it is encoded once a device.
- * Bytes 0 to 65,535 of packet identifier; see `markRedelivered` for DUP.
+ * Section 3.3, QoS 1, written at `at`; gives the offset behind it. `topic` as `encodeString` gives it,
+ * so that it is encoded once a device; see `markRedelivered` for DUP.
  */
-export function encodePublish(topic: Buffer, packetId: number, payload: Buffer | string): Buffer {
+export function writePublish(
+  target: Buffer,
+  at: number,
+  topic: Buffer,
+  packetId: number,
+  payload: Buffer | string,
+): number {
   const payloadLength =
     typeof payload === 'string' ? Buffer.byteLength(payload, 'utf8') : payload.length;
-  const length = topic.length + 2 + payloadLength;
-  const lengthBytes = length < 128 ? 1 : length < 16_384 ? 2 : length < 2_097_152 ? 3 : 4;
-  const packet = Buffer.allocUnsafe(1 + lengthBytes + length);
-  packet[0] = 0x32;
-  let at = writeLength(packet, 1, length);
-  at += topic.copy(packet, at);
-  at = packet.writeUInt16BE(packetId, at);
-  if (typeof payload === 'string') packet.write(payload, at, 'utf8');
-  else payload.copy(packet, at);
-  return packet;
+  target[at] = 0x32;
+  let end = writeLength(target, at + 1, topic.length + 2 + payloadLength);
+  end += topic.copy(target, end);
+  end = target.writeUInt16BE(packetId, end);
+  if (typeof payload === 'string') target.write(payload, end, 'utf8');
+  else payload.copy(target, end);
+  return end + payloadLength;
 }
 
 /** [MQTT-3.3.1-1]: a redelivered PUBLISH says so. */
