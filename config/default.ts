@@ -20,7 +20,10 @@ const settings: SettingsInput = {
   ],
 
   http: {
-    /** Addresses or networks ('10.0.0.0/8') of proxies whose X-Forwarded-For is believed. */
+    /**
+     * Addresses or networks ('10.0.0.0/8') of proxies whose X-Forwarded-For is believed. Behind one that
+     * is not named here all clients have its address, also where logins and registrations are counted.
+     */
     trustedProxies: [],
     /** Origins whose browsers may call ('https://dashboard.example.com'); '*' for any. */
     corsOrigins: [],

@@ -35,7 +35,7 @@ export type DeviceHooks = {
   online: () => void;
   /** The connection ended, or was never made; `returnCode` of a CONNACK that refused it. */
   offline: (reason: string, returnCode?: number) => void;
-  /** The next message to send, or null for nothing now. `seq` counts from 0 without gaps. */
+  /** The next message to send, or null for nothing now; lets no device send. `seq` counts from 0 without gaps. */
   next: (seq: number) => Buffer | string | null;
   acknowledged: (seq: number, latencyMs: number) => void;
   received: (topic: string, payload: Buffer) => void;
