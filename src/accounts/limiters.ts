@@ -1,4 +1,9 @@
-import { RateLimiterMemory, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import {
+  RateLimiterMemory,
+  type RateLimiterAbstract,
+  type RateLimiterRes,
+} from 'rate-limiter-flexible';
+import { DomainError } from '../errors.ts';
 
 export type Attempts = { attempts: number; windowSeconds: number };
 
@@ -8,3 +13,11 @@ export type MakeLimiter = (name: string, points: number, seconds: number) => Rat
 /** Each process counts for itself. */
 export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
+
+/** What is thrown where a counter is full: `too-many-requests`, until it counts anew. */
+export function tooMany(what: string, { msBeforeNext }: RateLimiterRes): DomainError {
+  const retryAfterSeconds = Math.ceil(msBeforeNext / 1_000);
+  return new DomainError('too-many-requests', `Too many ${what}: wait a while.`, {
+    retryAfterSeconds,
+  });
+}

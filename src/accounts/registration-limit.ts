@@ -1,6 +1,5 @@
 import { RateLimiterRes } from 'rate-limiter-flexible';
-import { DomainError } from '../errors.ts';
-import { memoryLimiters, type Attempts } from './limiters.ts';
+import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from './network.ts';
 
 /** Counts one more registration from an address; throws `too-many-requests`. */
@@ -20,9 +19,7 @@ export function createRegistrationLimit(
       await byAddress.consume(network(address));
     } catch (reached) {
       if (!(reached instanceof RateLimiterRes)) throw reached;
-      throw new DomainError('too-many-requests', 'Too many registrations: wait a while.', {
-        retryAfterSeconds: Math.ceil(reached.msBeforeNext / 1_000),
-      });
+      throw tooMany('registrations', reached);
     }
   };
 }

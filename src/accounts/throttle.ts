@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import { DomainError } from '../errors.ts';
-import { memoryLimiters, type Attempts } from './limiters.ts';
+import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from './network.ts';
 
 export type ThrottleLimits = {
@@ -62,9 +61,7 @@ export function createThrottle(limits: ThrottleLimits, makeLimiter = memoryLimit
 
 function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): void {
   if (result === null || result.consumedPoints < limiter.points) return;
-  throw new DomainError('too-many-requests', 'Too many failed logins: wait a while.', {
-    retryAfterSeconds: Math.ceil(result.msBeforeNext / 1_000),
-  });
+  throw tooMany('failed logins', result);
 }
 
 // Strangers choose what they send: keys are of one length, and no store shows who logs in.
