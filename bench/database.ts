@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { migrate } from '../src/db/migrate.ts';
 import { describeStorage } from '../src/db/storage.ts';
 import { findTimescaleBinDir, startThrowAwayCluster } from '../test/harness/cluster.ts';
+import { openClient } from '../test/harness/template.ts';
 
 /** The database server that all contenders share: durable, with TimescaleDB where there is one. */
 export type BenchDatabase = {
@@ -101,7 +102,7 @@ export async function withClient<T>(
   url: string,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
+  const client = openClient(url);
   await client.connect();
   try {
     return await work(client);

@@ -31,22 +31,24 @@ async function load(url: string, name: string, size: Size, nowTs: number): Promi
   tell(
     `${name}: ${size.events} events, ${size.measurements} measurements; ${describeStorage(storage)}`,
   );
-  if (!values.loaded) await loadInto(url, size, nowTs);
+  if (!values.loaded) await loadInto(url, storage.schema, size, nowTs);
   // One connection: its statements are planned once, as those of a service that has run for a while.
   return openDatabase({
     connectTimeoutMs: 5_000,
     onIdleError: () => undefined,
     connectionString: url,
+    schema: storage.schema,
     maxConnections: 1,
     statementTimeoutMs: 20_000,
   });
 }
 
-async function loadInto(url: string, size: Size, nowTs: number): Promise<void> {
+async function loadInto(url: string, schema: string, size: Size, nowTs: number): Promise<void> {
   const filling = openDatabase({
     connectTimeoutMs: 5_000,
     onIdleError: () => undefined,
     connectionString: url,
+    schema,
     maxConnections: 3,
     statementTimeoutMs: 3_600_000,
   });

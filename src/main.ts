@@ -11,6 +11,9 @@ import { version } from './version.ts';
 /** After this long what is still under way is given up. */
 const drainTimeoutMs = 10_000;
 
+/** A later version has migrated the database, and lets this one write no more (docs/upgrading.md). */
+const movedExitCode = 3;
+
 process.title = 'sensorium';
 tuneCollector();
 try {
@@ -29,8 +32,11 @@ async function run(config: Config): Promise<void> {
   // Loaded only now: a wrong setting, or --help, is answered at once.
   const { startService } = await import('./service.ts');
   // Asked to stop while it still starts, the service first comes up and then goes in order.
-  const starting = startService(config, log);
-  closeOnSignals(drainTimeoutMs, async ({ err, signal }) => {
+  const starting = startService(config, log, (lines) => {
+    log.fatal(lines.join(' '));
+    ending.end(movedExitCode);
+  });
+  const ending = closeOnSignals(drainTimeoutMs, async ({ err, signal }) => {
     if (err) log.fatal({ err }, 'ending after an error that nothing caught');
     else log.info(`${signal ?? 'Asked to end'}: finishing what is under way.`);
     const service = await starting.catch(() => null);

@@ -21,8 +21,15 @@ type Listening = {
   metrics: { port: number } | null;
 };
 
-/** Starts the part of the service that `config.role` names. Nothing is left behind when it rejects. */
-export async function startService(config: Config, log: Logger): Promise<Service> {
+/**
+ * Starts the part of the service that `config.role` names. Nothing is left behind when it rejects. `onMoved`
+ * is told once when a later version has taken the tables away: from then on nothing can be stored here.
+ */
+export async function startService(
+  config: Config,
+  log: Logger,
+  onMoved: (lines: string[]) => void,
+): Promise<Service> {
   const releases = createReleases();
   const edges = createEdges();
   const close = async () => {
@@ -33,7 +40,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     }
   };
   try {
-    const shared = await startShared(config, log, { releases, edges });
+    const shared = await startShared(config, log, { releases, edges, onMoved });
     const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);
     const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
     const metrics = config.metricsListen

@@ -1,24 +1,44 @@
 import closeWithGrace from 'close-with-grace';
 
+export type Ending = {
+  /** Closes as a signal does, and then exits with this. */
+  end(exitCode: number): void;
+};
+
 /** npm passes on a Ctrl-C that the terminal has already sent here: that is still the first one. */
 const sameSignalMs = 1_000;
 
 /**
  * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when an error was
  * caught by nobody, and then exits: 0 after a signal, 1 after an error or when `close` takes longer
- * than `drainTimeoutMs`. Who asks again, later, does not want to wait: exit 1 at once.
+ * than `drainTimeoutMs`. Who asks again, later, does not want to wait: exit 1 at once. Gives what ends
+ * it from inside.
  */
 export function closeOnSignals(
   drainTimeoutMs: number,
   close: (reason: { signal?: string; err?: Error }) => Promise<void>,
-): void {
+): Ending {
+  let exitCode: number | undefined;
   let askedAtMs: number | null = null;
   let asked: NodeJS.Signals | undefined;
   const own: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   const grace = closeWithGrace(
-    { delay: drainTimeoutMs, logger: console, skip: ['SIGINT', 'SIGTERM'] },
-    ({ err, signal = asked }) => close({ err, signal }),
+    {
+      delay: drainTimeoutMs,
+      logger: console,
+      skip: ['SIGINT', 'SIGTERM'],
+      onTimeout(ms) {
+        exitAsAsked();
+        process.stderr.write(`killed by timeout (${ms}ms)\n`);
+      },
+    },
+    async ({ err, signal = asked }) => {
+      await close({ err, signal }).finally(exitAsAsked);
+    },
   );
+  function exitAsAsked(): void {
+    if (exitCode !== undefined) process.exit(exitCode);
+  }
   const onSignal = (signal: NodeJS.Signals) => {
     if (askedAtMs === null) {
       askedAtMs = performance.now();
@@ -29,4 +49,10 @@ export function closeOnSignals(
     }
   };
   for (const signal of own) process.on(signal, onSignal);
+  return {
+    end(code) {
+      exitCode = code;
+      grace.close();
+    },
+  };
 }

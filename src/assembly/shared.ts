@@ -27,13 +27,21 @@ export type Shared = {
   edges: Edges;
 };
 
+export type SharedOptions = {
+  releases: Releases;
+  edges: Edges;
+  /** Told once when a later version has taken the tables away from this one. */
+  onMoved: (lines: string[]) => void;
+};
+
 export async function startShared(
   config: Config,
   log: Logger,
-  { releases, edges }: { releases: Releases; edges: Edges },
+  { releases, edges, onMoved }: SharedOptions,
 ): Promise<Shared> {
   const storage = await openStorage(config, log, releases);
   const db = storage.openPatient(config.database.maxConnections);
+  storage.watchTables(db, onMoved);
   const bus = await startBus(config, log);
   releases.add(() => bus.close());
   const secret = config.secret ?? (await readOrMakeSecret(config.dataDir));

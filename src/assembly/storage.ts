@@ -4,8 +4,11 @@ import type { Database, DatabaseOptions } from '../db/database.ts';
 import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
 import { withPatience, withTimeout } from '../db/patience.ts';
+import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';
+import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
 import type { Logger } from '../log.ts';
+import { version } from '../version.ts';
 import type { Releases } from './releases.ts';
 
 export type OpenStorage = {
@@ -14,6 +17,8 @@ export type OpenStorage = {
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
   /** The same, for those who would rather hear "unavailable" soon than wait for a server that hangs. */
   openPatient(maxConnections: number): Database;
+  /** Looks, through `sql`, whether a later version has taken the tables away from this one; told once. */
+  watchTables(sql: Sql, onMoved: (lines: string[]) => void): void;
 };
 
 /** Twice this, and the way there, is what a request waits for a database that hangs: below 2 s. */
@@ -31,7 +36,15 @@ export async function openStorage(
 
   const onIdleError = (err: unknown) => log.warn({ err }, 'a database connection was lost');
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
-  const defaults = { connectionString, connectTimeoutMs, statementTimeoutMs, onIdleError };
+  let watch: SchemaWatch | undefined;
+  const defaults = {
+    connectionString,
+    schema: storage.schema,
+    connectTimeoutMs,
+    statementTimeoutMs,
+    onIdleError,
+    onMissingTable: () => watch?.look(),
+  };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
     const database = openDatabase({ ...defaults, ...options, maxConnections });
     releases.add(() => database.close());
@@ -42,7 +55,11 @@ export async function openStorage(
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     return withPatience(open(maxConnections), { patienceMs, ping });
   };
-  return { connectionString, open, openPatient };
+  const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
+    watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
+    releases.add(watch.stop);
+  };
+  return { connectionString, open, openPatient, watchTables };
 }
 
 async function startEmbedded(config: Config, log: Logger, releases: Releases): Promise<string> {

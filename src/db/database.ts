@@ -13,6 +13,8 @@ export type Database = Sql & {
 
 export type DatabaseOptions = {
   connectionString: string;
+  /** Where the tables are, as `migrate` said. */
+  schema: string;
   maxConnections: number;
   connectTimeoutMs: number;
   /** Sent to the server: a statement that takes longer is cancelled there. */
@@ -26,6 +28,8 @@ export type DatabaseOptions = {
   keepPlans?: boolean;
   /** A connection error outside any query; the pool replaces the connection by itself. */
   onIdleError: (error: Error) => void;
+  /** A table was not where `schema` says; the statement fails with `unavailable`. */
+  onMissingTable?: () => void;
 };
 
 // Identities stay far below 2^53, and a point in time is a number of milliseconds everywhere in this
@@ -39,6 +43,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   const settings = {
     statement_timeout: options.statementTimeoutMs,
     timezone: 'UTC',
+    // Extensions have their functions in `public`.
+    search_path: `${options.schema},public`,
     // What arrives late may touch any number of compressed rows. PostgreSQL without TimescaleDB takes it
     // for a setting of somebody else's.
     'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,
@@ -60,6 +66,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   // A connection that ends while a transaction holds it, between two statements, tells nobody else:
   // without a listener that would end the process. The next statement fails, which is enough.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  const rethrow = (error: unknown): never => {
+    if (isMissingTable(error)) options.onMissingTable?.();
+    throw toDomain(error);
+  };
   const query = ((text: string, values?: unknown[]) =>
     pool.query(text, values).catch(rethrow)) as Sql['query'];
   return {
@@ -71,8 +81,18 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 /** Gives "the database is away" its own code, so that every edge can answer it in its own way. */
-function rethrow(error: unknown): never {
-  throw isUnavailable(error) && !(error instanceof DomainError)
-    ? new DomainError('unavailable', 'The database is away.', { cause: error })
-    : error;
+function toDomain(cause: unknown): unknown {
+  if (cause instanceof DomainError) return cause;
+  if (isMissingTable(cause))
+    return new DomainError('unavailable', 'The database is not as this program knows it.', {
+      cause,
+    });
+  if (isUnavailable(cause))
+    return new DomainError('unavailable', 'The database is away.', { cause });
+  return cause;
+}
+
+/** undefined_table: a program finds its tables by the schema's name, and a later one may have moved them. */
+function isMissingTable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === '42P01';
 }

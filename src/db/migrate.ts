@@ -1,8 +1,13 @@
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import pg from 'pg';
 import { StartError } from '../start-error.ts';
+import { version as programVersion } from '../version.ts';
+import { listMigrations, type KnownMigration } from './known-migrations.ts';
+import { refuseForeign } from './may-write.ts';
+import { placeTables } from './place-tables.ts';
+import { migrationTable, readSchemaState } from './schema-state.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
 /** Where messages about the migrations go; a pino logger is one. */
@@ -11,47 +16,90 @@ export type MigrationLog = { info(message: string): void; warn(message: string):
 /** What a migration in TypeScript exports. `pgm.noTransaction()` is for what cannot run inside one. */
 export type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
 
-const migrationsDir = new URL('./migrations/', import.meta.url).pathname;
-const migrationsTable = 'migration';
+export type MigrateOptions = {
+  log: MigrationLog;
+  /** Of the program that migrates; this one's if absent. */
+  version?: string;
+  /** Where its migrations are; this program's if absent. */
+  dir?: string;
+};
+
+/** A database that has this program's schema, and where its tables are. */
+export type Migrated = Storage & { schema: string };
+
+export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /** Any number that nothing else locks; held while one process migrates and the others wait. */
 const migrationLock = 7200;
 
+/** A step that takes longer is worth a line of its own. */
+const longStepMs = 1_000;
+
 /**
- * Brings the database to this program's schema and says what kind of storage it is. Several
- * processes may call it at once: one does the work, the others wait for it.
+ * Brings the database to this program's schema and says what kind of storage it is, and where. Several
+ * processes may call it at once: one does the work, the others wait for it. Throws a StartError where a
+ * later version has been here that does not let this one write.
  */
 export async function migrate(
   connectionString: string,
-  { log }: { log: MigrationLog },
-): Promise<Storage> {
+  { log, version = programVersion, dir = migrationsDir }: MigrateOptions,
+): Promise<Migrated> {
+  const known = await listMigrations(dir);
   const client = new pg.Client({ connectionString });
   // A lost connection fails the query under way; without a listener it would end the process too.
   client.on('error', () => undefined);
   await connect(client);
   try {
     await waitForLock(client);
-    if (!(await isMigrated(client))) await offerTimescale(client, log);
-    const done = await runner({
-      dbClient: client,
-      dir: migrationsDir,
-      migrationsTable,
-      direction: 'up',
-      singleTransaction: false,
-      noLock: true,
-      logger: { debug: nothing, info: nothing, warn: log.warn.bind(log), error: nothing },
-      migrationLoaderStrategies: [
-        { extensions: ['.sql'], loader: 'legacySql' },
-        { extensions: ['.ts'], loader: loadModules },
-      ],
-    });
-    const last = done.at(-1);
-    if (last) log.info(`Migrated the database to ${last.name}, in ${countSteps(done.length)}.`);
-    return await readStorage(client);
+    const state = await readSchemaState(client);
+    refuseForeign(state, known, version);
+    if (state.applied.length === 0) await offerTimescale(client, log);
+    const applied = new Set(state.applied.map(({ name }) => name));
+    const pending = known.filter(({ name }) => !applied.has(name));
+    const schema = await placeTables(client, state, { version, pending, log });
+    await client.query(`select set_config('sensorium.program_version', $1, false)`, [version]);
+    for (const migration of pending) await runMigration(client, migration, schema.name, dir, log);
+    const last = pending.at(-1);
+    if (last) log.info(`Migrated the database to ${last.name}, in ${countSteps(pending.length)}.`);
+    return { ...(await readStorage(client)), schema: schema.name };
   } finally {
     // Ends the session, and with it the lock.
     await client.end();
   }
+}
+
+/** The next one that has not run, with its row in the table of migrations, in one transaction. */
+async function runMigration(
+  client: pg.Client,
+  { name, leastWriter }: KnownMigration,
+  schema: string,
+  dir: string,
+  log: MigrationLog,
+): Promise<void> {
+  const sinceMs = performance.now();
+  await client.query(`select set_config('sensorium.least_writer', $1, false)`, [leastWriter]);
+  const [done] = await runner({
+    dbClient: client,
+    dir,
+    migrationsTable: migrationTable.name,
+    migrationsSchema: migrationTable.schema,
+    // Extensions have their functions in `public`.
+    schema: [schema, 'public'],
+    direction: 'up',
+    count: 1,
+    // What a later version has added between is none of this one's concern: `refuseForeign` allowed it.
+    checkOrder: false,
+    singleTransaction: false,
+    noLock: true,
+    logger: { debug: nothing, info: nothing, warn: log.warn.bind(log), error: nothing },
+    migrationLoaderStrategies: [
+      { extensions: ['.sql'], loader: 'legacySql' },
+      { extensions: ['.ts'], loader: loadModules },
+    ],
+  });
+  if (done?.name !== name) throw new Error(`Expected to run ${name}, but ran ${done?.name}.`);
+  const ms = performance.now() - sinceMs;
+  if (ms > longStepMs) log.info(`Migration ${name} took ${(ms / 1_000).toFixed(1)} s.`);
 }
 
 /** The first that is asked of a database: what is wrong with its address shows here. */
@@ -79,14 +127,6 @@ async function waitForLock(client: pg.Client): Promise<void> {
     if (rows[0]?.locked) return;
     await delay(100);
   }
-}
-
-async function isMigrated(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ found: boolean }>(
-    `select to_regclass($1) is not null as found`,
-    [migrationsTable],
-  );
-  return rows[0]?.found === true;
 }
 
 /** Node strips the types itself, so a migration in TypeScript needs no other loader. */

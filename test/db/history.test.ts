@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { pruneHistory } from '../../src/db/history/prune.ts';
@@ -8,6 +7,7 @@ import { recordEvents } from '../../src/events/record.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { newDevice, newEvent, senseEvent, type Device } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { openClient } from '../harness/template.ts';
 
 const day = 86_400_000;
 const now = Date.now();
@@ -108,7 +108,7 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
       await fill(gone, [3, 41]);
     }
     // A transaction of another device is open on the same chunks all the time.
-    const other = new pg.Client({ connectionString: database.url });
+    const other = openClient(database.url);
     await other.connect();
     await other.query('begin');
     const late = { deviceId: stays.deviceId, sId: '0x1', ts: now - 40 * day - 5, val: 2 };

@@ -3,7 +3,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { describeStorage } from '../../src/db/storage.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
 import { databaseKinds, emptyDatabase, testDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { runOn, schema } from '../harness/template.ts';
 
 function collectLog() {
   const lines: string[] = [];
@@ -14,7 +14,7 @@ function collectLog() {
   };
 }
 
-const listTables = `select tablename from pg_tables where schemaname = 'public' order by 1`;
+const listTables = `select tablename from pg_tables where schemaname = '${schema}' order by 1`;
 
 describe.each(databaseKinds)('migrations on %s', (kind) => {
   it('run once when several processes start together', async () => {

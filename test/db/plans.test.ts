@@ -6,6 +6,7 @@ import { listBucketsQuery } from '../../src/measurements/buckets.ts';
 import { findNewestQuery } from '../../src/measurements/newest.ts';
 import { listMeasurementsQuery, listSenses } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { openClient } from '../harness/template.ts';
 
 const day = 86_400_000;
 const now = Date.now();
@@ -100,7 +101,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
 
   /** Plans it as it is planned for given values, and as it is once the plan is kept. */
   async function explain({ text, values }: pg.QueryConfig): Promise<Node[]> {
-    const client = new pg.Client({ connectionString: database.url });
+    const client = openClient(database.url);
     await client.connect();
     const literals = (values ?? []).map((value) => {
       if (value === null || value === undefined) return 'null';
@@ -173,7 +174,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   );
 
   test('of lists are made once, whatever is asked', async () => {
-    const client = new pg.Client({ connectionString: database.url });
+    const client = openClient(database.url);
     await client.connect();
     const senses = await listSenses(db, deviceId);
     for (let i = 0; i < 8; i += 1) {

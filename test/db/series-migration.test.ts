@@ -1,10 +1,9 @@
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { openClient, runOn } from '../harness/template.ts';
 import { migrateTo, silent } from './earlier.ts';
 
 const dayMs = 86_400_000;
@@ -73,7 +72,7 @@ describe.each(databaseKinds)('measurements of an earlier version on %s', (kind) 
   });
 
   it.runIf(kind === 'timescaledb')('are aggregated and compressed as before', async () => {
-    const client = new pg.Client({ connectionString: database.url });
+    const client = openClient(database.url);
     await client.connect();
     await client.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
     const hours = await client.query(

@@ -8,6 +8,7 @@ export type Device = Awaited<ReturnType<App['device']>>;
 
 const unreachable = openDatabase({
   connectionString: 'postgres://nobody@127.0.0.1:1/nothing',
+  schema: 'nowhere',
   maxConnections: 1,
   connectTimeoutMs: 1_000,
   statementTimeoutMs: 1_000,

@@ -1,8 +1,8 @@
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { databaseKinds, openTestDatabase } from '../harness/database.ts';
+import { openClient } from '../harness/template.ts';
 import { deviceEvent, newAccount, newDevice, newEvent, senseEvent } from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
@@ -82,7 +82,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
 
   test('miss nothing of a transaction that began first and commits last', async () => {
     const device = await newDevice(on.db);
-    const slow = new pg.Client({ connectionString: on.database.url });
+    const slow = openClient(on.database.url);
     await slow.connect();
     await slow.query('begin');
     await recordEvents(slow, [newEvent(device, 'slow', deviceEvent(t0))]);

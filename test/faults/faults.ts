@@ -10,6 +10,7 @@ import {
 } from './kinds/database.ts';
 import { acknowledgementLost, reconnectStorm } from './kinds/devices.ts';
 import { diskFull } from './kinds/disk-full.ts';
+import { migratedUnder } from './kinds/migrated.ts';
 import { poison, wrongClocks } from './kinds/payloads.ts';
 import { redisKilled, redisSlow } from './kinds/redis.ts';
 import { serviceKilled, serviceTerminated } from './kinds/service-killed.ts';
@@ -19,6 +20,7 @@ import { soak } from './kinds/soak.ts';
 export const faults: Fault[] = [
   serviceKilled,
   serviceTerminated,
+  migratedUnder,
   databaseKilled,
   databaseRestarted,
   connectionsTerminated,

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
@@ -19,7 +19,11 @@ export type ServiceProcess = {
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code. */
   terminate(): Promise<number | null>;
+  /** Resolves with the exit code when it has ended by itself. */
+  ended(): Promise<number | null>;
   isRunning(): boolean;
+  /** What it has logged since it was last started. */
+  log(): string;
   residentBytes(): number;
   openHandles(): number;
 };
@@ -48,6 +52,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
   const command = [...startFlags(), 'src/main.ts'];
   const logPath = join(options.dir, `service-${httpPort}.log`);
   let child: ChildProcess | null = null;
+  let startedAt = 0;
   const ended = async () => {
     if (child && child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     return child?.exitCode ?? null;
@@ -61,6 +66,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     async start() {
       const log = openSync(logPath, 'a');
       const before = readyCount(logPath);
+      startedAt = statSync(logPath).size;
       const args = [...command, ...(options.args ?? [])];
       child = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', log, log] });
       closeSync(log);
@@ -77,7 +83,9 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
       child?.kill('SIGTERM');
       return ended();
     },
+    ended,
     isRunning,
+    log: () => readFileSync(logPath, 'utf8').slice(startedAt),
     residentBytes: () => Number(statusField(child, 'VmRSS')) * 1_024,
     openHandles: () => readdirSync(`/proc/${child?.pid ?? 0}/fd`).length,
   };

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inject } from 'vitest';
 import { openDatabase, type Database, type DatabaseOptions } from '../../src/db/database.ts';
-import { runOn, urlOf, type DatabaseKind, type Template } from './template.ts';
+import { runOn, schema, urlOf, type DatabaseKind, type Template } from './template.ts';
 
 export type { DatabaseKind } from './template.ts';
 
@@ -63,6 +63,7 @@ export function openTestDatabase(
 ): Database {
   return openDatabase({
     connectionString,
+    schema,
     maxConnections: 10,
     connectTimeoutMs: 5_000,
     statementTimeoutMs: 20_000,

@@ -1,11 +1,16 @@
 import pg from 'pg';
-import { migrate } from '../../src/db/migrate.ts';
+import { listMigrations } from '../../src/db/known-migrations.ts';
+import { migrate, migrationsDir } from '../../src/db/migrate.ts';
+import { leastWriterAfter, schemaNameFor } from '../../src/db/place-tables.ts';
 import { readStorage } from '../../src/db/storage.ts';
 
 export type DatabaseKind = 'postgresql' | 'timescaledb';
 
 /** A migrated database that each test file clones. */
 export type Template = { kind: DatabaseKind; adminUrl: string; name: string };
+
+/** Where the tables of this program are. */
+export const schema = schemaNameFor(leastWriterAfter(await listMigrations(migrationsDir)));
 
 const silent = { info: () => undefined, warn: () => undefined };
 
@@ -37,12 +42,18 @@ export function urlOf(adminUrl: string, database: string): string {
   return url.href;
 }
 
+/** Runs statements that name the program's tables as the program does. */
 export async function runOn<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
+  const client = openClient(url);
   await client.connect();
   try {
     return await work(client);
   } finally {
     await client.end();
   }
+}
+
+/** Not connected yet; finds the program's tables by their names. */
+export function openClient(connectionString: string): pg.Client {
+  return new pg.Client({ connectionString, options: `-c search_path=${schema},public` });
 }

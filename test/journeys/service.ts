@@ -39,7 +39,7 @@ export async function testService(
     },
     role,
   );
-  const service = await startService(change(config), pino({ level: 'silent' }));
+  const service = await startService(change(config), pino({ level: 'silent' }), () => undefined);
   const { http, mqtt } = service.addresses;
   return {
     url: `http://127.0.0.1:${http?.port ?? 0}`,

@@ -16,6 +16,7 @@ export async function openTools(config: Config): Promise<Tools> {
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   const db = openDatabase({
     connectionString: reached.connectionString,
+    schema: reached.schema,
     maxConnections: 4,
     connectTimeoutMs,
     statementTimeoutMs,

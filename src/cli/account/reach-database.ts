@@ -7,7 +7,10 @@ import { findCluster } from '../../db/embedded/location.ts';
 import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { migrate } from '../../db/migrate.ts';
 
-export type Reached = { connectionString: string; release(): Promise<void> };
+type Found = { connectionString: string; release(): Promise<void> };
+
+/** A database that has this program's schema, and where its tables are. */
+export type Reached = Found & { schema: string };
 
 const log = { info: () => {}, warn: (message: string) => console.error(message) };
 
@@ -18,15 +21,15 @@ const log = { info: () => {}, warn: (message: string) => console.error(message) 
 export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<Reached> {
   const reached = await reach(databaseUrl, dataDir);
   try {
-    await migrate(reached.connectionString, { log });
-    return reached;
+    const { schema } = await migrate(reached.connectionString, { log });
+    return { ...reached, schema };
   } catch (error) {
     await reached.release();
     throw error;
   }
 }
 
-async function reach(databaseUrl: string | null, dataDir: string): Promise<Reached> {
+async function reach(databaseUrl: string | null, dataDir: string): Promise<Found> {
   if (databaseUrl !== null) return { connectionString: databaseUrl, release: async () => {} };
   const running = await findRunning(dataDir);
   if (running !== null) return { connectionString: running, release: async () => {} };

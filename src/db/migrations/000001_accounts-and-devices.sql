@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- Points in time are milliseconds in the program and timestamptz here.

@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 create table measurement (

@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- One row for each recipient of each push and SMS: what was asked for, and what became of it.

@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- Token sessions where there is no Redis. Both kinds are alike: only a 'pair' has a refresh token.

@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- Whether the history lives in hypertables. The Apache build of TimescaleDB has neither columnstore

@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- A key of 16 bytes. PostgreSQL fills the pages of a B-tree that grows at the end of each of many

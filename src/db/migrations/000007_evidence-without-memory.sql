@@ -1,3 +1,4 @@
+-- Least writer: 0.1.0
 -- Up Migration
 
 -- What a sense's newest measurement is stands in the history, and is read there when a process takes a

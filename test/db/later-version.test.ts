@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { migrate } from '../../src/db/migrate.ts';
+import { readSchemaState } from '../../src/db/schema-state.ts';
+import { version } from '../../src/version.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { schema } from '../harness/template.ts';
+import { makeLaterMigrations, type LaterMigration } from '../harness/tomorrow.ts';
+import { silent } from './earlier.ts';
+
+const later = { name: '900000_later', sql: 'create table of_later_versions (n integer)' };
+
+describe.each(databaseKinds)('a database that a later version has migrated, on %s', (kind) => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await testDatabase(kind);
+  });
+  afterEach(() => database.drop());
+
+  async function migrateTo(migrations: LaterMigration[], laterVersion = '98.7.6') {
+    const { dir, remove } = makeLaterMigrations(migrations);
+    try {
+      return await migrate(database.url, { log: silent, version: laterVersion, dir });
+    } finally {
+      remove();
+    }
+  }
+
+  const start = () => migrate(database.url, { log: silent });
+
+  it('carries which version ran which migration, and who may write', async () => {
+    await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
+    const { applied, schema: current } = await readSchemaState(database.db);
+    expect(applied[0]).toEqual({
+      name: '000001_accounts-and-devices',
+      programVersion: version,
+      leastWriter: '0.1.0',
+    });
+    expect(applied.at(-1)).toEqual({
+      name: later.name,
+      programVersion: '98.7.6',
+      leastWriter: '98.0.0',
+    });
+    expect(current).toEqual({
+      name: 'sensorium_98_0_0',
+      leastWriter: '98.0.0',
+      changedBy: '98.7.6',
+    });
+  });
+
+  it('is opened where its migration says that this version may write', async () => {
+    const opened = await migrateTo([{ ...later, leastWriter: version }]);
+    expect(opened.schema).toBe(schema);
+    expect(await start()).toMatchObject({ kind, schema });
+    await database.db.query('select count(*) from of_later_versions');
+  });
+
+  it('is refused elsewhere, by the names of the migration and of the version', async () => {
+    await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
+    await expect(start()).rejects.toThrow(
+      new RegExp(
+        `${later.name}, run by version 98\\.7\\.6, .* let version ${version} write.*\n.*98\\.0\\.0`,
+      ),
+    );
+  });
+
+  it('is refused where the migration says neither', async () => {
+    await database.db.query('insert into public.migration (name, run_on) values ($1, now())', [
+      later.name,
+    ]);
+    await expect(start()).rejects.toThrow(`${later.name}, run by a version that is not recorded`);
+  });
+
+  it('is refused from the moment its tables were moved, whatever became of the migration', async () => {
+    const broken = { name: later.name, leastWriter: '98.0.0', sql: 'select 1 / 0' };
+    await expect(migrateTo([broken])).rejects.toThrow('division by zero');
+    await expect(start()).rejects.toThrow(/98\.7\.6 has migrated .* before version 98\.0\.0 write/);
+    // The later version goes on where it was left.
+    const opened = await migrateTo([{ ...later, leastWriter: '98.0.0' }]);
+    expect(opened.schema).toBe('sensorium_98_0_0');
+  });
+
+  it('has all its tables, functions and answers under the new name', async () => {
+    const listObjects = `
+      select relname as name from pg_class where relnamespace = $1::regnamespace
+      union all select proname from pg_proc where pronamespace = $1::regnamespace
+      order by 1`;
+    const { rows: before } = await database.db.query(listObjects, [schema]);
+    await migrateTo([{ name: later.name, sql: 'select 1', leastWriter: '98.0.0' }]);
+    const { rows: after } = await database.db.query(listObjects, ['sensorium_98_0_0']);
+    expect(after).toEqual(before);
+    await expect(database.db.query('select from device')).rejects.toMatchObject({
+      code: 'unavailable',
+    });
+  });
+});
