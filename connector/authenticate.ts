@@ -103,7 +103,8 @@ export function createAuthenticator({ ports, registry, limits, log }: Authentica
     /** Access of this device changed: checks that are under way look twice. */
     doubt(uuid: string): void {
       for (const connection of underCheck)
-        if (connection.credentials?.username === uuid) connection.isDoubtful = true;
+        // A device may write its uuid in capitals (RFC 9562 section 4); notices have it in lower case.
+        if (connection.credentials?.username.toLowerCase() === uuid) connection.isDoubtful = true;
     },
   };
 }

@@ -37,11 +37,14 @@ describe('a device that lost its access', () => {
     await closed;
   });
 
-  test('is not let in by a check that was under way', async () => {
+  test.each([
+    ['', (uuid: string) => uuid],
+    [' of its uuid in capitals', (uuid: string) => uuid.toUpperCase()],
+  ])('is not let in by a check%s that was under way', async (_, write) => {
     const checked = Promise.withResolvers<void>();
     world.store.beforeAuthenticated = () => checked.promise;
     const raw = await dial(world);
-    raw.send(connectPacket(world));
+    raw.send(connectPacket(world, { username: write(world.device.uuid) }));
     await until(() => world.store.checks === 1);
     world.store.removeDevice(world.device.uuid);
     checked.resolve();

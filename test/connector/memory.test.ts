@@ -47,7 +47,7 @@ async function reportsUntil(condition: (report: Report) => boolean): Promise<Rep
   }
 }
 
-const uuidOf = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
+const uuidOf = (n: number) => `00000000-0000-4000-8abc-${String(n).padStart(12, '0')}`;
 
 async function enter(n: number): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port });

@@ -37,7 +37,7 @@ export function createStore() {
     beforeAuthenticated: async () => {},
 
     addDevice(number: number): { uuid: string; token: string; identity: DeviceIdentity } {
-      const uuid = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+      const uuid = `00000000-0000-4000-8abc-${String(number).padStart(12, '0')}`;
       const token = `token-of-${number}-`.padEnd(40, 'x');
       const identity = { deviceId: number, uuid, accountId: 1 };
       tokens.set(uuid, { token, identity });
@@ -57,7 +57,7 @@ export function createStore() {
 
   const find = (username: string, password: string) => {
     if (store.isAway) throw new DomainError('unavailable', 'The store is away.');
-    const known = tokens.get(username);
+    const known = tokens.get(username.toLowerCase());
     return known?.token === password ? known.identity : null;
   };
 
