@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Environment, secretVariables } from './environment.ts';
 import { findLanAddress } from './lan-address.ts';
 import { readSettings } from './read-settings.ts';
-import { readSecret } from './secret.ts';
+import { placeOfSecret, readSecret } from './secret.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from './start-error.ts';
 
@@ -23,8 +23,10 @@ export type Config = Settings & {
   databaseUrl: string | null;
   /** null: sessions in the database, one process only. */
   redisUrl: string | null;
-  /** null: `readOrMakeSecret(dataDir)`. */
+  /** null: the data directory's own. */
   secret: string | null;
+  /** Where the secret is looked for, in words: a variable, or a file. */
+  secretPlace: string;
   previousSecret: string | null;
   dataDir: string;
   logLevel: Environment['LOG_LEVEL'];
@@ -46,6 +48,7 @@ export async function loadConfig(
   const secret = await readSecret(env, problems);
   const mqttsListen = await readTls(env, problems);
   if (settings === null || problems.length > 0) throw new StartError(problems);
+  const dataDir = env.DATA_DIR === undefined ? join(projectDir, 'data') : resolve(env.DATA_DIR);
   return {
     ...settings,
     role,
@@ -58,8 +61,9 @@ export async function loadConfig(
     databaseUrl: env.DATABASE_URL ?? null,
     redisUrl: env.REDIS_URL ?? null,
     secret,
+    secretPlace: placeOfSecret(env, dataDir),
     previousSecret: env.SECRET_PREVIOUS ?? null,
-    dataDir: env.DATA_DIR === undefined ? join(projectDir, 'data') : resolve(env.DATA_DIR),
+    dataDir,
     logLevel: env.LOG_LEVEL,
     brokerHookSecret: env.BROKER_HOOK_SECRET ?? null,
   };

@@ -24,11 +24,22 @@ export const minSecretBytes = 32;
  */
 export function deriveKeys(secret: string, previousSecret?: string): Keys {
   const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
-  const keysFor = (use: string): UseKeys =>
-    secrets.map((each) => Buffer.from(hkdfSync('sha256', each, 'sensorium', `v1 ${use}`, 32)));
+  const keysFor = (use: string): UseKeys => secrets.map((each) => deriveKey(each, use));
   return {
     accountTokens: keysFor('account tokens'),
     deviceTokens: keysFor('device tokens'),
     refreshTokens: keysFor('refresh tokens'),
   };
+}
+
+/**
+ * What the database keeps of a secret to know it again, hexadecimal: a use of its own, so that no key
+ * can be made of it.
+ */
+export function deriveSecretCheck(secret: string): string {
+  return deriveKey(secret, 'secret check').toString('hex');
+}
+
+function deriveKey(secret: string, use: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, 'sensorium', `v1 ${use}`, 32));
 }

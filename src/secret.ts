@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Environment } from './environment.ts';
 import { minSecretBytes } from './keys.ts';
-import { readOrMakePrivateFile } from './private-file.ts';
+import { readOrMakePrivateFile, readPrivateFile } from './private-file.ts';
 import { StartError } from './start-error.ts';
 
 const howToMake = 'make one with `openssl rand -base64 48` and keep it';
@@ -20,16 +20,47 @@ export async function readSecret(env: Environment, problems: string[]): Promise<
   checkLength(env.SECRET === undefined ? 'SECRET_FILE' : 'SECRET', secret, problems);
   if (secret !== undefined) return secret;
   if (env.DATABASE_URL !== undefined && env.SECRET_FILE === undefined)
-    problems.push(`SECRET: required with DATABASE_URL, or SECRET_FILE: ${howToMake}.`);
+    problems.push(
+      `SECRET: required with DATABASE_URL, or SECRET_FILE: the one this database is used with, or for a new database ${howToMake}.`,
+    );
   return null;
 }
 
-/** The data directory's own secret, made on first use; nobody but its owner can read it. */
+/** Where the secret is looked for, for messages to people. */
+export function placeOfSecret({ SECRET, SECRET_FILE }: Environment, dataDir: string): string {
+  if (SECRET !== undefined) return 'SECRET';
+  return SECRET_FILE === undefined ? secretFileIn(dataDir) : `SECRET_FILE ${SECRET_FILE}`;
+}
+
+/** The data directory's own secret, or null where it has none. Throws a StartError. */
+export async function findOwnSecret(dataDir: string): Promise<string | null> {
+  const file = secretFileIn(dataDir);
+  try {
+    const secret = await readPrivateFile(file);
+    return secret === null ? null : checkOwn(file, secret);
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`${file}: cannot be read (${reason}).`, { cause: error });
+  }
+}
+
+/** The data directory's own secret, made where there is none; nobody but its owner can read it. */
 export async function readOrMakeSecret(dataDir: string): Promise<string> {
-  const file = join(dataDir, 'secret');
-  const secret = await readOrMakePrivateFile(file, () => randomBytes(48).toString('base64'));
+  const file = secretFileIn(dataDir);
+  const make = () => randomBytes(48).toString('base64');
+  return checkOwn(file, await readOrMakePrivateFile(file, make));
+}
+
+function secretFileIn(dataDir: string): string {
+  return join(dataDir, 'secret');
+}
+
+function checkOwn(file: string, secret: string): string {
   if (Buffer.byteLength(secret) < minSecretBytes)
-    throw new StartError(`${file}: expected ${minSecretBytes} bytes or more; ${howToMake} there.`);
+    throw new StartError(
+      `${file}: expected ${minSecretBytes} bytes or more; put it back from a backup, or ${howToMake} there.`,
+    );
   return secret;
 }
 

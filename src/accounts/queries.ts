@@ -145,3 +145,12 @@ export async function listAccounts(
   `);
   return rows;
 }
+
+export async function listAccountIds(sql: Sql): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>(`
+    select id
+    from account
+    order by id
+  `);
+  return rows.map(({ id }) => id);
+}

@@ -8,7 +8,7 @@ import type { Metrics } from '../http/metrics.ts';
 import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
-import { readOrMakeSecret } from '../secret.ts';
+import { settleSecret } from '../secret-check/settle.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
@@ -42,9 +42,10 @@ export async function startShared(
   const storage = await openStorage(config, log, releases);
   const db = storage.openPatient(config.database.maxConnections);
   storage.watchTables(db, onMoved);
+  // Before anything derives a key: what a wrong secret signs nobody could tell from the right one's.
+  const secret = await settleSecret(db, config, log);
   const bus = await startBus(config, log);
   releases.add(() => bus.close());
-  const secret = config.secret ?? (await readOrMakeSecret(config.dataDir));
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
   return { config, log, releases, storage, db, bus, keys, metrics, edges, clock: Date.now };

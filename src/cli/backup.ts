@@ -29,6 +29,10 @@ async function main(args: string[]): Promise<number> {
   const target = args[0] ? resolve(args[0]) : join(projectDir, 'backups', time);
   const { files, bytes } = await backUp(config.dataDir, target);
   console.log(`Backed up ${config.dataDir}: ${files} files, ${Math.ceil(bytes / 2 ** 20)} MB.`);
+  if (config.secret !== null)
+    console.log(
+      `The secret is not in it: keep what ${config.secretPlace} gives too. A restored database opens with no other one.`,
+    );
   console.log(`Restore it with: DATA_DIR=<new directory> npm run restore -- ${target}`);
   return 0;
 }

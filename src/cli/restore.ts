@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import process from 'node:process';
 import { loadConfig } from '../config.ts';
 import { restore } from '../db/backup/restore.ts';
+import { findOwnSecret } from '../secret.ts';
 import { describeStartError } from '../start-error.ts';
 
 const usage = `Usage:
@@ -17,7 +18,7 @@ async function main([backup, ...rest]: string[]): Promise<number> {
     process.stderr.write(usage);
     return backup === '--help' || backup === '-h' ? 0 : 2;
   }
-  const { dataDir, databaseUrl } = await loadConfig(process.env);
+  const { dataDir, databaseUrl, secret } = await loadConfig(process.env);
   if (databaseUrl !== null) {
     console.error(
       'DATABASE_URL is set: restore that database with its own tools (docs/storage.md).',
@@ -27,6 +28,10 @@ async function main([backup, ...rest]: string[]): Promise<number> {
   const { createdTs } = await restore(resolve(backup), dataDir);
   console.log(`Restored the backup of ${new Date(createdTs).toISOString()} to ${dataDir}.`);
   console.log('Start the service as before, with the same DATA_DIR.');
+  if (secret === null && (await findOwnSecret(dataDir)) === null)
+    console.log(
+      'The backup holds no secret: give the service the SECRET or SECRET_FILE that the database was used with.',
+    );
   return 0;
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { deriveKeys } from '../../src/keys.ts';
+import { deriveKeys, deriveSecretCheck } from '../../src/keys.ts';
 
 const first = 'a'.repeat(48);
 const second = 'b'.repeat(48);
@@ -18,4 +18,13 @@ it('keeps the keys of the previous secret behind the new ones', () => {
     ...deriveKeys(second).accountTokens,
     ...deriveKeys(first).accountTokens,
   ]);
+});
+
+it('knows a secret again by a value that is no key and holds nothing of it', () => {
+  const check = deriveSecretCheck(first);
+  expect(check).toMatch(/^[0-9a-f]{64}$/);
+  expect(deriveSecretCheck(first)).toBe(check);
+  expect(deriveSecretCheck(second)).not.toBe(check);
+  const keys = Object.values(deriveKeys(first)).flat();
+  expect(keys.map((key) => key.toString('hex'))).not.toContain(check);
 });

@@ -1,0 +1,47 @@
+import process from 'node:process';
+import { loadConfig } from '../config.ts';
+import { DomainError } from '../errors.ts';
+import { describeStartError } from '../start-error.ts';
+import { openTools } from './account/open.ts';
+import { accept, type Command, status } from './secret/commands.ts';
+import { confirm } from './secret/confirm.ts';
+
+const usage = `Usage:
+  npm run secret -- status   what was looked at, and whether it is this database's secret
+  npm run secret -- accept   take another secret, or a new one: all device tokens and sessions end
+
+accept says what ends and asks for a yes: on a terminal, or from standard input elsewhere. The
+environment is that of the service: DATABASE_URL, REDIS_URL, SECRET or SECRET_FILE, DATA_DIR.
+`;
+
+const commands: Record<string, Command> = { status, accept };
+
+process.exitCode = await main(process.argv.slice(2)).catch(explain);
+
+async function main([name = '', ...rest]: string[]): Promise<number> {
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (name === '--help' || name === '-h') {
+    process.stdout.write(usage);
+    return 0;
+  }
+  if (!command || rest.length > 0) {
+    process.stderr.write(usage);
+    return 2;
+  }
+  const config = await loadConfig(process.env);
+  const tools = await openTools(config);
+  try {
+    return await command(tools, config, {
+      say: (line) => console.log(line),
+      confirm: () => confirm('Type yes to accept: ', process.stdin, process.stderr),
+    });
+  } finally {
+    await tools.close();
+  }
+}
+
+function explain(error: unknown): number {
+  const lines = error instanceof DomainError ? [error.message] : describeStartError(error);
+  for (const line of lines ?? [error]) console.error(line);
+  return 1;
+}

@@ -1,0 +1,80 @@
+import { listAccountIds } from '../../accounts/queries.ts';
+import type { Config } from '../../config.ts';
+import { acceptSecret } from '../../secret-check/accept.ts';
+import { examineSecret, type Examined } from '../../secret-check/examine.ts';
+import { countDependents, type Dependents } from '../../secret-check/queries.ts';
+import { describeDependents, describeRefusal } from '../../secret-check/refusal.ts';
+import type { Tools } from '../account/open.ts';
+
+export type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
+
+/** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
+export type Command = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
+
+export const status: Command = async ({ db }, config, { say }) => {
+  const examined = await examineSecret(db, config);
+  const lines = examined.isAllowed
+    ? [describeAllowed(examined, config)]
+    : describeRefusal(examined, config);
+  for (const line of lines) say(line);
+  return examined.isAllowed ? 0 : 1;
+};
+
+export const accept: Command = async (tools, config, { say, confirm }) => {
+  const { secretPlace: place } = config;
+  const examined = await examineSecret(tools.db, config);
+  if (examined.isAllowed) {
+    say(describeAllowed(examined, config));
+    say('There is nothing to accept.');
+    return 0;
+  }
+  const dependents = await countAll(tools, config);
+  say(
+    examined.secret === null
+      ? `${place}: is not there; a new secret is made there.`
+      : `${place}: is taken as this database's secret from now on.`,
+  );
+  say(`It ends the tokens of ${describeDependents(dependents)}: every device needs a new token`);
+  say('(POST /v2/devices/{deviceAuthUuid}/token), everybody has to log in again.');
+  say('Where the earlier secret still exists, restore it instead.');
+  if (!(await confirm())) {
+    say('Nothing was changed: expected yes.');
+    return 1;
+  }
+  const { made } = await acceptSecret(tools.db, config);
+  await endRedisSessions(tools, config);
+  say(made ? `Accepted. Made ${place}: keep a copy of it.` : 'Accepted.');
+  say(
+    'Restart every process of the service: one that runs goes on with the secret it started with.',
+  );
+  return 0;
+};
+
+function describeAllowed(examined: Examined, { secretPlace }: Config): string {
+  const { checks, current } = examined;
+  if (current !== null && checks.includes(current))
+    return `${secretPlace}: is this database's secret.`;
+  if (examined.isKnown)
+    return `${secretPlace}: is new here, and SECRET_PREVIOUS is this database's secret: the next start of the service takes both.`;
+  const found = current === null ? 'is not there, and is made at' : 'is taken by';
+  return `${secretPlace}: ${found} the next start of the service; nothing is known to depend on another one.`;
+}
+
+/** Those in Redis are counted too: this command ends them. */
+async function countAll({ db, store }: Tools, { redisUrl }: Config): Promise<Dependents> {
+  const dependents = await countDependents(db);
+  if (redisUrl === null) return dependents;
+  let { sessions } = dependents;
+  for (const accountId of await listAccountIds(db))
+    sessions += (await store.list(accountId, Date.now())).length;
+  return { ...dependents, sessions };
+}
+
+/** Processes that run close what these sessions have open. */
+async function endRedisSessions({ db, store, bus }: Tools, { redisUrl }: Config): Promise<void> {
+  if (redisUrl === null) return;
+  for (const accountId of await listAccountIds(db)) {
+    await store.revokeAll(accountId);
+    bus.publish('revoked', { accountId });
+  }
+}

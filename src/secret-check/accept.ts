@@ -1,0 +1,20 @@
+import type { Database } from '../db/database.ts';
+import { deriveSecretCheck } from '../keys.ts';
+import { findOwnSecret, readOrMakeSecret } from '../secret.ts';
+import type { SecretConfig } from './examine.ts';
+import { deleteAllSessions, lockChecks, replaceChecks } from './queries.ts';
+
+/**
+ * Takes the secret that is found, or makes one for the data directory, as the only one, whatever the
+ * database knew before; ends the sessions that are in the database. Says whether it was made.
+ */
+export async function acceptSecret(db: Database, config: SecretConfig): Promise<{ made: boolean }> {
+  return db.transaction(async (tx) => {
+    await lockChecks(tx);
+    const found = config.secret ?? (await findOwnSecret(config.dataDir));
+    const secret = found ?? (await readOrMakeSecret(config.dataDir));
+    await replaceChecks(tx, [deriveSecretCheck(secret)]);
+    await deleteAllSessions(tx);
+    return { made: found === null };
+  });
+}

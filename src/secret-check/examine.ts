@@ -1,0 +1,37 @@
+import type { Config } from '../config.ts';
+import type { Sql } from '../db/sql.ts';
+import { deriveSecretCheck } from '../keys.ts';
+import { findOwnSecret } from '../secret.ts';
+import { isAllowed, isKnown, type Given } from './checks.ts';
+import { countDependents, listChecks, type Dependents } from './queries.ts';
+
+/** Where a process has its secret from. */
+export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
+
+/** What was found of a secret, and how it stands to the database. */
+export type Examined = Given & {
+  /** null: neither the environment nor the data directory has one. */
+  secret: string | null;
+  /** The database's check values, newest first. */
+  checks: string[];
+  isKnown: boolean;
+  isAllowed: boolean;
+  /** null where it was not counted: the secret is known. */
+  dependents: Dependents | null;
+};
+
+/** Looks at the secret and at the database; makes and changes nothing. Throws a StartError. */
+export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Examined> {
+  const secret = config.secret ?? (await findOwnSecret(config.dataDir));
+  const current = secret === null ? null : deriveSecretCheck(secret);
+  const previous = config.previousSecret === null ? null : deriveSecretCheck(config.previousSecret);
+  const given = { current, previous };
+  const checks = await listChecks(sql);
+  if (isKnown(checks, given))
+    return { ...given, secret, checks, isKnown: true, isAllowed: true, dependents: null };
+  // All devices are counted here, which takes a while where there are many: not at every start.
+  const dependents = await countDependents(sql);
+  const isInUse = dependents.devices + dependents.sessions > 0;
+  const allowed = isAllowed(checks, given, isInUse);
+  return { ...given, secret, checks, isKnown: false, isAllowed: allowed, dependents };
+}

@@ -1,0 +1,48 @@
+import type { Database } from '../db/database.ts';
+import { deriveSecretCheck } from '../keys.ts';
+import { readOrMakeSecret } from '../secret.ts';
+import { StartError } from '../start-error.ts';
+import { nextChecks } from './checks.ts';
+import { examineSecret, type Examined, type SecretConfig } from './examine.ts';
+import { lockChecks, replaceChecks } from './queries.ts';
+import { describeRefusal } from './refusal.ts';
+
+export type SecretLog = { info(message: string): void; warn(message: string): void };
+
+/**
+ * The secret that this process works with: the one found, when the database knows it or nothing in
+ * it depends on another one; made for the data directory where none is there and none is missed. Its
+ * check value is noted before anything is derived from it. Throws a StartError that says what to
+ * restore. Of processes that start at once one at a time is in here.
+ */
+export async function settleSecret(
+  db: Database,
+  config: SecretConfig,
+  log: SecretLog,
+): Promise<string> {
+  const { secret, examined, next } = await db.transaction(async (tx) => {
+    await lockChecks(tx);
+    const examined = await examineSecret(tx, config);
+    if (!examined.isAllowed) throw new StartError(describeRefusal(examined, config));
+    const secret = examined.secret ?? (await readOrMakeSecret(config.dataDir));
+    const next = nextChecks(examined.checks, deriveSecretCheck(secret), examined.previous);
+    if (next.join() !== examined.checks.join()) await replaceChecks(tx, next);
+    return { secret, examined, next };
+  });
+  tell(log, config.secretPlace, examined, next);
+  return secret;
+}
+
+function tell(log: SecretLog, place: string, examined: Examined, next: string[]): void {
+  const { checks, dependents } = examined;
+  if (!examined.isKnown && checks.length > 0)
+    log.warn(
+      `${place}: another secret than before is taken, as there is no device and no session. Processes that run with the one before must be restarted.`,
+    );
+  else if (dependents !== null && dependents.devices + dependents.sessions > 0)
+    log.info(`${place}: noted as this database's secret; from now on another one is refused.`);
+  else if (checks.length > 0 && next[0] !== checks[0])
+    log.info(`${place}: noted as the newer secret; the one before is still accepted.`);
+  else if (next.length < checks.length)
+    log.info(`${place}: the newest secret came without SECRET_PREVIOUS; the one before is ended.`);
+}
