@@ -53,11 +53,11 @@ export async function call<T = Record<string, unknown>>(
 
 /** Asks again and again until there is an answer other than null. */
 export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 60_000;
   for (;;) {
     const found = await look();
     if (found !== null) return found;
-    if (performance.now() > deadline) throw new Error(`Not within 30 s: ${what}.`);
+    if (performance.now() > deadline) throw new Error(`Not within 60 s: ${what}.`);
     await delay(25);
   }
 }

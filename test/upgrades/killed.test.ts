@@ -12,10 +12,23 @@ import { runService, whenReady, writeConfig } from './program.ts';
 import { findSchema } from './rows.ts';
 
 const kinds: InstallationKind[] = ['backup', ...databaseKinds];
-const cases = listFixtures().flatMap((version) => kinds.map((kind) => ({ version, kind })));
 const present = readdirSync(new URL('../../src/db/migrations/', import.meta.url))
   .map((file) => parse(file).name)
   .toSorted();
+const pendingOf = ({ migrations }: Fixture) => present.slice(migrations.length);
+
+const fixtures = await Promise.all(listFixtures().map(readFixture));
+// A version whose schema is the present one has no step to be killed in.
+const cases = fixtures
+  .filter((fixture) => pendingOf(fixture).length > 0)
+  .flatMap((fixture) => kinds.map((kind) => ({ version: fixture.version, fixture, kind })));
+
+it('there is a version whose upgrade has steps', () => {
+  expect(cases).not.toEqual([]);
+});
+
+/** A start for each step, and one more. */
+const slow = { timeout: 300_000 };
 
 let installation: Installation | null = null;
 const started: Running[] = [];
@@ -27,9 +40,8 @@ afterEach(async () => {
   await installation?.remove();
 });
 
-describe.each(cases)('an upgrade of $version, from $kind', ({ version, kind }) => {
-  it('that is killed in each of its steps is taken up by the next start', async () => {
-    const fixture = await readFixture(version);
+describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) => {
+  it('that is killed in each of its steps is taken up by the next start', slow, async () => {
     installation = await install(fixture, kind);
     const { database, dir, variables } = installation;
     const configFile = await writeConfig(dir, 'http://127.0.0.1:1/sms');
@@ -59,7 +71,6 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ version, kind }) =
     const { url, stop } = await whenReady(running);
     await releaseSteps(database);
     expect(killed).toEqual(await listExpected(installation, fixture));
-    expect(killed.length).toBeGreaterThan(0);
     await compareAnswers(url, fixture);
     await stop();
   });
@@ -85,7 +96,7 @@ async function listMigrations({ database }: Installation): Promise<string[]> {
 
 /** Every migration that the earlier version has not, behind the move of its tables if they moved. */
 async function listExpected(installed: Installation, fixture: Fixture): Promise<string[]> {
-  const pending = present.slice(fixture.migrations.length);
+  const pending = pendingOf(fixture);
   expect(await listMigrations(installed)).toEqual([...fixture.migrations, ...pending]);
   const moved = (await installed.database.run(findSchema)) !== 'public';
   return [...(moved ? [lockOut] : []), ...pending];
