@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+export type Request = {
+  method?: string;
+  token?: string | null;
+  body?: unknown;
+  accept?: string | undefined;
+};
+
+/** What came back. `next`: the path of the next page, where the answer names one. */
+export type Reply = { status: number; body: unknown; next: string | null };
+
+/** Members of an answer's outermost object that are of the moment at which it was given. */
+const volatile = ['timestamp', 'requestId'];
+
+/** Sends a request; JSON comes back parsed and without what is volatile, anything else as text. */
+export async function ask(url: string, path: string, request: Request = {}): Promise<Reply> {
+  const { method = 'GET', token, body, accept } = request;
+  const headers: Record<string, string> = {};
+  if (token) headers['Authorization'] = `Bearer ${token}`;
+  if (accept) headers['Accept'] = accept;
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await response.text();
+  const link = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '');
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  return {
+    status: response.status,
+    body: isJson ? withoutVolatile(JSON.parse(text)) : text,
+    next: link?.[1] ?? null,
+  };
+}
+
+function withoutVolatile(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !volatile.includes(name)));
+}
+
+/** The body of a 200; throws for anything else. */
+export async function call<T = Record<string, unknown>>(
+  url: string,
+  path: string,
+  request: Request = {},
+): Promise<T> {
+  const { status, body } = await ask(url, path, request);
+  if (status !== 200) throw new Error(`${status} ${path}: ${JSON.stringify(body)}`);
+  return body as T;
+}
+
+/** Asks again and again until there is an answer other than null. */
+export async function until<T>(what: string, look: () => Promise<T | null>): Promise<T> {
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const found = await look();
+    if (found !== null) return found;
+    if (performance.now() > deadline) throw new Error(`Not within 60 s: ${what}.`);
+    await delay(25);
+  }
+}

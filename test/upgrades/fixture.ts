@@ -1,0 +1,81 @@
+import { readdirSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** What was asked of a version, and what it answered. */
+export type Answer = {
+  /** E-mail address of the account whose token was sent; null for none. */
+  account: string | null;
+  path: string;
+  accept?: string;
+  status: number;
+  body: unknown;
+};
+
+export type AccountKeys = {
+  email: string;
+  password: string;
+  /** The one before it was changed: opens nothing. */
+  earlierPassword?: string;
+  /** Of a login by /v2. */
+  token: string;
+  /** Of a login by /v1, good for one refresh. */
+  pair: { token: string; refreshToken: string };
+};
+
+/** A device, and with which tokens it is let in and with which it is not. */
+export type DeviceKeys = { uuid: string; opens: string[]; refused: string[] };
+
+/** One measurement that completes the evidence a device has collected, and the event that it fires. */
+export type Next = { message: { sId: string; val: unknown }; evId: number };
+
+/** What a version left and said: enough to tell whether a later one takes it over whole. */
+export type Fixture = {
+  version: string;
+  /** When its answers were taken, ms: later versions are run with their clock set back to this. */
+  recordedTs: number;
+  /** Those of its database, in order. */
+  migrations: string[];
+  accounts: AccountKeys[];
+  devices: DeviceKeys[];
+  /** Half-full windows: the device and what fires its events, one measurement each. */
+  next: { account: string; uuid: string; measurements: Next[]; state: object };
+  /** Notifications that waited for somebody to take them. */
+  queued: { account: string; uuid: string; notificationIds: number[] };
+  /** Devices whose next subscription is answered with this profile. */
+  waiting: { uuid: string; pId: string }[];
+  answers: Answer[];
+};
+
+export const fixturesDir = new URL('./fixtures/', import.meta.url).pathname;
+
+/** Versions that a fixture is kept of. */
+export function listFixtures(): string[] {
+  return readdirSync(fixturesDir).toSorted();
+}
+
+/** Where the parts of a version's fixture are. */
+export function filesOf(version: string) {
+  const dir = join(fixturesDir, version);
+  return {
+    dir,
+    /** A backup as `npm run backup` makes it, packed. */
+    backup: join(dir, 'backup.zst'),
+    /** The same rows as SQL. */
+    rows: join(dir, 'rows.sql'),
+    answers: join(dir, 'answers.json'),
+  };
+}
+
+export async function readFixture(version: string): Promise<Fixture> {
+  return JSON.parse(await readFile(filesOf(version).answers, 'utf8')) as Fixture;
+}
+
+/** One line an answer, so that a person finds one and a difference is short. */
+export async function writeFixture({ answers, ...rest }: Fixture): Promise<void> {
+  const { dir, answers: file } = filesOf(rest.version);
+  await mkdir(dir, { recursive: true });
+  const head = JSON.stringify(rest, null, 2).replace(/\n\}$/, '');
+  const lines = answers.map((answer) => JSON.stringify(answer)).join(',\n');
+  await writeFile(file, `${head},\n  "answers": [\n${lines}\n]}\n`);
+}

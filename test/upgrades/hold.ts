@@ -1,0 +1,78 @@
+import type { InstalledDatabase } from './database.ts';
+
+/** What a step of the migration is called that has no row: tables move to a schema of their own. */
+export const lockOut = 'lock-out';
+
+const marker = 'held at ';
+
+/**
+ * Makes each step of a migration stand still where its work is done and not yet committed: when its
+ * row is written, or when the first table has moved. A session says where it is held by its name.
+ * Needs a superuser, for the event trigger.
+ */
+const holdEveryStep = `
+  create schema hold;
+  create table hold.passed (step text primary key);
+  create function hold.at(name text) returns void language plpgsql as $$
+  begin
+    if not exists (select from hold.passed where step = name) then
+      perform set_config('application_name', '${marker}' || name, false);
+      perform pg_sleep(3600);
+    end if;
+  end $$;
+  create function hold.row() returns trigger language plpgsql as $$
+  begin
+    perform hold.at(new.name);
+    return new;
+  end $$;
+  create trigger hold before insert on public.migration
+    for each row execute function hold.row();
+  create function hold.move() returns event_trigger language plpgsql as $$
+  begin
+    if exists (select from pg_event_trigger_ddl_commands()
+                where object_type = 'table' and schema_name ~ '^sensorium_\\d') then
+      perform hold.at('${lockOut}');
+    end if;
+  end $$;
+  create event trigger hold on ddl_command_end when tag in ('ALTER TABLE')
+    execute function hold.move();`;
+
+const letAllPass = `
+  drop event trigger hold;
+  drop trigger hold on public.migration;
+  drop schema hold cascade;`;
+
+export async function holdSteps({ runAlone }: InstalledDatabase): Promise<void> {
+  await runAlone((client) => client.query(holdEveryStep));
+}
+
+export async function releaseSteps({ run }: InstalledDatabase): Promise<void> {
+  await run((client) => client.query(letAllPass));
+}
+
+/** The step at which a program is held now; null for none. */
+export async function findHeld({ run }: InstalledDatabase): Promise<string | null> {
+  const { rows } = await run((client) =>
+    client.query<{ step: string }>(
+      `select substr(application_name, $1) as step from pg_stat_activity
+        where datname = current_database() and starts_with(application_name, $2)`,
+      [marker.length + 1, marker],
+    ),
+  );
+  return rows[0]?.step ?? null;
+}
+
+/**
+ * Ends the session that is held, as the end of its program or of the machine would, and lets the step
+ * pass the next time. The server notices a client's end only when it next speaks to it.
+ */
+export async function cutOff({ run }: InstalledDatabase, step: string): Promise<void> {
+  await run(async (client) => {
+    await client.query(
+      `select pg_terminate_backend(pid, 10000) from pg_stat_activity
+        where datname = current_database() and application_name = $1`,
+      [marker + step],
+    );
+    await client.query('insert into hold.passed values ($1)', [step]);
+  });
+}

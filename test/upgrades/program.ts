@@ -1,0 +1,80 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runProgram, type Running } from '../journeys/process.ts';
+
+const local = '127.0.0.1';
+
+export type ProgramOptions = {
+  /** Where it finds its database and its secret. */
+  variables: Record<string, string>;
+  configFile: string;
+  /** How far its clock is behind the machine's. */
+  clockBehindMs?: number;
+  /** `api` serves requests only: nothing is delivered and nobody is connected meanwhile. */
+  role?: 'all' | 'api';
+};
+
+export type Program = { url: string; mqttPort: number; stop(): Promise<void> };
+
+/** Starts the program; it may not be ready for long. */
+export function runService({ variables, configFile, clockBehindMs = 0, role }: ProgramOptions) {
+  const clock = ['--import', './test/upgrades/set-clock.ts'];
+  return runProgram(
+    process.execPath,
+    [...clock, 'src/main.ts', ...(role === 'api' ? ['api'] : [])],
+    {
+      env: {
+        HTTP_HOST: local,
+        HTTP_PORT: '0',
+        MQTT_HOST: local,
+        MQTT_PORT: '0',
+        PUBLIC_HOST: local,
+        CONFIG_FILE: configFile,
+        CLOCK_BEHIND_MS: String(clockBehindMs),
+        ...variables,
+      },
+    },
+  );
+}
+
+/** What it listens on, once it is ready. Throws what it said where it ends instead. */
+export async function whenReady(running: Running): Promise<Program> {
+  const [line] = await running.printed(/^\{.*"Ready\."\}$/m);
+  const { http, mqtt } = JSON.parse(line) as Record<'http' | 'mqtt', { port: number } | undefined>;
+  return {
+    url: `http://${local}:${http?.port ?? 0}`,
+    mqttPort: mqtt?.port ?? 0,
+    async stop() {
+      running.child.kill('SIGTERM');
+      const code = await running.ended();
+      if (code !== 0) throw new Error(`It ended with ${code}: ${running.stderr()}`);
+    },
+  };
+}
+
+export async function startProgram(options: ProgramOptions): Promise<Program> {
+  return whenReady(runService(options));
+}
+
+const aCenturyDays = 36_500;
+
+/**
+ * Writes the settings that a fixture is made and compared with. Nothing in it is ever too old: it is
+ * read for years. The quota is small, so that some notifications are held back.
+ */
+export async function writeConfig(dir: string, smsUrl: string): Promise<string> {
+  const secretFile = join(dir, 'webhook-secret');
+  await writeFile(secretFile, 'shared with the webhook');
+  const configFile = join(dir, 'config.json');
+  const settings = {
+    retention: { eventsDays: aCenturyDays, measurementsDays: aCenturyDays },
+    notifications: {
+      dailyQuota: 8,
+      pollIntervalMs: 100,
+      retentionDays: aCenturyDays,
+      sms: { driver: 'webhook', url: smsUrl, secretFile },
+    },
+  };
+  await writeFile(configFile, JSON.stringify(settings));
+  return configFile;
+}

@@ -1,0 +1,77 @@
+import pg from 'pg';
+import type { Client } from 'pg';
+import { deliverTask } from '../../src/outbox/enqueue.ts';
+
+/**
+ * Rows that are no use elsewhere: which migrations ran is the new database's own, and the feed names
+ * transactions of this server.
+ */
+const leftOut = ['migration', 'event_feed'];
+
+/** The schema that this program's tables are in: versions from 0.2.0 on have one of their own. */
+export async function findSchema(client: Client): Promise<string> {
+  const { rows } = await client.query<{ schema: string }>(
+    `select relnamespace::regnamespace::text as schema
+       from pg_class where relname = 'device_state' and relkind = 'r'`,
+  );
+  const schema = rows[0]?.schema;
+  if (schema === undefined) throw new Error('The database has no table device_state.');
+  return schema;
+}
+
+/**
+ * All rows as SQL that fills a database which the same migrations made, whatever its kind: columns by
+ * name, tables before those that refer to them, where sequences stand, and the jobs that wait.
+ */
+export async function dumpRows(client: Client): Promise<string> {
+  const schema = await findSchema(client);
+  await client.query(`set search_path to ${pg.escapeIdentifier(schema)}`);
+  await client.query(`set timezone to 'UTC'`);
+  const { rows: tables } = await client.query<{ name: string; columns: string[] }>(
+    `select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
+       from pg_class c
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+        and not a.attisdropped and a.attgenerated = ''
+      where c.relnamespace = $1::regnamespace and c.relkind = 'r' and c.relname <> all($2)
+      group by c.oid, c.relname
+      order by c.oid`,
+    [schema, leftOut],
+  );
+  const parts: string[] = [];
+  for (const table of tables) parts.push(...(await dumpTable(client, table)));
+  const { rows: sequences } = await client.query<{ name: string; value: number }>(
+    `select sequencename as name, last_value as value
+       from pg_sequences
+      where schemaname = $1 and last_value is not null and sequencename <> 'migration_id_seq'
+      order by 1`,
+    [schema],
+  );
+  for (const { name, value } of sequences)
+    parts.push(`select setval(${pg.escapeLiteral(name)}, ${value});`);
+  return `${[...parts, ...(await dumpJobs(client))].join('\n')}\n`;
+}
+
+async function dumpTable(
+  client: Client,
+  { name, columns }: { name: string; columns: string[] },
+): Promise<string[]> {
+  const quoted = columns.map((column) => pg.escapeIdentifier(column));
+  const values = quoted.map((column) => `quote_nullable(${column}::text)`).join(', ');
+  const { rows } = await client.query<{ row: string }>(
+    `select concat_ws(', ', ${values}) as row from ${pg.escapeIdentifier(name)} order by ctid`,
+  );
+  if (rows.length === 0) return [];
+  const lines = rows.map(({ row }) => `(${row})`).join(',\n');
+  return [`insert into ${name} (${quoted.join(', ')}) overriding system value values\n${lines};\n`];
+}
+
+/** A job for each notification that waits, as the service writes them. */
+async function dumpJobs(client: Client): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `select id from notification where state = 'queued' order by id`,
+  );
+  return rows.map(
+    ({ id }) =>
+      `select graphile_worker.add_job('${deliverTask}', '{"notificationId": ${id}}', max_attempts => 100);`,
+  );
+}

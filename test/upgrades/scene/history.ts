@@ -1,0 +1,83 @@
+import type { DeviceKeys } from '../fixture.ts';
+import { asDevice, install, registerDevice, type Site } from './device.ts';
+import { greenhouse } from './purposes.ts';
+
+const minuteMs = 60_000;
+const dayMs = 1_440 * minuteMs;
+
+/** Twelve days of a number and of a position. Quarters: their sums are exact in whatever order. */
+function listDays(nowTs: number) {
+  const rows = [];
+  for (let ts = nowTs - 12 * dayMs; ts < nowTs - minuteMs; ts += 45 * minuteMs) {
+    rows.push({ sId: '0x01', val: ((ts / minuteMs) % 160) / 4 - 20, ts });
+    if (rows.length % 6 === 0)
+      rows.push({ sId: '0x06', val: { lat: 50 + rows.length / 1_024, long: -14.5 }, ts });
+  }
+  return rows;
+}
+
+/** A plain sensor: numbers, positions, a shared millisecond, late ones, and ones that come twice. */
+export async function fillHistory(site: Site, nowTs: number): Promise<DeviceKeys> {
+  const keys = await registerDevice(site, 'many days');
+  const rows = listDays(nowTs);
+  const shared = [5, 3, 4.5, -100, 100, 0].map((val) => ({ sId: '0x02', val, ts: nowTs - 5_000 }));
+  const late = [3, 17, 40].map((days) => ({
+    sId: '0x01',
+    val: days,
+    ts: nowTs - days * dayMs - 7,
+  }));
+  await asDevice(site, keys, async ({ publish }) => {
+    for (let at = 0; at < rows.length; at += 100)
+      await publish('up/measurements', rows.slice(at, at + 100));
+    await publish('up/measurements', shared);
+    await publish('up/measurements', shared.slice(2));
+    await publish('up/measurements', late);
+    await publish('up/measurements', rows.slice(0, 50));
+    await publish('up/measurements', { sId: '0x03', val: 0.1 + 0.2, ts: nowTs - 4_000 });
+    await publish('up/state', { puId: 7, stId: 1, ts: nowTs - 3_000 });
+    await publish('up/configuration', {
+      device: { name: 'many days', swVersion: '1.1' },
+      module: [{ moduleId: 'm', senses: [{ sId: '0x01' }, { sId: '0x02' }, { sId: '0x06' }] }],
+    });
+  });
+  return keys;
+}
+
+/** One that is kept as a rejection, of every reason that a device can give. */
+export async function beRejected(site: Site, nowTs: number): Promise<DeviceKeys> {
+  const keys = await registerDevice(site, 'is often wrong');
+  await install(site, [keys.uuid], { purposes: [greenhouse] });
+  await asDevice(site, keys, async ({ publish }) => {
+    await publish('up/measurements', 'no JSON');
+    await publish('up/measurements', [
+      { sId: '0x01', val: 'warm' },
+      { sId: '0x01', val: 1.5 },
+    ]);
+    await publish('up/measurements', { sId: '0xff', val: 1 });
+    await publish('up/measurements', { sId: '0x01', val: 900 });
+    await publish('up/measurements', { sId: '0x01', val: 1, ts: nowTs + dayMs });
+    await publish('up/telemetry', { any: 'thing' });
+    await publish('up/state', { puId: 1, stId: 77 });
+    await publish('up/profile', { pId: 'unheard of', state: 'current' });
+  });
+  return keys;
+}
+
+/** A device with an engine of its own: it says where it stands and what it found. */
+export async function evaluateItself(site: Site, nowTs: number) {
+  const keys = await registerDevice(site, 'own engine');
+  const { uuid } = keys;
+  const pId = await install(site, [uuid], { purposes: [greenhouse] });
+  await asDevice(site, keys, async ({ publish }) => {
+    await publish('up/profile', { pId, state: 'current', engine: 'device' });
+    await publish('up/state', { puId: 1, stId: 2, evId: 1, ts: nowTs - 2_500 });
+    const found = (evId: number, ts: number, senses: object[]) => ({
+      cause: { engine: { pId, puId: 1, stId: 2, evId, ts }, senses },
+    });
+    const first = found(11, nowTs - 2_000, [{ sId: '0x02', val: 16, ts: nowTs - 2_000 }]);
+    const inside = { sId: '0x06', val: 1, lat: 50.5, long: 14.5, ts: nowTs - 1_500 };
+    await publish('up/events', [first, found(14, nowTs - 1_500, [inside])]);
+    await publish('up/events', first);
+  });
+  return { device: keys, pId };
+}

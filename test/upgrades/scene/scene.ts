@@ -1,0 +1,84 @@
+import { call } from '../ask.ts';
+import { isLetIn } from '../device.ts';
+import type { DeviceKeys, Fixture } from '../fixture.ts';
+import type { Program } from '../program.ts';
+import type { Receiver } from '../receiver.ts';
+import { openAccount, storePurposes } from './accounts.ts';
+import { asDevice, registerDevice, rotateToken, type Site } from './device.ts';
+import { collectEvidence } from './evidence.ts';
+import { beRejected, evaluateItself, fillHistory } from './history.ts';
+import { notify } from './notifications.ts';
+import { setProfiles } from './profiles.ts';
+import { bell, greenhouse, plain } from './purposes.ts';
+
+export type Scene = Omit<Fixture, 'version' | 'recordedTs' | 'migrations' | 'answers'> & {
+  pIds: string[];
+};
+
+/** Makes a small but complete installation, through the public interfaces only. */
+export async function setScene(program: Program, receiver: Receiver): Promise<Scene> {
+  const { url, mqttPort } = program;
+  const nowTs = Date.now();
+  const ann = await openAccount(url, {
+    email: 'Ann@example.org',
+    newPassword: 'a second, longer password',
+    push: ['aa01', 'aa02'],
+  });
+  const bob = await openAccount(url, { email: 'bob@example.org', push: ['bb01'] });
+  const site: Site = { url, mqttPort, token: ann.token };
+  const purposeUuids = await storePurposes(url, ann.token, [greenhouse, bell, plain(8, 'Eighth')]);
+  const profiles = await setProfiles(site, purposeUuids);
+  const evidence = await collectEvidence(site, purposeUuids[0] ?? '');
+  const own = await evaluateItself(site, nowTs);
+  const tokens = await changeTokens(site);
+  const history = await fillHistory(site, nowTs);
+  const rejected = await beRejected(site, nowTs);
+  const ringing = await notify({ ...site, token: bob.token }, receiver);
+  const gone = await removeDevice(site);
+  return {
+    accounts: [ann, bob],
+    devices: [
+      ...profiles.devices,
+      evidence.device,
+      own.device,
+      ...tokens,
+      history,
+      rejected,
+      ringing.device,
+      gone,
+    ],
+    next: { account: ann.email, ...evidence.next },
+    queued: {
+      account: bob.email,
+      uuid: ringing.device.uuid,
+      notificationIds: ringing.notificationIds,
+    },
+    waiting: profiles.waiting,
+    pIds: [...profiles.pIds, evidence.pId, own.pId, ringing.pId],
+  };
+}
+
+/** One whose new token was not used yet, which leaves the old one good, and one whose new token was. */
+async function changeTokens(site: Site): Promise<DeviceKeys[]> {
+  const unused = await registerDevice(site, 'new token not used yet');
+  const used = await registerDevice(site, 'new token in use');
+  const fresh = await rotateToken(site, unused);
+  const taken = await rotateToken(site, used);
+  // A wrong token is refused for a second without a look, so the right one comes first.
+  if (!(await isLetIn(site.mqttPort, used.uuid, taken.new))) throw new Error('Not let in.');
+  return [
+    { uuid: unused.uuid, opens: [fresh.old, fresh.new], refused: ['x'.repeat(32)] },
+    { uuid: used.uuid, opens: [taken.new], refused: [taken.old] },
+  ];
+}
+
+/** A device that measured something and is gone with it. */
+async function removeDevice(site: Site): Promise<DeviceKeys> {
+  const { token, url } = site;
+  const { uuid, opens } = await registerDevice(site, 'gone');
+  await asDevice(site, { uuid, opens, refused: [] }, ({ publish }) =>
+    publish('up/measurements', { sId: '0x01', val: 1 }),
+  );
+  await call(url, `/v2/devices/${uuid}`, { method: 'DELETE', token });
+  return { uuid, opens: [], refused: opens };
+}
