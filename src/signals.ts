@@ -6,17 +6,17 @@ const sameSignalMs = 1_000;
 /**
  * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when an error was
  * caught by nobody, and then exits: 0 after a signal, 1 after an error or when `close` takes longer
- * than `drainTimeoutMs`. Who asks again, later, does not want to wait: exit 1 at once.
+ * than `longestMs`. Who asks again, later, does not want to wait: exit 1 at once.
  */
 export function closeOnSignals(
-  drainTimeoutMs: number,
+  longestMs: number,
   close: (reason: { signal?: string; err?: Error }) => Promise<void>,
 ): void {
   let askedAtMs: number | null = null;
   let asked: NodeJS.Signals | undefined;
   const own: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   const grace = closeWithGrace(
-    { delay: drainTimeoutMs, logger: console, skip: ['SIGINT', 'SIGTERM'] },
+    { delay: longestMs, logger: console, skip: ['SIGINT', 'SIGTERM'] },
     ({ err, signal = asked }) => close({ err, signal }),
   );
   const onSignal = (signal: NodeJS.Signals) => {

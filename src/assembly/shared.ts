@@ -9,6 +9,8 @@ import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { readOrMakeSecret } from '../secret.ts';
+import { databaseAnswers } from './health.ts';
+import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
@@ -25,21 +27,25 @@ export type Shared = {
   metrics: Metrics;
   clock: () => number;
   edges: Edges;
+  /** What a part needs before work may be sent here is added to it. */
+  readiness: Readiness;
 };
 
 export async function startShared(
   config: Config,
   log: Logger,
-  { releases, edges }: { releases: Releases; edges: Edges },
+  { releases, edges, readiness }: Pick<Shared, 'releases' | 'edges' | 'readiness'>,
 ): Promise<Shared> {
   const storage = await openStorage(config, log, releases);
   const db = storage.openPatient(config.database.maxConnections);
+  readiness.add('database', () => databaseAnswers(db));
   const bus = await startBus(config, log);
   releases.add(() => bus.close());
   const secret = config.secret ?? (await readOrMakeSecret(config.dataDir));
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  return { config, log, releases, storage, db, bus, keys, metrics, edges, clock: Date.now };
+  const clock = Date.now;
+  return { config, log, releases, storage, db, bus, keys, metrics, edges, readiness, clock };
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {
