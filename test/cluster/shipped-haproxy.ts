@@ -10,11 +10,18 @@ import { startServer } from '../harness/server.ts';
 export const haproxyProgram = findProgram('haproxy');
 export const shippedConfig = new URL('../../config/haproxy.cfg', import.meta.url).pathname;
 
+export type KnownServer = {
+  status: string;
+  sessions: number;
+  /** Connections and requests that had to be tried again. */
+  retries: number;
+};
+
 export type ShippedHaproxy = {
   url: string;
   mqttPort: number;
   /** What it knows of its servers, by name. */
-  servers(): Promise<Record<string, { status: string; sessions: number }>>;
+  servers(): Promise<Record<string, KnownServer>>;
   close(): Promise<void>;
 };
 
@@ -74,12 +81,16 @@ async function readServers(socket: string) {
   const answer = await text(connect(socket).end('show stat\n'));
   const [head = '', ...rows] = answer.replace('# ', '').trim().split('\n');
   const columns = head.split(',');
-  const servers: Record<string, { status: string; sessions: number }> = {};
+  const servers: Record<string, KnownServer> = {};
   for (const row of rows) {
     const values = row.split(',');
     const value = (name: string) => values[columns.indexOf(name)] ?? '';
     if (value('svname').endsWith('END')) continue;
-    servers[value('svname')] = { status: value('status'), sessions: Number(value('stot')) };
+    servers[value('svname')] = {
+      status: value('status'),
+      sessions: Number(value('stot')),
+      retries: Number(value('wretr')) + Number(value('wredis')),
+    };
   }
   return servers;
 }
