@@ -40,7 +40,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
   const edges = createEdges();
   // First and last: it is asked while the service starts, and while it stops.
   const health = config.healthListen
-    ? await startHealth({ ...config.healthListen, ...readiness, log })
+    ? await startHealth({ ...config.healthListen, listUnready: readiness.listUnready, log })
     : null;
   const close: Service['close'] = async ({ delayMs = 0 } = {}) => {
     readiness.stopping();

@@ -59,12 +59,15 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
     rmSync(dir, { recursive: true });
   });
 
-  const isUp = async (name: string) => (await haproxy.servers())[name]?.status === 'UP';
+  const statusOf = async (name: string) => (await haproxy.servers())[name]?.status;
 
-  async function restart(service: ServiceProcess, name: string): Promise<void> {
-    expect(await service.terminate()).toBe(0);
+  /** `leaving`: what HAProxy is to think of it before it drains. */
+  async function restart(service: ServiceProcess, name: string, leaving: string): Promise<void> {
+    const ended = service.terminate();
+    await expect.poll(() => statusOf(name), { timeout: Number(shippedDelay()) }).toBe(leaving);
+    expect(await ended).toBe(0);
     await service.start();
-    await expect.poll(() => isUp(name), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => statusOf(name), { timeout: 10_000 }).toBe('UP');
   }
 
   /** What a client asks again and again; the last of it is not to be repeated by anybody. */
@@ -86,9 +89,10 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
     const { load, accountToken: token } = witnessed;
     const rest = startRestLoad(haproxy.url, token, await listRequests(token));
     load.start();
-    for (const [index, api] of installation.apis.entries()) await restart(api, `api-${index + 1}`);
+    for (const [index, api] of installation.apis.entries())
+      await restart(api, `api-${index + 1}`, 'DOWN');
     for (const [index, connector] of installation.connectors.entries())
-      await restart(connector, `connector-${index + 1}`);
+      await restart(connector, `connector-${index + 1}`, 'NOLB');
     const { failures, ...figures } = await rest.stop();
     const away = load.longestAway();
     expect(await load.stop(60_000)).toBe(true);
