@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config';
 const alone = [
   'test/accounts/load.test.ts',
   'test/bench/**/*.test.ts',
-  'test/cluster/{mosquitto,processes}.test.ts',
+  'test/cluster/{mosquitto,processes,rolling-restart}.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
   'test/faults/**/*.test.ts',
 ];

@@ -3,19 +3,20 @@ import type { Intake } from './intake.ts';
 import type { Acknowledger } from './acknowledge.ts';
 import type { Registry } from './registry.ts';
 
-/** Time for the last acknowledgements to leave. */
-const flushMs = 1_000;
+/** Time for the last acknowledgements to leave, at most: half of a short drain. */
+const longestFlushMs = 1_000;
 const lookMs = 10;
 
 type DrainDeps = { registry: Registry; intake: Intake; acknowledger: Acknowledger };
 
 /**
- * Reads no more, waits for what is under way to be stored and acknowledged, and closes. What was not
- * stored in time is not acknowledged. The service goes away, not the devices: no will is published.
+ * Reads no more, waits for what is under way to be stored and acknowledged, and closes, all within
+ * `drainMs`. What was not stored in time is not acknowledged. The service goes away, not the devices: no will is published.
  */
 export async function drain({ registry, intake, acknowledger }: DrainDeps, drainMs: number) {
+  const flushMs = Math.min(longestFlushMs, drainMs / 2);
   intake.stop();
-  await until(() => intake.unackedBytes() === 0, drainMs);
+  await until(() => intake.unackedBytes() === 0, drainMs - flushMs);
   for (const connection of registry.connections) {
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';

@@ -18,6 +18,9 @@ export type Config = Settings & {
   mqttListen: { host: string; port: number };
   mqttsListen: { host: string; port: number; certFile: string; keyFile: string } | null;
   metricsListen: { host: string; port: number } | null;
+  healthListen: { host: string; port: number } | null;
+  /** How long a process that is asked to stop serves on after it has said that it is not ready. */
+  drainDelayMs: number;
   publicHost: string;
   /** null: the embedded database in `dataDir`. */
   databaseUrl: string | null;
@@ -57,6 +60,9 @@ export async function loadConfig(
     mqttsListen,
     metricsListen:
       env.METRICS_PORT === undefined ? null : { host: env.METRICS_HOST, port: env.METRICS_PORT },
+    healthListen:
+      env.HEALTH_PORT === undefined ? null : { host: env.HEALTH_HOST, port: env.HEALTH_PORT },
+    drainDelayMs: env.DRAIN_DELAY_MS,
     publicHost: env.PUBLIC_HOST ?? findLanAddress(),
     databaseUrl: env.DATABASE_URL ?? null,
     redisUrl: env.REDIS_URL ?? null,

@@ -6,6 +6,13 @@ const port = z
   .transform(Number)
   .refine((value) => value <= 65_535, 'expected a port, 0 to 65535');
 
+/** A drain that takes longer than ten minutes is a mistake in the unit. */
+const delayMs = z
+  .string()
+  .regex(/^\d{1,6}$/, 'expected milliseconds, 0 to 600000')
+  .transform(Number)
+  .refine((value) => value <= 600_000, 'expected milliseconds, 0 to 600000');
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 function url(protocols: string[], example: string) {
@@ -53,6 +60,13 @@ export const Environment = z.object({
     .describe('Least severe level that is logged.'),
   METRICS_PORT: port.optional().describe('Port of Prometheus metrics at /metrics; off if absent.'),
   METRICS_HOST: z.string().default('127.0.0.1').describe('Address that metrics listen on.'),
+  HEALTH_PORT: port
+    .optional()
+    .describe('Port of /livez and /readyz alone, for parts without HTTP too; off if absent.'),
+  HEALTH_HOST: z.string().default('127.0.0.1').describe('Address that HEALTH_PORT listens on.'),
+  DRAIN_DELAY_MS: delayMs
+    .default(0)
+    .describe('Time between “not ready” and the end of serving when asked to stop.'),
   BROKER_HOOK_SECRET: z
     .string()
     .min(16, 'expected 16 characters or more')

@@ -8,11 +8,12 @@ import { closeOnSignals } from './signals.ts';
 import { describeStartError, StartError } from './start-error.ts';
 import { version } from './version.ts';
 
-/** After this long what is still under way is given up. */
-const drainTimeoutMs = 10_000;
+/** A stop that takes so much longer than it may is broken off. */
+const overtimeMs = 1_000;
 
 /** A later version has migrated the database, and lets this one write no more (docs/upgrading.md). */
 const movedExitCode = 3;
+const movedDrainMs = 1_500;
 
 process.title = 'sensorium';
 tuneCollector();
@@ -30,25 +31,38 @@ async function run(config: Config): Promise<void> {
   const isTerminal = process.stdout.isTTY;
   const log = createLog({ level: config.logLevel, isTerminal });
   // Loaded only now: a wrong setting, or --help, is answered at once.
-  const { startService } = await import('./service.ts');
+  const { drainTimeoutMs, startService } = await import('./service.ts');
   // Asked to stop while it still starts, the service first comes up and then goes in order.
+  let isMoved = false;
   const starting = startService(config, log, (lines) => {
+    isMoved = true;
     log.fatal(lines.join(' '));
     ending.end(movedExitCode);
   });
-  const ending = closeOnSignals(drainTimeoutMs, async ({ err, signal }) => {
+  let isUp = false;
+  const longestMs = config.drainDelayMs + drainTimeoutMs + overtimeMs;
+  const ending = closeOnSignals(longestMs, async ({ err, signal }) => {
+    // What failed is not to serve on, and what was never ready need not say that it no longer is.
+    const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
     if (err) log.fatal({ err }, 'ending after an error that nothing caught');
-    else log.info(`${signal ?? 'Asked to end'}: finishing what is under way.`);
+    else log.info(`${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`);
     const service = await starting.catch(() => null);
-    await service?.close();
+    // There is nowhere to store what is under way.
+    await service?.close({ delayMs, ...(isMoved ? { drainMs: movedDrainMs } : {}) });
     log.info('Stopped.');
   });
   const { addresses } = await starting;
+  isUp = true;
   log.info({ ...addresses }, 'Ready.');
   // Where the database is a server of its own, so is the log: lines for people would break it.
   if (isTerminal || config.databaseUrl === null)
     for (const line of describeReady(addresses)) console.log(line);
 }
+
+const describeStop = (delayMs: number) =>
+  delayMs > 0
+    ? `not ready any more; serving on for ${delayMs} ms, then finishing what is under way.`
+    : 'finishing what is under way.';
 
 /** Which part to run; null where the answer has been printed already. */
 function readArguments(args: string[]): Role | null {

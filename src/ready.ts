@@ -1,13 +1,20 @@
 export type Address = { host: string; port: number };
-export type Addresses = { http?: Address; mqtt?: Address; mqtts?: Address; metrics?: Address };
+export type Addresses = {
+  http?: Address;
+  mqtt?: Address;
+  mqtts?: Address;
+  metrics?: Address;
+  health?: Address;
+};
 
 /** Where the service listens and what to try next, for people. */
-export function describeReady({ http, mqtt, mqtts, metrics }: Addresses): string[] {
+export function describeReady({ http, mqtt, mqtts, metrics, health }: Addresses): string[] {
   const listens = [
     http && `HTTP on ${at(http)}`,
     mqtt && `MQTT on ${at(mqtt)}`,
     mqtts && `MQTT over TLS on ${at(mqtts)}`,
     metrics && `metrics on ${at(metrics)}`,
+    health && `health on ${at(health)}`,
   ].filter((line) => line !== undefined);
   const lines = [`Sensorium listens: ${listens.join(', ')}.`];
   if (!http) return lines;

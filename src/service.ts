@@ -1,9 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/broker.ts';
 import { startApi } from './assembly/api.ts';
+import { createBudget } from './assembly/budget.ts';
 import { startDeviceSide } from './assembly/device-side.ts';
+import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases } from './assembly/releases.ts';
 import { startShared } from './assembly/shared.ts';
 import type { Config } from './config.ts';
+import { startHealth } from './http/health.ts';
 import { startMetrics } from './http/metrics.ts';
 import type { Logger } from './log.ts';
 import type { Addresses } from './ready.ts';
@@ -11,14 +15,22 @@ import type { Addresses } from './ready.ts';
 export type Service = {
   /** Where it really listens. */
   addresses: Addresses;
-  /** Accepts no more, stores and answers what is under way, and gives everything back. */
-  close(): Promise<void>;
+  /**
+   * Says that it is not ready, and serves on for `delayMs`, so that a load balancer sees it. Then it
+   * accepts no more, stores and answers what is under way, and gives everything back, all of that
+   * within `drainMs` (10 s): rejects when a step took longer than its share.
+   */
+  close(options?: { delayMs?: number; drainMs?: number }): Promise<void>;
 };
+
+/** How long the end may take, once nothing new is accepted. */
+export const drainTimeoutMs = 10_000;
 
 type Listening = {
   connector: Connector | null;
   http: { port: number } | null;
   metrics: { port: number } | null;
+  health: { port: number } | null;
 };
 
 /**
@@ -30,24 +42,32 @@ export async function startService(
   log: Logger,
   onMoved: (lines: string[]) => void,
 ): Promise<Service> {
+  const readiness = createReadiness();
   const releases = createReleases();
   const edges = createEdges();
-  const close = async () => {
-    try {
-      await edges.close();
-    } finally {
-      await releases.releaseAll();
-    }
+  // First and last: it is asked while the service starts, and while it stops.
+  const health = config.healthListen
+    ? await startHealth({ ...config.healthListen, listUnready: readiness.listUnready, log })
+    : null;
+  const close: Service['close'] = async ({ delayMs = 0, drainMs = drainTimeoutMs } = {}) => {
+    readiness.stopping();
+    await sleep(delayMs);
+    const budget = createBudget(drainMs);
+    const [edge] = await Promise.allSettled([edges.close(budget)]);
+    const [release] = await Promise.allSettled([releases.releaseAll(budget)]);
+    await health?.close(0);
+    for (const step of [edge, release]) if (step.status === 'rejected') throw step.reason;
   };
   try {
-    const shared = await startShared(config, log, { releases, edges, onMoved });
+    const shared = await startShared(config, log, { releases, edges, readiness, onMoved });
     const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);
     const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
     if (metrics) releases.add(() => metrics.close());
-    return { addresses: addressesOf(config, { connector, http, metrics }), close };
+    readiness.started();
+    return { addresses: addressesOf(config, { connector, http, metrics, health }), close };
   } catch (error) {
     await close();
     throw error;
@@ -55,8 +75,8 @@ export async function startService(
 }
 
 function addressesOf(
-  { httpListen, mqttListen, mqttsListen, metricsListen }: Config,
-  { connector, http, metrics }: Listening,
+  { httpListen, mqttListen, mqttsListen, metricsListen, healthListen }: Config,
+  { connector, http, metrics, health }: Listening,
 ): Addresses {
   const at = (listen: { host: string } | null, bound: { port: number } | null | undefined) =>
     listen && bound ? { host: listen.host, port: bound.port } : undefined;
@@ -65,5 +85,6 @@ function addressesOf(
     mqtt: at(mqttListen, connector?.addresses.tcp),
     mqtts: at(mqttsListen, connector?.addresses.tls),
     metrics: at(metricsListen, metrics),
+    health: at(healthListen, health),
   };
 }

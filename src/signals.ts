@@ -11,11 +11,11 @@ const sameSignalMs = 1_000;
 /**
  * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when an error was
  * caught by nobody, and then exits: 0 after a signal, 1 after an error or when `close` takes longer
- * than `drainTimeoutMs`. Who asks again, later, does not want to wait: exit 1 at once. Gives what ends
- * it from inside.
+ * than `longestMs`. Who asks again, later, does not want to wait: exit 1 at once. Gives what ends it
+ * from inside.
  */
 export function closeOnSignals(
-  drainTimeoutMs: number,
+  longestMs: number,
   close: (reason: { signal?: string; err?: Error }) => Promise<void>,
 ): Ending {
   let exitCode: number | undefined;
@@ -24,7 +24,7 @@ export function closeOnSignals(
   const own: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
   const grace = closeWithGrace(
     {
-      delay: drainTimeoutMs,
+      delay: longestMs,
       logger: console,
       skip: ['SIGINT', 'SIGTERM'],
       onTimeout(ms) {

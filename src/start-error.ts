@@ -26,12 +26,14 @@ export function describeStartError(error: unknown): string[] | null {
   if (code === 'EACCES' && 'port' in error)
     return [`This user may not listen on port ${at(error)}: ${otherPort}`];
   if (code === 'EADDRNOTAVAIL')
-    return [`This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST.`];
+    return [
+      `This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST, HEALTH_HOST.`,
+    ];
   return null;
 }
 
 const otherPort =
-  'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT or METRICS_PORT (0 takes any free one).';
+  'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT, METRICS_PORT or HEALTH_PORT (0 takes any free one).';
 
 function at(error: object): string {
   const port = 'port' in error ? String(error.port) : '?';

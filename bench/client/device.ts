@@ -188,7 +188,9 @@ export function createDevice(
     pending: inFlight.pending,
     isOnline: () => online,
     close(how) {
-      if (how === 'reset') socket?.resetAndDestroy();
+      // One that is being shut down, as the server has left, cannot be reset and would never close.
+      if (how === 'reset' && socket?.writableEnded) socket.destroy();
+      else if (how === 'reset') socket?.resetAndDestroy();
       else if (online && socket) {
         // A server that hangs does not close its side.
         const closing = socket.setTimeout(2_000, () => closing.destroy());

@@ -23,6 +23,7 @@ import { docsRoutes } from '../http/docs.ts';
 import type { Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
 import type { HttpServer } from '../http/server.ts';
+import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
@@ -53,14 +54,13 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
   const status = statusRoutes({
     clock,
-    isReady: () => databaseAnswers(db),
     findTroubles: async () => {
       const isReachable = () => answers(() => sessionStore.find(noSession, clock()));
       const [database, sessionsUp] = await Promise.all([databaseAnswers(db), isReachable()]);
       return [...(database ? [] : ['database']), ...(sessionsUp ? [] : ['sessions'])];
     },
   });
-  const all = [...routes, ...status];
+  const all = [...routes, ...status, ...probeRoutes(shared.readiness)];
   const http: HttpServer = await startHttp({
     ...config.httpListen,
     routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
@@ -69,9 +69,10 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     clock,
     observe: metrics.observeHttp,
     ...config.http,
+    isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': connector.acceptWebSocket } : {},
   });
-  shared.edges.add(() => http.close());
+  shared.edges.add((withinMs) => http.close(withinMs));
   return http;
 }
 

@@ -10,9 +10,6 @@ import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import type { Shared } from './shared.ts';
 
-/** Shorter than what a process is given to stop in. */
-export const drainMs = 6_000;
-
 const standByName = 'sensorium-bridge';
 
 type BrokerSettings = Extract<ConnectorSettings, { kind: 'bridge' }>['broker'];
@@ -34,10 +31,10 @@ export async function startBridgeSide(
   if (broker.shareName === null) {
     const startLease = leaseFor(broker, settings.id, shared);
     const standBy = await startStandBy({ broker, startLease, startBridge: start, log });
-    shared.edges.add(() => standBy.close({ drainMs }));
+    shared.edges.add((drainMs) => standBy.close({ drainMs }));
   } else {
     const bridge = start();
-    shared.edges.add(() => bridge.close({ drainMs }));
+    shared.edges.add((drainMs) => bridge.close({ drainMs }));
     await bridge.ready;
   }
 }

@@ -17,7 +17,7 @@ import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
-import { drainMs, startBridgeSide } from './bridge-side.ts';
+import { startBridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
@@ -75,7 +75,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       isStillAllowed: authenticator.isStillAllowed,
     },
   );
-  shared.edges.add(() => connector.close({ drainMs }));
+  shared.edges.add((drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
@@ -132,7 +132,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },
   );
-  releases.add(() => ingest.close(drainMs));
+  releases.add((drainMs) => ingest.close(drainMs));
   return ingest;
 }
 

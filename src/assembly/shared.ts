@@ -9,6 +9,8 @@ import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { settleSecret } from '../secret-check/settle.ts';
+import { databaseAnswers } from './health.ts';
+import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
@@ -25,11 +27,11 @@ export type Shared = {
   metrics: Metrics;
   clock: () => number;
   edges: Edges;
+  /** What a part needs before work may be sent here is added to it. */
+  readiness: Readiness;
 };
 
-export type SharedOptions = {
-  releases: Releases;
-  edges: Edges;
+export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
   /** Told once when a later version has taken the tables away from this one. */
   onMoved: (lines: string[]) => void;
 };
@@ -37,18 +39,20 @@ export type SharedOptions = {
 export async function startShared(
   config: Config,
   log: Logger,
-  { releases, edges, onMoved }: SharedOptions,
+  { releases, edges, readiness, onMoved }: SharedOptions,
 ): Promise<Shared> {
   const storage = await openStorage(config, log, releases);
   const db = storage.openPatient(config.database.maxConnections);
   storage.watchTables(db, onMoved);
+  readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signs nobody could tell from the right one's.
   const secret = await settleSecret(db, config, log);
   const bus = await startBus(config, log);
   releases.add(() => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  return { config, log, releases, storage, db, bus, keys, metrics, edges, clock: Date.now };
+  const clock = Date.now;
+  return { config, log, releases, storage, db, bus, keys, metrics, edges, readiness, clock };
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

@@ -64,6 +64,6 @@ export async function openStorage(
 
 async function startEmbedded(config: Config, log: Logger, releases: Releases): Promise<string> {
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
-  releases.add(() => embedded.stop());
+  releases.add((withinMs) => embedded.stop(withinMs));
   return embedded.connectionString;
 }

@@ -2,6 +2,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
+import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
@@ -19,6 +20,7 @@ export function listDocumentedRoutes(): Route[] {
     ...measurementRoutes(nothing),
     ...notificationRoutes(nothing),
     ...statusRoutes(nothing),
+    ...probeRoutes(nothing),
   ];
 }
 

@@ -14,6 +14,8 @@ export type AppOptions = {
   log: Logger;
   clock?: () => number;
   observe?: Observe;
+  /** Whether the service is about to stop: each answer then ends its connection. */
+  isLeaving?: () => boolean;
   /** Largest request body; 1 MiB. */
   bodyLimitBytes?: number;
   /** Origins that browsers may call from; none by default, `*` for any. */
@@ -25,11 +27,12 @@ export type AppOptions = {
 /** The whole of HTTP as one Koa application; it listens nowhere yet. */
 export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   const { routes, authenticate, log, clock = Date.now, observe = () => {} } = options;
+  const { isLeaving = () => false } = options;
   const app = new Koa();
   const findAddress = trustProxies(options.trustedProxies ?? []);
   // What goes wrong after the answer began: a stream's source, or a client that left.
   app.on('error', (err: unknown) => log[hasLeft(err) ? 'debug' : 'error']({ err }, 'broken off'));
-  app.use(guard({ log, findAddress, clock, observe, stopping }));
+  app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);

@@ -19,6 +19,8 @@ export type GuardDeps = {
   clock: () => number;
   observe: Observe;
   stopping: AbortSignal;
+  /** Whether the service is about to stop, and still serves. */
+  isLeaving: () => boolean;
 };
 
 /** The outermost step: every request gets an id, and every error becomes an answer here. */
@@ -37,8 +39,8 @@ export function guard(deps: GuardDeps): Middleware {
     } catch (error) {
       answerError(deps, ctx, state, error);
     }
-    // Asked to stop meanwhile: the client is not to send more on this connection.
-    if (deps.stopping.aborted) ctx.set('Connection', 'close');
+    // Asked to stop: what the client sends next is for another process, on another connection.
+    if (deps.stopping.aborted || deps.isLeaving()) ctx.set('Connection', 'close');
     finish(deps, ctx, state, startedMs);
   };
 }
@@ -52,7 +54,8 @@ function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: 
   // Never the request's headers or body: they hold tokens and passwords.
   const where = { requestId: state.requestId, method: ctx.method, path: ctx.path };
   if (status === 500) deps.log.error({ ...where, err: error }, 'request failed');
-  else if (status === 503) deps.log.warn({ ...where, err: error }, 'request answered unavailable');
+  else if (status === 503 && ctx['quiet'] !== true)
+    deps.log.warn({ ...where, err: error }, 'request answered unavailable');
 }
 
 function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: number): void {

@@ -70,6 +70,8 @@ type Documentation = {
   responseHeaders?: Record<string, string>;
   /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */
   streams?: { types: string[]; json?: boolean };
+  /** Its 503 is an answer like any other, given every few seconds: it is not logged. */
+  quiet?: boolean;
   /** Leave it out of the reference. */
   hidden?: boolean;
 };

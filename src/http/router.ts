@@ -60,6 +60,7 @@ async function answer(
   ctx: Context,
 ): Promise<void> {
   ctx['route'] = route.path;
+  ctx['quiet'] = route.quiet;
   const account = await identify(deps, route.auth, ctx);
   const body = route.body ? await deps.readBody(ctx) : undefined;
   const result = await route.call({

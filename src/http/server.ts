@@ -17,20 +17,18 @@ export type HttpOptions = AppOptions & {
   headersTimeoutMs?: number;
   /** How long a client may take to send all of its request. */
   requestTimeoutMs?: number;
-  /** How long `close` waits for requests under way. */
-  drainTimeoutMs?: number;
 };
 
 export type HttpServer = {
   port: number;
-  /** Accepts no more, ends streams, finishes what is under way, then closes what is left. */
-  close(): Promise<void>;
+  /** Accepts no more, ends streams, finishes what is under way within `drainMs`, then closes what is left. */
+  close(drainMs?: number): Promise<void>;
 };
 
 /** Serves the routes. Rejects when the address cannot be had. */
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
-  const { upgrades = {}, drainTimeoutMs = 8_000, clock = Date.now } = options;
+  const { upgrades = {}, clock = Date.now } = options;
   const stop = new AbortController();
   const handle = createApp(options, stop.signal).callback();
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
@@ -59,9 +57,9 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
-    close: async () => {
+    close: async (drainMs = 8_000) => {
       stop.abort();
-      const closed = close(server, drainTimeoutMs);
+      const closed = close(server, drainMs);
       sockets.closeIdle();
       await closed;
     },
@@ -78,9 +76,9 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
-function close(server: Server, drainTimeoutMs: number): Promise<void> {
+function close(server: Server, drainMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), drainTimeoutMs);
+    const timer = setTimeout(() => server.closeAllConnections(), drainMs);
     server.close(() => {
       clearTimeout(timer);
       resolve();

@@ -77,7 +77,7 @@ export async function startApp(options: AppOptions = {}) {
       onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
       clock,
     }),
-    ...statusRoutes({ clock, findTroubles: async () => [], isReady: async () => true }),
+    ...statusRoutes({ clock, findTroubles: async () => [] }),
   ];
   const authenticate = (token: string) => sessions.authenticate(token);
   const server = await startHttp({

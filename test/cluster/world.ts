@@ -31,6 +31,8 @@ export type InstallationOptions = {
   standBys?: number[];
   /** Beyond config/default.ts. */
   settings?: object;
+  /** Environment of all processes, beyond what they need. */
+  variables?: Record<string, string>;
 };
 
 export async function startInstallation(options: InstallationOptions): Promise<Installation> {
@@ -58,6 +60,7 @@ export async function startInstallation(options: InstallationOptions): Promise<I
       JSON.stringify({ ...options.settings, connectors: options.connectors }),
     );
     const variables = {
+      ...options.variables,
       DATABASE_URL: cluster.url(),
       REDIS_URL: redis.url,
       CONFIG_FILE: configFile,

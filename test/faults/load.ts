@@ -1,5 +1,7 @@
 import { createFleet } from '../../bench/client/fleet.ts';
 import type { FleetCounts } from '../../bench/client/fleet.ts';
+import { watchAbsences } from './absences.ts';
+import type { Absence } from './absences.ts';
 import { openLedger } from './ledger.ts';
 import type { Testimony } from './ledger.ts';
 import { measurementOf } from './messages.ts';
@@ -12,6 +14,8 @@ export type Load = {
   counts(): FleetCounts;
   /** When the last acknowledgement arrived, `performance.now()`. */
   lastAckMs(): number;
+  /** The longest that a device was without a connection, and without an acknowledgement, while it sent. */
+  longestAway(): Absence;
   /** Resolves with the next acknowledgement of any device. */
   nextAck(): Promise<void>;
   /** Resolves when this many devices are connected. */
@@ -30,6 +34,7 @@ const reconnectDelayMs = 300;
 
 export async function startFleet({ dir, devices, port, rate }: LoadOptions): Promise<Load> {
   const ledger = openLedger(dir);
+  const absences = watchAbsences(devices.length);
   const startTs = Date.now() - 3_600_000;
   let lastAckMs = performance.now();
   let onAck: (() => void)[] = [];
@@ -53,10 +58,17 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
       ledger.sent(device, seq);
       return JSON.stringify(measurementOf(startTs, seq));
     },
-    onOnline: () => onOnline(),
-    onOffline: () => onOffline(),
+    onOnline(device) {
+      absences.online(device);
+      onOnline();
+    },
+    onOffline(device) {
+      absences.offline(device);
+      onOffline();
+    },
     onAcknowledged(device, seq) {
       ledger.acknowledged(device, seq);
+      absences.acknowledged(device);
       lastAckMs = performance.now();
       for (const tell of onAck.splice(0)) tell();
     },
@@ -64,7 +76,11 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
   await fleet.connect();
   return {
     startTs,
-    start: fleet.start,
+    start() {
+      absences.start();
+      fleet.start();
+    },
+    longestAway: absences.longest,
     counts: fleet.counts,
     lastAckMs: () => lastAckMs,
     nextAck: () => new Promise((resolve) => (onAck = [...onAck, resolve])),

@@ -13,6 +13,8 @@ const project = new URL('../..', import.meta.url).pathname;
 export type ServiceProcess = {
   url: string;
   mqttPort: number;
+  /** Where /livez and /readyz are answered, whatever the process runs. */
+  healthPort: number;
   pid(): number;
   start(): Promise<void>;
   /** SIGKILL; resolves when the process is gone. */
@@ -36,6 +38,7 @@ export type ServiceProcessOptions = {
 
 export async function prepareService(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const [httpPort, mqttPort] = [await findFreePort(), await findFreePort()];
+  const healthPort = await findFreePort();
   const url = `http://127.0.0.1:${httpPort}`;
   const env = {
     PATH: process.env['PATH'] ?? '',
@@ -43,6 +46,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     HTTP_PORT: String(httpPort),
     MQTT_HOST: '127.0.0.1',
     MQTT_PORT: String(mqttPort),
+    HEALTH_PORT: String(healthPort),
     PUBLIC_HOST: '127.0.0.1',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
     SECRET: 'a secret that only this test knows, long enough',
@@ -62,6 +66,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
   return {
     url,
     mqttPort,
+    healthPort,
     pid: () => child?.pid ?? 0,
     async start() {
       const log = openSync(logPath, 'a');

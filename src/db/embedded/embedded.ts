@@ -18,14 +18,14 @@ export type EmbeddedDatabase = {
   connectionString: string;
   /** Where PostgreSQL's files really are. */
   clusterDir: string;
-  /** Ends the sessions and stops the server. */
-  stop(): Promise<void>;
+  /** Ends the sessions and stops the server; in the last third of `withinMs` without writing out. */
+  stop(withinMs?: number): Promise<void>;
 };
 
 const databaseName = 'sensorium';
 const lockTimeoutMs = 3_000;
 /** A stop that takes longer is left to the next start's recovery: nothing committed is lost by it. */
-const stopTimeoutSeconds = 7;
+const stopTimeoutMs = 10_000;
 
 /**
  * Runs the PostgreSQL that npm installed on `dataDir`: made on the first start, taken over where a
@@ -62,9 +62,9 @@ export async function startEmbeddedDatabase({
   return {
     connectionString: connectionStringOf(port, prepared.password, databaseName),
     clusterDir: prepared.clusterDir,
-    async stop() {
+    async stop(withinMs = stopTimeoutMs) {
       await supervisor.stop();
-      await stopServer(prepared, log);
+      await stopServer(prepared, log, withinMs);
     },
   };
 }
@@ -107,14 +107,20 @@ async function readPassword(file: string): Promise<string> {
   }
 }
 
-async function stopServer({ programs, clusterDir }: Launch, log: EmbeddedLog): Promise<void> {
+async function stopServer(
+  { programs, clusterDir }: Launch,
+  log: EmbeddedLog,
+  withinMs: number,
+): Promise<void> {
+  // pg_ctl knows whole seconds, and one at least.
+  const seconds = (part: number) => Math.max(1, Math.floor((withinMs / 1_000) * part));
   if ((await findPostmaster(clusterDir)) === null) return;
   try {
-    await stopCluster(programs, clusterDir, 'fast', stopTimeoutSeconds);
+    await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
   } catch {
     log.warn(
       'The database takes long to stop: it is stopped at once, and recovers when it starts.',
     );
-    await stopCluster(programs, clusterDir, 'immediate', stopTimeoutSeconds);
+    await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));
   }
 }

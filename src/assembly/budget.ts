@@ -1,0 +1,30 @@
+/** The time that all steps of an end have together. */
+export type Budget = {
+  /** This part (0 to 1) of what is left, in milliseconds. */
+  share(part: number): number;
+};
+
+export function createBudget(totalMs: number): Budget {
+  const endMs = performance.now() + totalMs;
+  return { share: (part) => Math.max(0, endMs - performance.now()) * part };
+}
+
+/** Of its share a step is told so much: the rest is for noticing that it is over. */
+const toldPart = 0.85;
+
+/**
+ * Waits for a step, for `shareMs` at most; rejects when it takes longer, and leaves it alone then.
+ * `step` is told how long it may wait for others.
+ */
+export async function inTime(step: (withinMs: number) => unknown, shareMs: number): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new Error(`A step of stopping took longer than its ${Math.round(shareMs)} ms.`)),
+    shareMs,
+  );
+  try {
+    await Promise.race([(async () => step(shareMs * toldPart))(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

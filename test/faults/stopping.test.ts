@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { drainTimeoutMs } from '../../src/service.ts';
+import { faultsOf, judge } from './verdict.ts';
+import { startWorld } from './world.ts';
+import type { World } from './world.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ devices: 20, rate: 200, timescaledb: false, redis: true });
+});
+afterAll(() => world.close());
+
+async function runFor(acknowledgements: number): Promise<void> {
+  const goal = world.load.counts().acknowledged + acknowledgements;
+  while (world.load.counts().acknowledged < goal) await world.load.nextAck();
+}
+
+it('a database that hangs keeps nobody from stopping in time, and nothing is lost', async () => {
+  const { load, service, databaseProxy } = world;
+  load.start();
+  await runFor(200);
+  databaseProxy.stall();
+  const sinceMs = performance.now();
+  expect(await service.terminate()).toBe(1);
+  // A second beyond the budget is when it is broken off; the rest is for a machine that is busy.
+  expect(performance.now() - sinceMs).toBeLessThan(drainTimeoutMs + 5_000);
+  databaseProxy.heal();
+  await service.start();
+  await runFor(200);
+  expect(await load.stop(60_000)).toBe(true);
+  const faults = faultsOf(await judge(world));
+  expect(Object.entries(faults).filter(([, count]) => count > 0)).toEqual([]);
+});
