@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
-import pg from 'pg';
-import { StartError } from '../start-error.ts';
+import type pg from 'pg';
+import { checkServer } from './check-server.ts';
+import { connectFirst } from './connect-first.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
 /** Where messages about the migrations go; a pino logger is one. */
@@ -25,11 +26,9 @@ export async function migrate(
   connectionString: string,
   { log }: { log: MigrationLog },
 ): Promise<Storage> {
-  const client = new pg.Client({ connectionString });
-  // A lost connection fails the query under way; without a listener it would end the process too.
-  client.on('error', () => undefined);
-  await connect(client);
+  const client = await connectFirst(connectionString);
   try {
+    await checkServer(client, `${client.host}:${client.port}`);
     await waitForLock(client);
     if (!(await isMigrated(client))) await offerTimescale(client, log);
     const done = await runner({
@@ -51,18 +50,6 @@ export async function migrate(
   } finally {
     // Ends the session, and with it the lock.
     await client.end();
-  }
-}
-
-/** The first that is asked of a database: what is wrong with its address shows here. */
-async function connect(client: pg.Client): Promise<void> {
-  try {
-    await client.connect();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message || error.name : String(error);
-    throw new StartError(`DATABASE_URL: no connection to the database (${reason}).`, {
-      cause: error,
-    });
   }
 }
 

@@ -6,6 +6,7 @@ import { startEmbeddedDatabase } from '../../db/embedded/embedded.ts';
 import { findCluster } from '../../db/embedded/location.ts';
 import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { migrate } from '../../db/migrate.ts';
+import { explainMissingRight } from '../../db/missing-right.ts';
 
 export type Reached = { connectionString: string; release(): Promise<void> };
 
@@ -22,7 +23,7 @@ export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<R
     return reached;
   } catch (error) {
     await reached.release();
-    throw error;
+    throw explainMissingRight(error);
   }
 }
 
