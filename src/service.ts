@@ -4,8 +4,10 @@ import { startDeviceSide } from './assembly/device-side.ts';
 import { createEdges, createReleases } from './assembly/releases.ts';
 import { startShared } from './assembly/shared.ts';
 import type { Config } from './config.ts';
+import { explainMissingRight } from './db/missing-right.ts';
 import { startMetrics } from './http/metrics.ts';
 import type { Logger } from './log.ts';
+import { checkPorts } from './ports.ts';
 import type { Addresses } from './ready.ts';
 
 export type Service = {
@@ -33,6 +35,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     }
   };
   try {
+    await checkPorts(config);
     const shared = await startShared(config, log, { releases, edges });
     const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);
     const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
@@ -43,7 +46,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     return { addresses: addressesOf(config, { connector, http, metrics }), close };
   } catch (error) {
     await close();
-    throw error;
+    throw explainMissingRight(error);
   }
 }
 
