@@ -109,6 +109,7 @@ const unreachable: Record<string, (name: string) => string> = {
 /** Why there was no connection, in words. */
 export function whyUnreachable(error: Error, place: Place): string {
   const code = codeOf(error);
-  const known = Object.hasOwn(unreachable, code) ? unreachable[code] : undefined;
-  return known?.(nameOf(place)) ?? `no connection to ${nameOf(place)} (${error.message || code})`;
+  const why = Object.hasOwn(unreachable, code) ? unreachable[code] : undefined;
+  if (why !== undefined) return `${why(nameOf(place))} (${code})`;
+  return `no connection to ${nameOf(place)} (${error.message || code})`;
 }

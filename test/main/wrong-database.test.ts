@@ -41,7 +41,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
 
   test('nothing, or nowhere', async ({ expect }) => {
     expect(await refusedLine({ DATABASE_URL: urlOf(1) })).toBe(
-      'DATABASE_URL: nothing listens at 127.0.0.1:1: start the database, or correct host and port.',
+      'DATABASE_URL: nothing listens at 127.0.0.1:1 (ECONNREFUSED): start the database, or correct host and port.',
     );
     const nowhere = `postgresql://me:${password}@nowhere.invalid/x`;
     expect(await refusedLine({ DATABASE_URL: nowhere })).toMatch(
