@@ -1,6 +1,6 @@
-import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { checkCertificate } from './check-certificate.ts';
 import { Environment, secretVariables } from './environment.ts';
 import { findLanAddress } from './lan-address.ts';
 import { readSettings } from './read-settings.ts';
@@ -97,13 +97,9 @@ async function readTls(env: Environment, problems: string[]): Promise<Config['mq
   if (port === undefined && certFile === undefined && keyFile === undefined) return null;
   if (port === undefined)
     problems.push('MQTTS_PORT: required with TLS_CERT_FILE and TLS_KEY_FILE.');
-  for (const [name, file] of Object.entries({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })) {
-    if (file === undefined) problems.push(`${name}: required for MQTT over TLS.`);
-    else
-      await access(file, constants.R_OK).catch((error: Error) => {
-        problems.push(`${name}: cannot be read (${error.message}).`);
-      });
-  }
+  if (certFile === undefined) problems.push('TLS_CERT_FILE: required for MQTT over TLS.');
+  if (keyFile === undefined) problems.push('TLS_KEY_FILE: required for MQTT over TLS.');
+  problems.push(...(await checkCertificate(certFile, keyFile)));
   if (port === undefined || certFile === undefined || keyFile === undefined) return null;
   return { host: env.MQTT_HOST, port, certFile, keyFile };
 }

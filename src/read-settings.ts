@@ -1,6 +1,7 @@
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { readLaid } from './read-laid.ts';
 import { Settings } from './settings.ts';
 
 /**
@@ -17,14 +18,12 @@ export async function readSettings(
   )) as { default: unknown };
   const file = configFile ? resolve(configFile) : await findLocalFile(configDir);
   if (file === null) return Settings.parse(defaults);
-  let local: unknown;
-  try {
-    local = await readObject(file);
-  } catch (error) {
-    problems.push(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+  const local = await readLaid(file);
+  if ('problem' in local) {
+    problems.push(`${file}: ${local.problem}.`);
     return null;
   }
-  const parsed = Settings.safeParse(layOver(defaults, local));
+  const parsed = Settings.safeParse(layOver(defaults, local.value));
   if (parsed.success) return parsed.data;
   for (const { path, message } of parsed.error.issues)
     problems.push(`${file}: ${path.join('.') || 'the whole'}: ${message}.`);
@@ -37,11 +36,6 @@ async function findLocalFile(configDir: string): Promise<string | null> {
     if (await stat(path).catch(() => null)) return path;
   }
   return null;
-}
-
-async function readObject(file: string): Promise<unknown> {
-  if (file.endsWith('.json')) return JSON.parse(await readFile(file, 'utf8'));
-  return ((await import(pathToFileURL(file).href)) as { default: unknown }).default;
 }
 
 /** Objects are merged member by member; anything else, lists too, replaces what was there. */

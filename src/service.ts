@@ -7,9 +7,11 @@ import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases } from './assembly/releases.ts';
 import { startShared } from './assembly/shared.ts';
 import type { Config } from './config.ts';
+import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
 import { startMetrics } from './http/metrics.ts';
 import type { Logger } from './log.ts';
+import { checkPorts } from './ports.ts';
 import type { Addresses } from './ready.ts';
 
 export type Service = {
@@ -42,6 +44,7 @@ export async function startService(
   log: Logger,
   onMoved: (lines: string[]) => void,
 ): Promise<Service> {
+  await checkPorts(config);
   const readiness = createReadiness();
   const releases = createReleases();
   const edges = createEdges();
@@ -70,7 +73,7 @@ export async function startService(
     return { addresses: addressesOf(config, { connector, http, metrics, health }), close };
   } catch (error) {
     await close();
-    throw error;
+    throw explainMissingRight(error);
   }
 }
 

@@ -29,6 +29,9 @@ export function describeStartError(error: unknown): string[] | null {
     return [
       `This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST, HEALTH_HOST.`,
     ];
+  // A file that the settings name, such as a key.
+  if (['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR'].includes(String(code)) && 'path' in error)
+    return [`${String(error.path)}: cannot be read or written (${error.message}).`];
   return null;
 }
 

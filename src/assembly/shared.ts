@@ -1,6 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import { createLocalBus } from '../bus/local.ts';
 import { startRedisBus } from '../bus/redis.ts';
+import { checkRedis } from '../check-redis.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../http/metrics.ts';
@@ -41,6 +42,7 @@ export async function startShared(
   log: Logger,
   { releases, edges, readiness, onMoved }: SharedOptions,
 ): Promise<Shared> {
+  await checkRedisOf(config, log);
   const storage = await openStorage(config, log, releases);
   const db = storage.openPatient(config.database.maxConnections);
   storage.watchTables(db, onMoved);
@@ -53,6 +55,12 @@ export async function startShared(
   const metrics = createMetrics();
   const clock = Date.now;
   return { config, log, releases, storage, db, bus, keys, metrics, edges, readiness, clock };
+}
+
+/** Before the database, which may have to be made first. */
+async function checkRedisOf({ redisUrl: url }: Config, log: Logger): Promise<void> {
+  const onAway = (why: string) => log.warn({ why }, 'Redis is away: starting without it');
+  if (url !== null) await checkRedis({ url, onAway });
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

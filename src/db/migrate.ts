@@ -1,12 +1,13 @@
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
-import pg from 'pg';
-import { StartError } from '../start-error.ts';
+import type pg from 'pg';
 import { version as programVersion } from '../version.ts';
+import { checkRights, checkServer } from './check-server.ts';
+import { connectFirst } from './connect-first.ts';
 import { listMigrations, type KnownMigration } from './known-migrations.ts';
 import { refuseForeign } from './may-write.ts';
-import { placeTables } from './place-tables.ts';
+import { leastWriterAfter, placeTables, schemaNameFor } from './place-tables.ts';
 import { migrationTable, readSchemaState } from './schema-state.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
@@ -45,14 +46,13 @@ export async function migrate(
   { log, version = programVersion, dir = migrationsDir }: MigrateOptions,
 ): Promise<Migrated> {
   const known = await listMigrations(dir);
-  const client = new pg.Client({ connectionString });
-  // A lost connection fails the query under way; without a listener it would end the process too.
-  client.on('error', () => undefined);
-  await connect(client);
+  const client = await connectFirst(connectionString);
   try {
+    await checkServer(client, `${client.host}:${client.port}`);
     await waitForLock(client);
     const state = await readSchemaState(client);
     refuseForeign(state, known, version);
+    await checkRights(client, state.schema?.name ?? schemaNameFor(leastWriterAfter(known)));
     if (state.applied.length === 0) await offerTimescale(client, log);
     const applied = new Set(state.applied.map(({ name }) => name));
     const pending = known.filter(({ name }) => !applied.has(name));
@@ -100,18 +100,6 @@ async function runMigration(
   if (done?.name !== name) throw new Error(`Expected to run ${name}, but ran ${done?.name}.`);
   const ms = performance.now() - sinceMs;
   if (ms > longStepMs) log.info(`Migration ${name} took ${(ms / 1_000).toFixed(1)} s.`);
-}
-
-/** The first that is asked of a database: what is wrong with its address shows here. */
-async function connect(client: pg.Client): Promise<void> {
-  try {
-    await client.connect();
-  } catch (error) {
-    const reason = error instanceof Error ? error.message || error.name : String(error);
-    throw new StartError(`DATABASE_URL: no connection to the database (${reason}).`, {
-      cause: error,
-    });
-  }
 }
 
 /**

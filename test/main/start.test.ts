@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
@@ -106,18 +104,15 @@ async function expectRefusal(service: Running): Promise<string[]> {
 }
 
 describe('the service does not start', () => {
-  it('on a port that is taken, and leaves no database running', async () => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    const { port } = other.address() as AddressInfo;
-    const [line, ...more] = await expectRefusal(start({ DATA_DIR: dataDir, HTTP_PORT: `${port}` }));
-    expect(line).toMatch(new RegExp(`^Port ${port}\\b.* is taken.*HTTP_PORT`));
-    expect(more).toEqual([]);
-    const [mqttLine] = await expectRefusal(
-      start({ DATA_DIR: dataDir, MQTT_HOST: '127.0.0.1', MQTT_PORT: `${port}` }),
+  it('with a key that cannot be read, and leaves no database running', async () => {
+    const push = { driver: 'apns', keyFile: '/nowhere', keyId: 'a', teamId: 'b', topic: 'c' };
+    const configFile = join(dir, 'push.json');
+    writeFileSync(configFile, JSON.stringify({ notifications: { push } }));
+    const [line, ...more] = await expectRefusal(
+      start({ DATA_DIR: dataDir, CONFIG_FILE: configFile }),
     );
-    expect(mqttLine).toMatch(new RegExp(`^Port ${port}\\b.* is taken.*MQTT_PORT`));
-    other.close();
+    expect(line).toMatch(/^\/nowhere: /);
+    expect(more).toEqual([]);
     expect(await readPostmasterFile(join(dataDir, 'postgresql'))).toBeNull();
   });
 

@@ -1,6 +1,7 @@
 import type { Bus } from '../../bus/bus.ts';
 import { createLocalBus } from '../../bus/local.ts';
 import { startRedisBus } from '../../bus/redis.ts';
+import { checkRedis } from '../../check-redis.ts';
 import type { Config } from '../../config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
@@ -12,6 +13,8 @@ import { reachDatabase } from './reach-database.ts';
 export type Tools = { db: Database; store: SessionStore; bus: Bus; close(): Promise<void> };
 
 export async function openTools(config: Config): Promise<Tools> {
+  const { redisUrl: url } = config;
+  if (url !== null) await checkRedis({ url, onAway: () => {} });
   const reached = await reachDatabase(config);
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   const db = openDatabase({
@@ -22,7 +25,6 @@ export async function openTools(config: Config): Promise<Tools> {
     statementTimeoutMs,
     onIdleError: onError,
   });
-  const { redisUrl: url } = config;
   const store = url
     ? await startRedisSessions({ url, onError })
     : startDatabaseSessions(db, { onError });

@@ -6,6 +6,7 @@ import { startEmbeddedDatabase } from '../../db/embedded/embedded.ts';
 import { findCluster } from '../../db/embedded/location.ts';
 import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { migrate } from '../../db/migrate.ts';
+import { explainMissingRight } from '../../db/missing-right.ts';
 
 type Found = { connectionString: string; release(): Promise<void> };
 
@@ -25,7 +26,7 @@ export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<R
     return { ...reached, schema };
   } catch (error) {
     await reached.release();
-    throw error;
+    throw explainMissingRight(error);
   }
 }
 

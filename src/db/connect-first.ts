@@ -1,0 +1,87 @@
+import pg from 'pg';
+import {
+  ask,
+  isPostgres,
+  nameOf,
+  recognise,
+  sslRequest,
+  whyUnreachable,
+  type Answer,
+  type Place,
+} from '../other-end.ts';
+import { StartError } from '../start-error.ts';
+import { whyRefused } from './why-refused.ts';
+
+/** All attempts of one start together: what is wrong is to be said within 10 s. */
+const timeoutMs = 4_500;
+/** What is left at least for the second attempt. */
+const leastMs = 1_500;
+
+/**
+ * The first that is asked of a database: what is wrong with its address, or with what is found
+ * there, is thrown as a StartError of one line, which never holds the password.
+ */
+export async function connectFirst(connectionString: string): Promise<pg.Client> {
+  const startedMs = performance.now();
+  await askWhoIsThere(connectionString);
+  const leftMs = timeoutMs - (performance.now() - startedMs);
+  const client = makeClient(connectionString, Math.max(leastMs, Math.round(leftMs)));
+  // A lost connection fails the query under way; without a listener it would end the process too.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    throw wrong(whyRefused(error, client, nameOf(placeOf(client))), error);
+  }
+}
+
+/** Before the driver speaks: what it makes of other protocols depends on what they happen to send. */
+async function askWhoIsThere(connectionString: string): Promise<void> {
+  const client = makeClient(connectionString, timeoutMs);
+  // Where TLS comes first there is nothing that could be asked without it.
+  if ('sslNegotiation' in client && client.sslNegotiation === 'direct') return;
+  const place = placeOf(client);
+  const answer = await ask(place, sslRequest, { timeoutMs: timeoutMs - leastMs });
+  if (answer.kind === 'failed') {
+    const why = whyUnreachable(answer.error, place);
+    throw wrong(`${why}: start the database, or correct host and port`, answer.error);
+  }
+  if (!isPostgres(answer)) {
+    const what = whatIsThere(answer, nameOf(place));
+    throw wrong(`expected PostgreSQL, but ${what}: correct host and port`);
+  }
+}
+
+function whatIsThere(answer: Answer, name: string): string {
+  switch (answer.kind) {
+    case 'said':
+      return `at ${name} is ${recognise(answer.bytes)}`;
+    case 'closed':
+      return `${name} closes the connection without a word`;
+    case 'silent':
+    case 'failed':
+      return `${name} accepts the connection and says nothing`;
+  }
+}
+
+function makeClient(connectionString: string, connectionTimeoutMillis: number): pg.Client {
+  try {
+    return new pg.Client({ connectionString, connectionTimeoutMillis });
+  } catch (error) {
+    // Such as a file of sslrootcert that is not there.
+    throw wrong(`it cannot be used (${messageOf(error)})`, error);
+  }
+}
+
+function placeOf({ host, port }: pg.Client): Place {
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+}
+
+function wrong(what: string, cause?: unknown): StartError {
+  return new StartError(`DATABASE_URL: ${what}.`, { cause });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

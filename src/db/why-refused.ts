@@ -1,0 +1,59 @@
+import { isTlsError } from '../other-end.ts';
+
+/** Who asked for what. */
+type Asked = { user?: string | undefined; database?: string | undefined };
+type Sentence = (asked: { role: string; database: string; name: string; said: string }) => string;
+
+/** What PostgreSQL says to somebody whom it does not let in, by its code (appendix A of its manual). */
+const byCode: Record<string, Sentence> = {
+  '28P01': ({ role, name }) =>
+    `${name} does not accept role ${role} with this password: correct the name or the password`,
+  '28000': ({ role, name, said }) =>
+    `${name} does not let role ${role} in (${said}): create the role, or mend the server's pg_hba.conf`,
+  '3D000': ({ database, name }) =>
+    `${name} has no database ${database}: create it, or correct the name at the end of the URL`,
+  '42501': ({ role, database }) =>
+    `role ${role} may not connect to database ${database}: GRANT CONNECT ON DATABASE ${database} TO ${role}`,
+  '53300': ({ name, said }) => `${name} has no connection left (${said}): raise max_connections`,
+  '57P03': ({ name, said }) => `${name} takes no connections yet (${said}): try again`,
+};
+
+/** The same where the driver refused. */
+const byMessage: [RegExp, Sentence][] = [
+  [
+    /does not support SSL/,
+    ({ name }) => `${name} has TLS turned off: turn it on there, or take sslmode out of the URL`,
+  ],
+  [
+    /client password must be/,
+    ({ role, name }) => `${name} wants a password of role ${role}, and the URL has none`,
+  ],
+  [/timeout expired/, ({ name }) => `${name} did not let anybody in for some seconds: look there`],
+];
+
+/** Why a server that is PostgreSQL did not open a session, in words that name what mends it. */
+export function whyRefused(error: unknown, { user, database }: Asked, name: string): string {
+  if (!(error instanceof Error)) return `no session at ${name} (${String(error)})`;
+  const asked = {
+    role: quote(user),
+    database: quote(database),
+    name,
+    said: oneLine(error.message),
+  };
+  const code = 'code' in error ? String(error.code) : '';
+  if (isTlsError(error))
+    return `the certificate of ${name} is not accepted (${asked.said}): name its authority with sslrootcert=<file>, or its right host`;
+  const sentence = Object.hasOwn(byCode, code)
+    ? byCode[code]
+    : byMessage.find(([pattern]) => pattern.test(error.message))?.[1];
+  return sentence?.(asked) ?? `no session at ${name} (${asked.said || error.name})`;
+}
+
+/** As SQL has it, so that what is printed can be pasted. */
+export function quote(name = ''): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
