@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { runOn, schema } from '../harness/template.ts';
 import { runProgram } from '../journeys/process.ts';
 import { startOldPostgres } from './old-postgres.ts';
 import { password, refusedLine } from './refused-start.ts';
@@ -117,11 +117,11 @@ describe.each(databaseKinds)('a role on %s that does not own the database', (kin
     await run([`reassign owned by ${role} to current_user`, `drop owned by ${role}`]);
     await start(database.url);
     await run([`grant connect on database "${name}" to ${role}`]);
-    for (const schema of ['public', 'graphile_worker'])
+    for (const each of ['public', schema, 'graphile_worker'])
       await run([
-        `grant usage on schema ${schema} to ${role}`,
-        `grant select, insert, update, delete on all tables in schema ${schema} to ${role}`,
-        `grant usage on all sequences in schema ${schema} to ${role}`,
+        `grant usage on schema ${each} to ${role}`,
+        `grant select, insert, update, delete on all tables in schema ${each} to ${role}`,
+        `grant usage on all sequences in schema ${each} to ${role}`,
       ]);
     expect(await refusedLine({ DATABASE_URL: url })).toMatch(
       new RegExp(`superuser runs ALTER ROLE "${role}" BYPASSRLS;$`),
