@@ -34,7 +34,8 @@ export async function startService(config: Config, log: Logger): Promise<Service
   };
   try {
     const shared = await startShared(config, log, { releases, edges });
-    const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);
+    const devices = config.role.name === 'api' ? null : await startDeviceSide(shared);
+    const connector = devices?.connector ?? null;
     const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
