@@ -63,7 +63,10 @@ export async function startService(
   };
   try {
     const shared = await startShared(config, log, { releases, edges, readiness, onMoved });
-    const connector = config.role.name === 'api' ? null : await startDeviceSide(shared);
+    const devices = config.role.name === 'api' ? null : await startDeviceSide(shared);
+    const connector = devices?.connector ?? null;
+    // A process that listens to devices of its own is of use without the broker.
+    if (devices && connector === null) readiness.add('bridge', devices.isBridgeReady);
     const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)

@@ -6,11 +6,13 @@ import type { Log, Observer } from '../options.ts';
 import { parseUplink } from '../uplink.ts';
 import { Carried } from './carried.ts';
 import type { BridgePorts } from './ports.ts';
+import type { BridgeStatus } from './status.ts';
 
 export type ArrivalsDeps = {
   ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
   observe: Pick<Observer, 'message'>;
   log: Log;
+  status: Pick<BridgeStatus, 'refused'>;
   onHeard: (device: DeviceIdentity) => void;
   stopping: AbortSignal;
 };
@@ -26,7 +28,7 @@ type Arrival = {
 const retryMs = 500;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
-export function createArrivals({ ports, observe, log, onHeard, stopping }: ArrivalsDeps) {
+export function createArrivals({ ports, observe, log, status, onHeard, stopping }: ArrivalsDeps) {
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
 
@@ -50,7 +52,10 @@ export function createArrivals({ ports, observe, log, onHeard, stopping }: Arriv
     for (const arrival of arrivals) {
       if ('error' in found) arrival.onFailed(found.error);
       else if (found.device) carry(found.device, arrival);
-      else arrival.onStored();
+      else {
+        status.refused('unknown-device');
+        arrival.onStored();
+      }
     }
     if ('device' in found && !found.device)
       log.info({ device: uuid }, 'a device that does not exist published; the broker let it in');
@@ -74,7 +79,10 @@ export function createArrivals({ ports, observe, log, onHeard, stopping }: Arriv
       onFailed: (error: unknown) => void,
     ): void {
       const uuid = findPublisher(topic);
-      if (uuid === null) return onStored();
+      if (uuid === null) {
+        status.refused('no-device-topic');
+        return onStored();
+      }
       const arrival = { topic, payload, arrivedTs: ports.clock(), onStored, onFailed };
       const before = waiting.get(uuid);
       if (before) return void before.push(arrival);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createArrivals } from './arrivals.ts';
 import { createBrokerClient } from './client.ts';
 import { startBridgeDownlinks } from './downlinks.ts';
-import type { BridgeOptions, BridgePorts } from './ports.ts';
+import type { BridgeOptions, BridgePorts, Turn } from './ports.ts';
 import { createUnacknowledged } from './unacknowledged.ts';
 
 export type Bridge = {
@@ -26,8 +26,12 @@ const lookMs = 10;
  * section 4.8.2) or alone: a message is acknowledged to the broker once it is committed, and what
  * the broker redelivers changes nothing.
  */
-export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
-  const { broker, maxPacketBytes, log, observe } = options;
+export function startBridge(
+  options: BridgeOptions,
+  ports: BridgePorts,
+  { onServed = () => {}, onSilent = () => {} }: Partial<Turn> = {},
+): Bridge {
+  const { broker, maxPacketBytes, log, status, observe } = options;
   const stopping = new AbortController();
   let isDraining = false;
   const unacknowledged = createUnacknowledged(
@@ -38,7 +42,9 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
     broker,
     maxPacketBytes,
     maxUnacked,
-    log,
+    status,
+    onSubscribed: onServed,
+    onSilent,
     onMessage(topic, payload, held, next) {
       // Never asked for the next one: what is not taken is not acknowledged.
       if (isDraining) return;
@@ -50,6 +56,7 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
         (err) => {
           unacknowledged.giveUp(held);
           if (isDraining) return;
+          status.refused('not-stored');
           log.error({ err, topic }, 'a message was not stored; the broker is to send it again');
           client.restart();
         },
@@ -62,6 +69,7 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
   const arrivals = createArrivals({
     ports,
     log,
+    status,
     observe: observe ?? { message() {} },
     onHeard: downlinks.heard,
     stopping: stopping.signal,
@@ -71,8 +79,9 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
 
   async function waitForBroker(): Promise<void> {
     const tooLong = sleep(patienceMs, 'away', { signal: limit.signal }).catch(() => 'closed');
-    if ((await Promise.race([client.subscribed, tooLong])) === 'away')
-      log.warn({ broker: broker.url }, 'the broker is away; it is tried again and again');
+    const isAway = (await Promise.race([client.subscribed, tooLong])) === 'away';
+    if (isAway && status.read().reason === 'starting')
+      status.disconnected({ trouble: 'no-answer' });
     limit.abort();
   }
 
@@ -86,6 +95,7 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
     ready: waitForBroker(),
     async close({ drainMs }) {
       isDraining = true;
+      client.stopListening();
       const endMs = performance.now() + drainMs;
       while (unacknowledged.count() > 0 && performance.now() < endMs) await sleep(lookMs);
       end();

@@ -1,7 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
-import type { Log } from '../options.ts';
+import type { ErrorWithSubackPacket } from 'mqtt';
 import type { BrokerAddress } from './ports.ts';
 import { createPublisher } from './publisher.ts';
+import { startPulse } from './pulse.ts';
+import type { BridgeStatus } from './status.ts';
+import { readError, readReasonCode, readRefusedSubscription } from './trouble.ts';
+import type { Finding } from './trouble.ts';
 import type { Held } from './unacknowledged.ts';
 
 export type BrokerClientOptions = {
@@ -9,15 +14,22 @@ export type BrokerClientOptions = {
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
-  log: Log;
+  status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
   onMessage: (topic: string, payload: Buffer, held: Held, next: () => void) => void;
   onClosed: () => void;
+  onSubscribed: () => void;
+  /** Nothing was heard of a broker that serves this bridge for `silentMs`; then again and again. */
+  onSilent: () => void;
 };
 
 /** Time the broker keeps the bridge's session, and with it what waits there, while it is away. */
 const sessionExpirySeconds = 7 * 86_400;
 const reconnectMs = 1_000;
+/** For the broker's first answer. */
+const connectTimeoutMs = 10_000;
+/** For the broker's part in an orderly end. */
+const goodbyeMs = 1_000;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
 
@@ -33,9 +45,8 @@ export type BrokerClient = ReturnType<typeof createBrokerClient>;
  * nothing to acknowledge, and the acknowledgement is written when the message is stored.
  */
 export function createBrokerClient(options: BrokerClientOptions) {
-  const { broker, maxPacketBytes, maxUnacked, log, onMessage, onClosed } = options;
-  const all = 'devices/+/up/#';
-  const filter = broker.shareName === null ? all : `$share/${broker.shareName}/${all}`;
+  const { broker, maxPacketBytes, maxUnacked, status, onMessage, onClosed } = options;
+  const filter = filterOf(broker);
   const client = connect(broker.url, {
     manualConnect: true,
     protocolVersion: 5,
@@ -46,6 +57,9 @@ export function createBrokerClient(options: BrokerClientOptions) {
     clean: false,
     resubscribe: false,
     reconnectPeriod: reconnectMs,
+    // Also after a refusal: what the broker is told about its users may change.
+    reconnectOnConnackError: true,
+    connectTimeout: connectTimeoutMs,
     properties: {
       sessionExpiryInterval: sessionExpirySeconds,
       receiveMaximum: maxUnacked,
@@ -54,7 +68,26 @@ export function createBrokerClient(options: BrokerClientOptions) {
   });
   const { promise: subscribed, resolve: onSubscribed } = Promise.withResolvers<void>();
   let isClosing = false;
-  let isAway = false;
+  let isSubscribed = false;
+  let isHeldUp = false;
+  /** Why the connection ends: the first that was found out about it. */
+  let finding: Finding | null = null;
+  const find = (found: Finding) => (finding ??= found);
+
+  const pulse = startPulse({
+    // While messages wait for room nothing is read, not even the answer to a ping.
+    isHeldUp: () => isHeldUp,
+    onQuiet: () => isSubscribed && client.sendPing(),
+    onSilent() {
+      if (isSubscribed) {
+        find({ trouble: 'no-answer' });
+        // Said now: whoever is told next may end this client.
+        status.disconnected({ trouble: 'no-answer' });
+        client.stream.destroy();
+      }
+      options.onSilent();
+    },
+  });
 
   client.handleMessage = (packet, callback) => {
     const { qos, messageId = 0 } = packet;
@@ -67,34 +100,64 @@ export function createBrokerClient(options: BrokerClientOptions) {
       sinceMs: performance.now(),
       stream: client.stream,
     };
-    onMessage(packet.topic, payload, held, () => callback(qos > 0 ? later : undefined));
+    status.messageIn();
+    isHeldUp = true;
+    onMessage(packet.topic, payload, held, () => {
+      isHeldUp = false;
+      callback(qos > 0 ? later : undefined);
+    });
   };
-  client.on('connect', () => void subscribe());
-  client.on('close', onClosed);
-  client.on('error', (err) => {
-    // It is tried every second: once is enough to be told.
-    if (!isAway) log.warn({ err, broker: broker.url }, 'the broker is not to be had');
-    isAway = true;
+  client.on('connect', (connack) => {
+    // It would end the connection of whoever tries (section 3.2.2.3.13).
+    const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
+    if (broker.shareName === null || !refusesShares) return void subscribe();
+    find({ trouble: 'shared-subscriptions' });
+    client.stream.destroy();
   });
-  client.on('disconnect', ({ reasonCode }) =>
-    log.warn({ reasonCode, broker: broker.url }, 'the broker closed the connection'),
-  );
+  client.on('packetreceive', ({ cmd }) => {
+    // What waits in the session comes before the answer to the subscription.
+    if (isSubscribed || cmd === 'publish') pulse.heard();
+  });
+  client.on('disconnect', ({ reasonCode = 0 }) => {
+    find(readReasonCode(reasonCode));
+    client.stream.destroy();
+  });
+  client.on('error', (error) => find(readError(error)));
+  client.on('close', () => {
+    let found: Finding = finding ?? { trouble: 'closed' };
+    if (found.trouble === 'closed' && !isSubscribed)
+      found = { ...found, trouble: 'closed-at-connect' };
+    finding = null;
+    isSubscribed = false;
+    isHeldUp = false;
+    onClosed();
+    if (!isClosing) status.disconnected(found);
+  });
 
   async function subscribe(): Promise<void> {
     try {
       await client.subscribeAsync(filter, { qos: 1 });
-      isAway = false;
-      log.info({ broker: broker.url, filter }, 'devices of the broker are served');
+      isSubscribed = true;
+      pulse.heard();
+      status.connected();
+      options.onSubscribed();
       onSubscribed();
-    } catch (err) {
+    } catch (error) {
       if (isClosing || !client.connected) return;
-      log.error({ err, filter }, 'the broker does not let the bridge subscribe');
+      const { packet } = error as Partial<ErrorWithSubackPacket>;
+      const code = packet?.granted[0];
+      find(
+        typeof code === 'number'
+          ? readRefusedSubscription(code, broker.shareName !== null)
+          : readError(error as Error),
+      );
       client.stream.destroy();
     }
   }
 
   function end(): void {
     isClosing = true;
+    pulse.end();
     // An ended client takes a stream that closes late for a lost connection, and would be back.
     client.options.reconnectPeriod = 0;
   }
@@ -104,16 +167,27 @@ export function createBrokerClient(options: BrokerClientOptions) {
     /** Resolves with the first subscription. */
     subscribed,
 
-    publish: createPublisher(client),
+    publish: createPublisher(client, status),
 
     /** Has everything that is not acknowledged delivered again. */
     restart(): void {
-      if (!isClosing) client.stream.destroy();
+      if (isClosing) return;
+      find({ trouble: 'not-stored' });
+      client.stream.destroy();
     },
+
+    /** Nobody waits for what the broker has to say any more. */
+    stopListening: pulse.end,
 
     async close(): Promise<void> {
       end();
-      await client.endAsync(!client.connected);
+      const ended = client.endAsync(!client.connected);
+      // A broker that does not answer does not take its leave either.
+      const limit = new AbortController();
+      const tooLong = sleep(goodbyeMs, undefined, { signal: limit.signal }).catch(() => undefined);
+      await Promise.race([ended, tooLong]);
+      limit.abort();
+      client.stream.destroy();
     },
 
     /** Ends the connection at once; the broker keeps the session for whoever is next. */
@@ -124,4 +198,10 @@ export function createBrokerClient(options: BrokerClientOptions) {
       client.stream.destroy();
     },
   };
+}
+
+/** What a bridge subscribes to: what all devices send, or its share of that. */
+export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): string {
+  const all = 'devices/+/up/#';
+  return shareName === null ? all : `$share/${shareName}/${all}`;
 }

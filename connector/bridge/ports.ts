@@ -1,6 +1,7 @@
 import type { DeviceIdentity } from '../../src/core/uplink.ts';
 import type { Log, Observer } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
+import type { BridgeStatus } from './status.ts';
 
 /** What a bridge is given: it is the broker that lets devices in. */
 export type BridgePorts = DevicePorts & {
@@ -8,20 +9,42 @@ export type BridgePorts = DevicePorts & {
   identify(uuid: string): Promise<DeviceIdentity | null>;
 };
 
+/** The right to be the one that is connected. */
+export type Lease = {
+  /** Gives back what is held, so that somebody else gets it, and competes no more for now. */
+  rest(): void;
+  /** Competes again after a rest. */
+  compete(): void;
+  /** Whether who decides about it answers. */
+  isThere(): boolean;
+  /** Gives back what is held once `finish` has settled. */
+  release(finish: () => Promise<void>): Promise<void>;
+};
+
 /**
- * Competes for the right to be the one that is connected. `onLost` comes before anybody else has it;
- * `release` gives back what is held once `finish` has settled.
+ * Competes for a lease. `onLost` comes before anybody else has it; `onWaiting` says, once until it is
+ * held, that somebody else does.
  */
 export type StartLease = (holder: {
   onHeld: () => void;
   onLost: () => void;
-}) => Promise<{ release(finish: () => Promise<void>): Promise<void> }>;
+  onWaiting: () => void;
+}) => Promise<Lease>;
+
+/** What the holder of a lease is told by its bridge. */
+export type Turn = {
+  /** The broker has taken the subscription. */
+  onServed: () => void;
+  /** Nothing was heard of a broker that serves it for some seconds; said again and again. */
+  onSilent: () => void;
+};
 
 export type BridgeOptions = {
   broker: BrokerAddress;
   /** Largest packet that the broker is to pass on. */
   maxPacketBytes: number;
   log: Log;
+  status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
 };
 

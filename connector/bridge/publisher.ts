@@ -1,4 +1,5 @@
 import type { MqttClient } from 'mqtt';
+import type { BridgeStatus } from './status.ts';
 
 /** MQTT 5 section 2.4: the broker knows nobody who listens to a topic. */
 const noMatchingSubscribers = 16;
@@ -16,7 +17,10 @@ type Message = {
  * Publishes to the broker, never more at once than it takes: the client does not count, and a broker
  * ends a connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
  */
-export function createPublisher(client: MqttClient) {
+export function createPublisher(
+  client: MqttClient,
+  status: Pick<BridgeStatus, 'messageOut' | 'refused'>,
+) {
   const waiting: Message[] = [];
   const sent = new Set<Message>();
 
@@ -37,10 +41,15 @@ export function createPublisher(client: MqttClient) {
     client.publish(message.topic, message.payload, { qos: 1 }, (error, packet) => {
       sent.delete(message);
       const answer = packet as { reasonCode?: number } | undefined;
-      if (error) message.reject(error);
-      else if (answer?.reasonCode === noMatchingSubscribers)
-        message.reject(new Error('nobody listens'));
-      else message.resolve();
+      if (error) {
+        // A number is the broker's answer; whatever else ends a message is the connection's end.
+        if (typeof (error as { code?: unknown }).code === 'number') status.refused('not-published');
+        message.reject(error);
+      } else {
+        status.messageOut();
+        if (answer?.reasonCode !== noMatchingSubscribers) message.resolve();
+        else message.reject(new Error('nobody listens'));
+      }
       advance();
     });
   }

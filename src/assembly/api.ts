@@ -37,8 +37,9 @@ import type { Sessions } from '../sessions/manage.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import type { SessionStore } from '../sessions/sessions.ts';
 import { version } from '../version.ts';
+import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
-import { answers, databaseAnswers } from './health.ts';
+import { answerOf, answers, databaseAnswers } from './health.ts';
 import type { Shared } from './shared.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
@@ -59,6 +60,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
       const [database, sessionsUp] = await Promise.all([databaseAnswers(db), isReachable()]);
       return [...(database ? [] : ['database']), ...(sessionsUp ? [] : ['sessions'])];
     },
+    listBridges: async () => (await answerOf(() => listSeenBridges(db, config.connectors))) ?? [],
   });
   const all = [...routes, ...status, ...probeRoutes(shared.readiness)];
   const http: HttpServer = await startHttp({

@@ -1,74 +1,119 @@
 import { readFile } from 'node:fs/promises';
+import { withoutCredentials } from '../../connector/bridge/advice.ts';
 import { startBridge } from '../../connector/bridge/bridge.ts';
-import type { BrokerAddress, StartLease } from '../../connector/bridge/ports.ts';
+import { filterOf } from '../../connector/bridge/client.ts';
+import type { BrokerAddress, StartLease, Turn } from '../../connector/bridge/ports.ts';
 import { startStandBy } from '../../connector/bridge/stand-by.ts';
+import { createBridgeStatus } from '../../connector/bridge/status.ts';
+import type { BridgeStatus } from '../../connector/bridge/status.ts';
 import { startLease } from '../db/lease.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
-import type { ConnectorSettings } from '../settings.ts';
 import { StartError } from '../start-error.ts';
+import { leaseNameOf, namesAtBroker } from './bridge-names.ts';
+import type { BridgeSettings } from './bridge-names.ts';
+import { startBridgeReport } from './bridge-report.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
+import type { ObservedBridge } from './observe-bridge.ts';
 import type { Shared } from './shared.ts';
 
-const standByName = 'sensorium-bridge';
+export type BridgeSide = {
+  /** It is connected, or stands by and could take over. */
+  isReady(): boolean;
+};
 
-type BrokerSettings = Extract<ConnectorSettings, { kind: 'bridge' }>['broker'];
+export type BridgeSideDeps = ConnectorSide & {
+  settings: BridgeSettings;
+  /** One run of this process. */
+  runUuid: string;
+  observeBridge: (bridge: ObservedBridge) => void;
+};
 
 /** A connector of kind `bridge`: its devices are those of an external broker. */
-export async function startBridgeSide(
-  side: ConnectorSide & { broker: BrokerSettings },
-): Promise<void> {
+export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide> {
   const { settings, shared, observer } = side;
-  const { config, log, db, bus } = shared;
+  const { config, log, db, bus, edges } = shared;
   const identifier = createDeviceIdentifier({ db, bus });
   shared.releases.add(() => identifier.close());
-  const broker = await readBroker(side.broker, settings.id);
-  const start = () =>
+  const broker = await readBroker(settings);
+  const { status, report } = startStatus(side, broker);
+  const start = (turn?: Turn) =>
     startBridge(
-      { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, observe: observer },
+      { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, status, observe: observer },
       { ...devicePorts(side), identify: identifier.identify },
+      turn,
     );
-  if (broker.shareName === null) {
-    const startLease = leaseFor(broker, settings.id, shared);
-    const standBy = await startStandBy({ broker, startLease, startBridge: start, log });
-    shared.edges.add((drainMs) => standBy.close({ drainMs }));
-  } else {
+  const leaseName = leaseNameOf(settings);
+  if (leaseName === null) {
     const bridge = start();
-    shared.edges.add((drainMs) => bridge.close({ drainMs }));
+    edges.add((drainMs) => bridge.close({ drainMs }));
     await bridge.ready;
+    await report.written();
+    return { isReady: () => status.read().isConnected };
   }
+  const startLease = leaseFor(leaseName, settings, shared);
+  const standBy = await startStandBy({ broker, startLease, startBridge: start, status, log });
+  edges.add((drainMs) => standBy.close({ drainMs }));
+  await report.written();
+  return { isReady: standBy.isReady };
+}
+
+/** What the bridge is told about, and all who ask are told from. */
+function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
+  const { settings, runUuid, shared, observeBridge } = side;
+  const { log, db, clock, releases } = shared;
+  const { id: connectorId, name: connectorName } = settings;
+  const status: BridgeStatus = createBridgeStatus({
+    name: { ...broker, connectorName, filter: filterOf(broker) },
+    hasLease: broker.shareName === null,
+    log,
+    clock,
+    onChange: () => report.changed(),
+  });
+  const report = startBridgeReport({
+    db,
+    connectorId,
+    connectorName,
+    runUuid,
+    read: status.read,
+    onError: (err) =>
+      log.warn({ err, connector: connectorName }, 'others are not told how the bridge stands'),
+  });
+  observeBridge({ connector: connectorName, read: status.read });
+  releases.add(async () => {
+    status.end();
+    await report.close();
+  });
+  return { status, report };
 }
 
 /** Held by one process at a time: the broker's session belongs to the service, not to a bridge. */
 function leaseFor(
-  { url, clientId }: BrokerAddress,
-  connectorId: number,
+  name: string,
+  { id, broker: { url } }: BridgeSettings,
   { storage, log }: Shared,
 ): StartLease {
+  const broker = withoutCredentials(url);
   return (holder) =>
     startLease({
       ...holder,
       connectionString: storage.connectionString,
-      name: `${url} ${clientId}`,
-      holder: `sensorium connector ${connectorId}, process ${process.pid}`,
-      onError: (err) => log.warn({ err, broker: url }, 'the database says not who is to serve'),
+      name,
+      holder: `sensorium connector ${id}, process ${process.pid}`,
+      onError: (err) => log.warn({ err, broker }, 'the database says not who is to serve'),
     });
 }
 
-async function readBroker(broker: BrokerSettings, connectorId: number): Promise<BrokerAddress> {
-  const { url, username, passwordFile, caFile, shareName } = broker;
+async function readBroker(settings: BridgeSettings): Promise<BrokerAddress> {
+  const { url, passwordFile, caFile, shareName } = settings.broker;
   const read = (file: string) =>
     readFile(file).catch((error: Error) => {
       throw new StartError(`connectors: ${file} cannot be read (${error.message}).`);
     });
-  // Brokers are told to take the name for the session's: those who share must not share one.
-  const user = username ?? (shareName === null ? standByName : `${standByName}-${connectorId}`);
   return {
     url,
-    username: user,
     shareName,
-    // Of the connector or the service, not of the process: the next one takes up what this one left.
-    clientId: shareName === null ? user : `${shareName}-${connectorId}`,
+    ...namesAtBroker(settings),
     password: passwordFile === undefined ? undefined : String(await read(passwordFile)).trim(),
     ca: caFile === undefined ? undefined : await read(caFile),
   };

@@ -3,12 +3,10 @@ import type { DevicePorts } from '../../connector/ports.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
-import type { ConnectorSettings } from '../settings.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
 export type ConnectorSide = {
-  settings: ConnectorSettings;
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { startConnector } from '../../connector/broker.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
@@ -18,9 +19,11 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
 import { startBridgeSide } from './bridge-side.ts';
+import type { BridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
+import { observeBridges } from './observe-bridge.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
@@ -29,22 +32,29 @@ const ingestConnections = 4;
 /** Nobody waits for it but messages that have nowhere else to go. */
 const ingestConnectMs = 5_000;
 
-/**
- * The half that devices talk to: connectors, ingest behind them, and what rings phones. Gives the
- * connector that listens in this process; null where only a bridge runs.
- */
-export async function startDeviceSide(shared: Shared): Promise<Connector | null> {
+export type DeviceSide = {
+  /** The one that listens in this process; null where only bridges run. */
+  connector: Connector | null;
+  /** Whether every bridge of this process is connected, or stands by and could take over. */
+  isBridgeReady(): boolean;
+};
+
+/** The half that devices talk to: connectors, ingest behind them, and what rings phones. */
+export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const ingest = await startIngestion(shared, downlinks);
   const observer = observeConnector(shared.metrics.registry);
+  const observeBridge = observeBridges(shared.metrics.registry);
+  const runUuid = randomUUID();
+  const bridges: BridgeSide[] = [];
   let connector: Connector | null = null;
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { settings, shared, downlinks, ingest, presence, observer };
+    const side: ConnectorSide = { shared, downlinks, ingest, presence, observer };
     if (settings.kind === 'mqtt') connector = await startMqtt(side);
-    else await startBridgeSide({ ...side, broker: settings.broker });
+    else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
   }
-  return connector;
+  return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
 }
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {

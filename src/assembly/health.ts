@@ -5,12 +5,14 @@ const patienceMs = 1_000;
 
 /** Whether something answers in time; never throws. */
 export async function answers(ask: () => Promise<unknown>): Promise<boolean> {
-  const { promise: tooLate, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), patienceMs);
-  const answered = ask().then(
-    () => true,
-    () => false,
-  );
+  return (await answerOf(() => ask().then(() => true))) ?? false;
+}
+
+/** What something answers in time; null where it does not. Never throws. */
+export async function answerOf<T>(ask: () => Promise<T>): Promise<T | null> {
+  const { promise: tooLate, resolve } = Promise.withResolvers<null>();
+  const timer = setTimeout(() => resolve(null), patienceMs);
+  const answered = ask().catch(() => null);
   return Promise.race([answered, tooLate]).finally(() => clearTimeout(timer));
 }
 

@@ -22,12 +22,19 @@ export type LeaseOptions = {
   onHeld: () => void;
   /** From now on somebody else may get it; not called for what is given back. */
   onLost: () => void;
+  /** Somebody else holds it; said once until it is held. */
+  onWaiting?: () => void;
   /** The database is away; said once, and tried again. */
   onError: (error: unknown) => void;
   pace?: LeasePace;
 };
 
 export type Lease = {
+  /** Gives back what is held, so that somebody else gets it, and competes no more until `compete`. */
+  rest(): void;
+  compete(): void;
+  /** Whether the database answered when it was asked last. */
+  isThere(): boolean;
   /** Competes no more; what is held is given back when `finish` has settled. */
   release(finish: () => Promise<void>): Promise<void>;
 };
@@ -40,12 +47,15 @@ const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
  * rather than waiting in the server, where a statement that waits would hold back vacuum.
  */
 export async function startLease(options: LeaseOptions): Promise<Lease> {
-  const { name, onHeld, onLost, onError, pace = usualPace } = options;
+  const { name, onHeld, onLost, onWaiting, onError, pace = usualPace } = options;
   const key = createHash('sha256').update(name).digest().readBigInt64BE().toString();
   const stopping = new AbortController();
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   let isWanted = true;
   let isHeld = false;
+  /** The session has the lock, though nobody here holds the lease any more. */
+  let isOwed = false;
+  let isWaiting = false;
   let isAway = false;
 
   function lose(): void {
@@ -60,19 +70,37 @@ export async function startLease(options: LeaseOptions): Promise<Lease> {
   }
 
   async function ask(client: pg.Client): Promise<void> {
+    if (isOwed) {
+      await withTimeout(client.query('select pg_advisory_unlock($1)', [key]), pace.answerMs);
+      isOwed = false;
+      return;
+    }
     const wants = isWanted && !isHeld;
     const question = wants
       ? client.query<{ got: boolean }>('select pg_try_advisory_lock($1) as got', [key])
       : client.query<{ got: boolean }>('select false as got');
     const { rows } = await withTimeout(question, pace.answerMs);
     isAway = false;
-    // Nobody wants it any more: it goes with the session.
-    if (!rows[0]?.got || !isWanted) return;
+    if (rows[0]?.got) take();
+    else if (wants) wait();
+  }
+
+  function take(): void {
+    isWaiting = false;
+    // Where nobody wants it any more it goes back, or with the session.
+    isOwed = !isWanted;
+    if (isOwed) return;
     isHeld = true;
     onHeld();
   }
 
+  function wait(): void {
+    if (!isWaiting && isWanted) onWaiting?.();
+    isWaiting = true;
+  }
+
   async function useOneSession(): Promise<void> {
+    isOwed = false;
     const client = openSession(options, pace);
     const ended = new AbortController();
     const over = AbortSignal.any([ended.signal, stopping.signal]);
@@ -106,6 +134,14 @@ export async function startLease(options: LeaseOptions): Promise<Lease> {
   const competing = compete();
   await asked;
   return {
+    rest() {
+      isWanted = false;
+      isWaiting = false;
+      isOwed ||= isHeld;
+      isHeld = false;
+    },
+    compete: () => void (isWanted = true),
+    isThere: () => !isAway,
     async release(finish) {
       isWanted = false;
       try {

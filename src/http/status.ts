@@ -2,21 +2,47 @@ import { z } from 'zod';
 import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 
+const BridgeStatus = z.object({
+  connectorName: z.string(),
+  /** `absent`: no process runs it. */
+  state: z.enum(['connected', 'disconnected', 'absent']),
+  /** Since when; null where no process runs it. */
+  sinceTs: timestamp.nullable(),
+  reason: z.string().nullable().describe('Why it is not connected, as a code of docs/scaling.md.'),
+  /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
+  lease: z.enum(['held', 'free']).nullable(),
+  holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
+  lastInTs: timestamp.nullable(),
+  lastOutTs: timestamp.nullable(),
+  refused: z.int().describe('Messages not taken since the start of the processes that run it.'),
+});
+
 const StatusResponse = z.object({
   status: z.enum(['online', 'degraded']),
   timestamp,
-  /** What is not well, by name; empty when online. */
-  degraded: z.array(z.string()),
+  degraded: z
+    .array(z.string())
+    .describe('What is not well: database, sessions, bridge:<connectorName>; empty when online.'),
+  bridges: z
+    .array(BridgeStatus)
+    .optional()
+    .describe('Bridges to external brokers, whichever process runs them; absent without any.'),
 });
 
 export type StatusDeps = {
   clock: () => number;
   /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
   findTroubles: () => Promise<string[]>;
+  /**
+   * All bridges of the configuration; empty where they cannot be looked up. Strangers read it: no
+   * address of a broker, no device.
+   */
+  listBridges?: () => Promise<z.infer<typeof BridgeStatus>[]>;
 };
 
 /** Specification 4.6. */
-export function statusRoutes({ clock, findTroubles }: StatusDeps): Route[] {
+export function statusRoutes(deps: StatusDeps): Route[] {
+  const { clock, findTroubles, listBridges = async () => [] } = deps;
   return [
     defineRoute({
       method: 'get',
@@ -27,9 +53,15 @@ export function statusRoutes({ clock, findTroubles }: StatusDeps): Route[] {
       errors: [],
       response: StatusResponse,
       handler: async () => {
-        const degraded = await findTroubles();
+        const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);
+        const lost = bridges.filter(({ state }) => state !== 'connected');
+        const degraded = [
+          ...troubles,
+          ...lost.map(({ connectorName }) => `bridge:${connectorName}`),
+        ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
-        return { status, timestamp: clock(), degraded };
+        const seen = bridges.length === 0 ? {} : { bridges };
+        return { status, timestamp: clock(), degraded, ...seen };
       },
     }),
   ];

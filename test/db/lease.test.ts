@@ -9,6 +9,8 @@ import type { TestDatabase } from '../harness/database.ts';
 let database: TestDatabase;
 let proxy: Proxy;
 let journal: string[];
+/** Who was told that somebody else holds it. */
+let waits: string[];
 let leases: Lease[];
 
 beforeAll(async () => {
@@ -29,6 +31,7 @@ async function contend(who: string, name: string, url = database.url): Promise<L
     holder: who,
     onHeld: () => journal.push(`${who} holds`),
     onLost: () => journal.push(`${who} lost`),
+    onWaiting: () => waits.push(who),
     onError: () => journal.push(`${who} is cut off`),
     pace: { askMs: 20, answerMs: 300, forgetMs: 1_500 },
   });
@@ -40,6 +43,7 @@ const turns = () => journal.filter((line) => !line.endsWith('is cut off'));
 
 function start(): void {
   journal = [];
+  waits = [];
   leases = [];
 }
 
@@ -103,4 +107,29 @@ it('is given up by a holder that gets no answer before PostgreSQL takes it back'
   expect(turns()).toEqual(['far holds', 'far lost', 'near holds']);
   expect(journal.filter((line) => line === 'far is cut off')).toHaveLength(1);
   proxy.heal();
+});
+
+it('is left to another by a holder that rests, and asked for again after that', async () => {
+  start();
+  const [first, second] = [await contend('first', 'five'), await contend('second', 'five')];
+  await expect.poll(() => waits).toEqual(['second']);
+  first.rest();
+  await expect.poll(() => journal.at(-1)).toBe('second holds');
+  // It is not asked for by who rests: nobody holds it then.
+  second.rest();
+  const countHeld = async () => {
+    const { rows } = await database.db.query<{ held: number }>(
+      `select count(*)::int as held from pg_locks join pg_stat_activity a using (pid)
+        where locktype = 'advisory' and granted and a.application_name in ('first', 'second')`,
+    );
+    return rows[0]?.held;
+  };
+  await expect.poll(countHeld).toBe(0);
+  expect([first.isThere(), second.isThere()]).toEqual([true, true]);
+  second.compete();
+  await expect.poll(() => journal.length).toBe(3);
+  first.compete();
+  await expect.poll(() => waits).toEqual(['second', 'first']);
+  // What is given up is not lost.
+  expect(journal).toEqual(['first holds', 'second holds', 'second holds']);
 });

@@ -3,9 +3,8 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { generate, parser } from 'mqtt-packet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startBridge } from '../../../connector/bridge/bridge.ts';
 import { startStandBy } from '../../../connector/bridge/stand-by.ts';
-import { createStore } from '../store.ts';
+import { prepareBridge } from './harness.ts';
 
 const log = { info() {}, warn() {}, error() {} };
 const server = createServer();
@@ -42,30 +41,31 @@ afterAll(async () => {
 
 function bridgeNamed(clientId: string) {
   const { port } = server.address() as AddressInfo;
-  const broker = { url: `mqtt://127.0.0.1:${port}`, clientId, shareName: null };
-  const { ports } = createStore();
-  const identify = async () => null;
-  return startBridge({ broker, maxPacketBytes: 65_536, log }, { ...ports, identify });
+  return prepareBridge({ url: `mqtt://127.0.0.1:${port}`, clientId });
 }
 
 /** A lease that the test gives and takes. */
 async function standBy(clientId: string) {
   let take = () => {};
   let give = () => {};
+  const { start, status } = bridgeNamed(clientId);
   const bridge = await startStandBy({
     broker: { url: 'mqtt://127.0.0.1' },
     log,
-    startBridge: () => bridgeNamed(clientId),
+    status,
+    startBridge: start,
     startLease: async ({ onHeld, onLost }) => {
       [give, take] = [onHeld, onLost];
-      return { release: (finish) => finish() };
+      const nothing = () => undefined;
+      const release = (finish: () => Promise<void>) => finish();
+      return { rest: nothing, compete: nothing, isThere: () => true, release };
     },
   });
   return { give: () => give(), take: () => take(), bridge };
 }
 
 test('whoever loses the lease is gone from the broker at once, and does not come back by itself', async () => {
-  const other = bridgeNamed('other');
+  const other = bridgeNamed('other').start();
   const names = ['answered', 'unanswered'];
   const all = await Promise.all(names.map(standBy));
   expect(names.flatMap(of)).toEqual([]);

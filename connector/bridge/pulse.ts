@@ -1,0 +1,35 @@
+export type PulseOptions = {
+  /** What comes is not read at the moment: that nothing is heard says nothing about the broker. */
+  isHeldUp: () => boolean;
+  /** Nothing was heard for a while: time to ask. */
+  onQuiet: () => void;
+  /** Nothing was heard for `silentMs`, and again each time that passes once more. */
+  onSilent: () => void;
+};
+
+const tickMs = 500;
+const quietTicks = 4;
+const silentTicks = 12;
+
+/** How long a broker may say nothing until it counts as gone, in milliseconds. */
+export const silentMs = tickMs * silentTicks;
+
+/**
+ * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
+ * processor finds its timer due once, and what the broker sent meanwhile still unread.
+ */
+export function startPulse({ isHeldUp, onQuiet, onSilent }: PulseOptions) {
+  let ticks = 0;
+  const timer = setInterval(() => {
+    if (isHeldUp()) return;
+    ticks += 1;
+    if (ticks === quietTicks) onQuiet();
+    if (ticks < silentTicks) return;
+    ticks = 0;
+    onSilent();
+  }, tickMs);
+  return {
+    heard: (): void => void (ticks = 0),
+    end: (): void => clearInterval(timer),
+  };
+}
