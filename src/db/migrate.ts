@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import pg from 'pg';
 import { StartError } from '../start-error.ts';
+import { refuseUnfinished } from './portable/unfinished.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
 /** Where messages about the migrations go; a pino logger is one. */
@@ -19,11 +20,12 @@ const migrationLock = 7200;
 
 /**
  * Brings the database to this program's schema and says what kind of storage it is. Several
- * processes may call it at once: one does the work, the others wait for it.
+ * processes may call it at once: one does the work, the others wait for it. With `steps` it takes so
+ * many and no more, also on a database that is being restored.
  */
 export async function migrate(
   connectionString: string,
-  { log }: { log: MigrationLog },
+  { log, steps }: { log: MigrationLog; steps?: number },
 ): Promise<Storage> {
   const client = new pg.Client({ connectionString });
   // A lost connection fails the query under way; without a listener it would end the process too.
@@ -31,12 +33,14 @@ export async function migrate(
   await connect(client);
   try {
     await waitForLock(client);
+    if (steps === undefined) await refuseUnfinished(client);
     if (!(await isMigrated(client))) await offerTimescale(client, log);
     const done = await runner({
       dbClient: client,
       dir: migrationsDir,
       migrationsTable,
       direction: 'up',
+      ...(steps !== undefined && { count: steps }),
       singleTransaction: false,
       noLock: true,
       logger: { debug: nothing, info: nothing, warn: log.warn.bind(log), error: nothing },
