@@ -3,12 +3,16 @@ import type { Screen } from '../simulate/screen.ts';
 
 const number = (n: number) => Math.round(n).toLocaleString('en-US');
 
-/** Tells how far a copy has come, as often as the screen wants to hear it. `nowMs`: any clock. */
+/**
+ * Tells how far a copy has come, from its first row on, as often as the screen wants to hear it.
+ * `nowMs`: any clock.
+ */
 export function showRows(screen: Screen, nowMs: () => number = () => performance.now()): OnRows {
-  const startMs = nowMs();
-  let nextMs = startMs + screen.refreshMs;
+  let startMs: number | undefined;
+  let nextMs = 0;
   return ({ table, rows, expected }) => {
     const now = nowMs();
+    if (startMs === undefined) [startMs, nextMs] = [now, now + screen.refreshMs];
     if (now < nextMs) return;
     nextMs = now + screen.refreshMs;
     const perSecond = rows / ((now - startMs) / 1_000);

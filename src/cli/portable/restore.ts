@@ -33,7 +33,11 @@ export async function restorePortably(
       ? 'Nothing is left of the database.'
       : 'What is in the database is not whole: run it again, or drop the database.';
   await untilInterrupted(left, (signal) =>
-    restorePortableCopy(config, copyDir, manifest, { onRows: showRows(screen), signal }),
+    restorePortableCopy(config, copyDir, manifest, {
+      onRows: showRows(screen),
+      onStep: (step) => screen.say(step),
+      signal,
+    }),
   );
   const seconds = (performance.now() - startMs) / 1_000;
   const made = new Date(manifest.createdTs).toISOString();

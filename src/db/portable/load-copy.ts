@@ -34,7 +34,7 @@ export async function loadTables(
   manifest: PortableManifest,
   options: LoadOptions,
 ): Promise<void> {
-  const { log } = options;
+  const { log, onStep = () => undefined } = options;
   await withSession(connectionString, async (client) => {
     await takeLock(client);
     await markUnfinished(client);
@@ -42,9 +42,10 @@ export async function loadTables(
     await requireSameTables(client, manifest);
     await fill(client, copyDir, manifest, options);
     await setSequences(client, manifest.sequences);
+    onStep('All rows are there; looking at them for the planner.');
     for (const { name } of manifest.tables)
       await client.query(`analyze ${pg.escapeIdentifier(name)}`);
-    await refreshAggregate(client);
+    await refreshAggregate(client, onStep);
     await options.complete(connectionString, client);
     await unmarkUnfinished(client);
   });
@@ -127,10 +128,11 @@ async function fillTable(
 }
 
 /** TimescaleDB's job would do it too, some time after the start: answers are to be the same at once. */
-async function refreshAggregate(client: pg.Client): Promise<void> {
+async function refreshAggregate(client: pg.Client, onStep: (step: string) => void): Promise<void> {
   const { rows } = await client.query<{ found: boolean }>(
     `select to_regclass('measurement_hour') is not null as found`,
   );
-  if (rows[0]?.found)
-    await client.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
+  if (!rows[0]?.found) return;
+  onStep('Computing the hourly aggregate.');
+  await client.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
 }

@@ -18,6 +18,8 @@ import { withSession } from './session.ts';
 export type CopyOptions = {
   /** Told after each piece. */
   onRows?: OnRows;
+  /** Told what is done when all rows are there; it may take a while. */
+  onStep?: (step: string) => void;
   signal?: AbortSignal;
 };
 
