@@ -1,4 +1,4 @@
-import { rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import type pg from 'pg';
 import { StartError } from '../../start-error.ts';
 import {
@@ -9,7 +9,7 @@ import {
 } from '../embedded/cluster.ts';
 import { createEmbeddedCluster, databaseName, readOrMakePassword } from '../embedded/make.ts';
 import { ensureDatabase, takeServiceLock } from '../embedded/guard.ts';
-import { findCluster, makeCluster } from '../embedded/location.ts';
+import { findCluster, makeCluster, removeDir } from '../embedded/location.ts';
 import { placePrograms } from '../embedded/place.ts';
 import { adoptPostmaster, findPostmaster } from '../embedded/postmaster.ts';
 import { findPackagedPostgres, type Programs } from '../embedded/programs.ts';
@@ -42,7 +42,7 @@ export async function restoreEmbedded(
       await createEmbeddedCluster(programs, dir, password);
       await runAndFill(programs, dir, password, fill);
     } catch (error) {
-      await rm(dir, { recursive: true, force: true });
+      await removeDir(dir);
       await unmarkUnfinishedDir(dataDir);
       throw error;
     }
@@ -89,7 +89,7 @@ async function clearInterrupted(
     await held?.end();
     await stopCluster(programs, clusterDir, 'immediate', timeoutSeconds);
   }
-  await rm(clusterDir, { recursive: true, force: true });
+  await removeDir(clusterDir);
 }
 
 async function takeLock(port: number, password: string): Promise<pg.Client | null> {
