@@ -103,11 +103,17 @@ export async function install(url: string): Promise<Installation> {
   await second.end();
   // The last: a device that was never there does not answer it.
   pIds.push(await profile(waiting));
-  const isAnyThere = async () =>
-    (
-      await call<{ devices: { connected: boolean }[] }>(url, 'GET', '/v2/devices', { token })
-    ).devices.some(({ connected }) => connected);
-  await vi.waitFor(async () => expect(await isAnyThere()).toBe(false), { timeout: 20_000 });
+  // Presence is written now and then: when it was last seen, and that it is gone.
+  const areGone = async () => {
+    const { devices } = await call<{
+      devices: { uuid: string; connected: boolean; lastSeenTs: number | null }[];
+    }>(url, 'GET', '/v2/devices', { token });
+    const gone = devices.filter((each) => !each.connected && each.lastSeenTs !== null);
+    expect(gone.map(({ uuid }) => uuid).toSorted()).toEqual(
+      [fired, halfWay].map((each) => each.deviceAuthUuid).toSorted(),
+    );
+  };
+  await vi.waitFor(areGone, { timeout: 30_000 });
   const unseenTs = now + 60_000;
   return { token, purposeUuid, pIds, fired, halfWay, waiting, lastEventId, unseenTs };
 }
