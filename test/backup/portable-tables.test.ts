@@ -1,16 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { leftOut, listTables } from '../../src/db/portable/catalog.ts';
 import { loadTables } from '../../src/db/portable/load-copy.ts';
 import { writeTables } from '../../src/db/portable/write-copy.ts';
+import { newAccount, newDevice } from '../events/app.ts';
 import {
   databaseKinds,
   emptyDatabase,
   testDatabase,
   type TestDatabase,
 } from '../harness/database.ts';
+import { runOn } from '../harness/template.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'portable-tables-'));
 const log = { info: () => undefined, warn: () => undefined };
@@ -56,6 +58,59 @@ describe.each(databaseKinds)('the tables of a portable copy from %s', (kind) => 
       const own = rows.filter((row) => row.name === name && row.type !== 'xid8');
       expect([name, columns.toSorted()]).toEqual([name, own.map((row) => row.column).toSorted()]);
     }
+  });
+
+  test('are as they were at one moment, while others go on writing', async () => {
+    const source = await opened(testDatabase(kind));
+    const accountId = await newAccount(source.db);
+    let written = 0;
+    let stopping = false;
+    // Each device has its state: half of such a transaction is in no copy.
+    const writing = (async () => {
+      while (!stopping) {
+        await source.db.query(
+          `with d as (insert into device (account_id, connector_id, configuration)
+                      values ($1, 1, '{}') returning id)
+           insert into device_state (device_id) select id from d`,
+          [accountId],
+        );
+        written += 1;
+      }
+    })();
+    await vi.waitFor(() => expect(written).toBeGreaterThan(20), { timeout: 30_000 });
+    const before = written;
+    let after = 0;
+    const copyDir = mkdtempSync(join(dir, kind));
+    const manifest = await runOn(source.url, async (client) => {
+      // The copy waits here with the devices behind it and their states before it.
+      await client.query('begin');
+      await client.query('lock table session in access exclusive mode');
+      const copying = writeTables(source.url, copyDir);
+      const waiting = `select from pg_locks where relation = 'session'::regclass and not granted`;
+      await vi.waitFor(async () => expect((await client.query(waiting)).rowCount).toBe(1), {
+        timeout: 30_000,
+      });
+      after = written + 1;
+      await vi.waitFor(() => expect(written).toBeGreaterThan(after + 20), { timeout: 30_000 });
+      await client.query('commit');
+      return copying;
+    });
+    const order = manifest.tables.map(({ name }) => name);
+    expect(order.indexOf('device')).toBeLessThan(order.indexOf('session'));
+    expect(order.indexOf('session')).toBeLessThan(order.indexOf('device_state'));
+    stopping = true;
+    await writing;
+    const target = await opened(emptyDatabase(kind));
+    await loadTables(target.url, copyDir, manifest, { log, complete: async () => {} });
+    const { rows } = await target.db.query<{ devices: number; states: number }>(
+      `select (select count(*) from device) as devices,
+              (select count(*) from device_state) as states`,
+    );
+    expect(rows[0]?.states).toBe(rows[0]?.devices);
+    expect(rows[0]?.devices).toBeGreaterThanOrEqual(before);
+    expect(rows[0]?.devices).toBeLessThanOrEqual(after);
+    // Numbers go on behind the last one that was given.
+    await newDevice(target.db, accountId);
   });
 
   test('are put back as they were; nobody is connected, and no transaction is still to come', async () => {
