@@ -3,30 +3,35 @@ import process from 'node:process';
 import { loadConfig, projectDir } from '../config.ts';
 import { backUp } from '../db/backup/back-up.ts';
 import { describeStartError } from '../start-error.ts';
+import { backUpPortably } from './portable/back-up.ts';
 
 const usage = `Usage:
-  npm run backup [-- <directory>]   copy the embedded database, while it runs, into a new directory
+  npm run backup [-- <directory>]               copy the embedded database's files, while it runs
+  npm run backup -- --portable [<directory>]    copy the rows of any database, for any other one
 
-Without a directory it is backups/<time> of the project. The data directory's secret is in it: keep it
-as safe as the data. DATA_DIR is the service's; for a database of your own see docs/storage.md.
+The directory is made; without one it is backups/<time> of the project. The data directory's secret is in
+it: keep it as safe as the data. DATA_DIR and DATABASE_URL are the service's. See docs/storage.md.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 
-async function main(args: string[]): Promise<number> {
+async function main(given: string[]): Promise<number> {
+  const isPortable = given.includes('--portable');
+  const args = given.filter((arg) => arg !== '--portable');
   if (args.length > 1 || args[0]?.startsWith('-')) {
     process.stderr.write(usage);
     return args[0] === '--help' || args[0] === '-h' ? 0 : 2;
   }
   const config = await loadConfig(process.env);
+  const time = new Date().toISOString().replaceAll(':', '-');
+  const target = args[0] ? resolve(args[0]) : join(projectDir, 'backups', time);
+  if (isPortable) return backUpPortably(config, target);
   if (config.databaseUrl !== null) {
     console.error(
-      'DATABASE_URL is set: back that database up with its own tools (docs/storage.md).',
+      'DATABASE_URL is set: back that database up with its own tools, or with --portable (docs/storage.md).',
     );
     return 1;
   }
-  const time = new Date().toISOString().replaceAll(':', '-');
-  const target = args[0] ? resolve(args[0]) : join(projectDir, 'backups', time);
   const { files, bytes } = await backUp(config.dataDir, target);
   console.log(`Backed up ${config.dataDir}: ${files} files, ${Math.ceil(bytes / 2 ** 20)} MB.`);
   if (config.secret !== null)

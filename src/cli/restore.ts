@@ -2,13 +2,17 @@ import { resolve } from 'node:path';
 import process from 'node:process';
 import { loadConfig } from '../config.ts';
 import { restore } from '../db/backup/restore.ts';
+import { findPortableManifest } from '../db/portable/manifest.ts';
 import { findOwnSecret } from '../secret.ts';
 import { describeStartError } from '../start-error.ts';
+import { restorePortably } from './portable/restore.ts';
 
 const usage = `Usage:
-  DATA_DIR=<new directory> npm run restore -- <backup>   put a backup into a data directory
+  DATA_DIR=<new directory> npm run restore -- <backup>         put a backup into a data directory
+  DATABASE_URL=<empty database> npm run restore -- <backup>    put a portable copy into a database
 
-The data directory must hold no database yet. The next start of the service recovers it.
+The data directory must hold no database yet. Of a copy of files, the next start of the service recovers
+it; rows of a portable copy are all there when this ends.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -18,14 +22,18 @@ async function main([backup, ...rest]: string[]): Promise<number> {
     process.stderr.write(usage);
     return backup === '--help' || backup === '-h' ? 0 : 2;
   }
-  const { dataDir, databaseUrl, secret } = await loadConfig(process.env);
+  const config = await loadConfig(process.env);
+  const { dataDir, databaseUrl, secret } = config;
+  const backupDir = resolve(backup);
+  const portable = await findPortableManifest(backupDir);
+  if (portable) return restorePortably(config, backupDir, portable);
   if (databaseUrl !== null) {
     console.error(
-      'DATABASE_URL is set: restore that database with its own tools (docs/storage.md).',
+      `DATABASE_URL is set, and ${backupDir} is no portable copy: a copy of files is restored into a DATA_DIR (docs/storage.md).`,
     );
     return 1;
   }
-  const { createdTs } = await restore(resolve(backup), dataDir);
+  const { createdTs } = await restore(backupDir, dataDir);
   console.log(`Restored the backup of ${new Date(createdTs).toISOString()} to ${dataDir}.`);
   console.log('Start the service as before, with the same DATA_DIR.');
   if (secret === null && (await findOwnSecret(dataDir)) === null)

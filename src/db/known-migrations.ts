@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** A migration that this program brings along. */
 export type KnownMigration = {
@@ -7,6 +8,9 @@ export type KnownMigration = {
   /** The least version of a program that can write to the database once it has run. */
   leastWriter: string;
 };
+
+/** Where this program's are. */
+export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /** Each file says it in its first line: `-- Least writer: 0.2.0`. */
 const header = /^(?:--|\/\/) Least writer: (\d+\.\d+\.\d+)$/m;

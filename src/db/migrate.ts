@@ -1,13 +1,14 @@
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import type pg from 'pg';
 import { version as programVersion } from '../version.ts';
 import { checkRights, checkServer } from './check-server.ts';
 import { connectFirst } from './connect-first.ts';
-import { listMigrations, type KnownMigration } from './known-migrations.ts';
+import { listMigrations, migrationsDir, type KnownMigration } from './known-migrations.ts';
 import { refuseForeign } from './may-write.ts';
 import { leastWriterAfter, placeTables, schemaNameFor } from './place-tables.ts';
+import { refuseUnfinished } from './portable/unfinished.ts';
 import { migrationTable, readSchemaState } from './schema-state.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
@@ -23,12 +24,12 @@ export type MigrateOptions = {
   version?: string;
   /** Where its migrations are; this program's if absent. */
   dir?: string;
+  /** Only so many of its migrations, also on a database that is being restored. */
+  steps?: number;
 };
 
 /** A database that has this program's schema, and where its tables are. */
 export type Migrated = Storage & { schema: string };
-
-export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /** Any number that nothing else locks; held while one process migrates and the others wait. */
 const migrationLock = 7200;
@@ -43,13 +44,14 @@ const longStepMs = 1_000;
  */
 export async function migrate(
   connectionString: string,
-  { log, version = programVersion, dir = migrationsDir }: MigrateOptions,
+  { log, version = programVersion, dir = migrationsDir, steps }: MigrateOptions,
 ): Promise<Migrated> {
-  const known = await listMigrations(dir);
+  const known = (await listMigrations(dir)).slice(0, steps);
   const client = await connectFirst(connectionString);
   try {
     await checkServer(client, `${client.host}:${client.port}`);
     await waitForLock(client);
+    if (steps === undefined) await refuseUnfinished(client);
     const state = await readSchemaState(client);
     refuseForeign(state, known, version);
     await checkRights(client, state.schema?.name ?? schemaNameFor(leastWriterAfter(known)));

@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { feedMs } from '../db/history/prune.ts';
 import { walkArchive } from './archive.ts';
 import { readFeed, type FeedRow, type StreamedRow, type StreamScope } from './feed.ts';
-import { advance, beginning, isAhead, type Position } from './position.ts';
+import { advance, resumeAt, type Position } from './position.ts';
 
 /** A page of events, each with the position of a reader that has seen it, and that after the page. */
 export type Page = { events: { row: StreamedRow; position: Position }[]; position: Position };
@@ -19,11 +19,9 @@ export async function* catchUp(
   from: Position,
   to: Position,
 ): AsyncGenerator<Page> {
-  const source =
-    to.ts - from.ts > feedMs - slackMs
-      ? fromArchive(sql, scope, from, to)
-      : fromFeed(sql, scope, isAhead(from, to) ? beginning(from) : from, to);
-  yield* source;
+  const start = resumeAt(from, to);
+  const read = to.ts - from.ts > feedMs - slackMs ? fromArchive : fromFeed;
+  yield* read(sql, scope, start, to);
   yield { events: [], position: to };
 }
 

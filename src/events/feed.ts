@@ -12,10 +12,13 @@ export type FeedRow = StreamedRow & { xact: string };
 
 /** Everything that is committed now. */
 export async function readPosition(sql: Sql): Promise<Position> {
-  const { rows } = await sql.query<{ ts: number; snapshot: string }>({
+  const { rows } = await sql.query<Position>({
     name: 'stream-position',
     text: `
       select pg_current_snapshot()::text as snapshot,
+             (select to_hex(system_identifier) from pg_control_system())
+               || to_hex((select oid::bigint from pg_database where datname = current_database()))
+               as server,
              trunc(extract(epoch from clock_timestamp()) * 1000)::bigint as ts`,
   });
   if (!rows[0]) throw new Error('The database did not say what is committed.');

@@ -1,25 +1,29 @@
 /**
  * How far a stream has come: all that the snapshot sees has been sent. Unlike a sequence number it
  * cannot pass over a transaction that drew its numbers early and commits late: such a one is named in
- * the snapshot as still open. `ts` (ms) is when it was taken.
+ * the snapshot as still open. `ts` (ms) is when it was taken. `server` says whose transactions the snapshot
+ * numbers: those of another server, from which a portable copy came, tell nothing here.
  */
-export type Position = { ts: number; snapshot: string };
+export type Position = { ts: number; server: string; snapshot: string };
 
 /** As the id of a server-sent event. */
-export function writePosition({ ts, snapshot }: Position): string {
-  return `${ts}.${snapshot}`;
+export function writePosition({ ts, server, snapshot }: Position): string {
+  return `${ts}.${snapshot}.${server}`;
 }
 
-/** Null for what `writePosition` did not write. */
+/** Null for what `writePosition` did not write. Version 0.1.0 named no server: then it is empty. */
 export function parsePosition(text: string): Position | null {
-  const match = /^(\d{1,15})\.(\d{1,19}:\d{1,19}:(?:\d{1,19}(?:,\d{1,19})*)?)$/.exec(text);
+  const match =
+    /^(\d{1,15})\.(\d{1,19}:\d{1,19}:(?:\d{1,19}(?:,\d{1,19})*)?)(?:\.([0-9a-f]{1,32}))?$/.exec(
+      text,
+    );
   if (!match) return null;
-  const [, ts = '', snapshot = ''] = match;
+  const [, ts = '', snapshot = '', server = ''] = match;
   // What the database would refuse to read: bounds out of order, or open transactions out of bounds.
   const { xmin, xmax, open } = read(snapshot);
   if (xmin < 1n || xmax < xmin || xmax > maxXid) return null;
   const ordered = open.every((x, i) => x >= xmin && x < xmax && x > (open[i - 1] ?? 0n));
-  return ordered ? { ts: Number(ts), snapshot } : null;
+  return ordered ? { ts: Number(ts), server, snapshot } : null;
 }
 
 /**
@@ -34,17 +38,22 @@ export function advance(from: Position, to: Position, xact: string): Position {
     ...before.open.filter((x) => x > last),
   ]);
   const sorted = [...open].sort((a, b) => (a < b ? -1 : 1));
-  return { ts: from.ts, snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}` };
+  return {
+    ts: from.ts,
+    server: to.server,
+    snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}`,
+  };
 }
 
-/** A position ahead of the present is from before a backup was restored. */
-export function isAhead(position: Position, present: Position): boolean {
-  return read(position.snapshot).xmax > read(present.snapshot).xmax;
-}
-
-/** Of the same time, but with a snapshot that sees nothing. */
-export function beginning({ ts }: Position): Position {
-  return { ts, snapshot: '1:1:' };
+/**
+ * Where a reader goes on that was at `from`: there, or from the beginning where the database does not
+ * know that position. It is ahead of the present after a backup of this server was restored, and
+ * another server's after a portable copy was. What was sent before comes again; nothing is left out.
+ */
+export function resumeAt(from: Position, present: Position): Position {
+  const isForeign = from.server !== present.server;
+  const isAhead = read(from.snapshot).xmax > read(present.snapshot).xmax;
+  return isForeign || isAhead ? { ts: from.ts, server: present.server, snapshot: '1:1:' } : from;
 }
 
 const maxXid = 2n ** 63n - 1n;

@@ -14,7 +14,7 @@ export const deliverTask = 'deliver-notification';
  * Far more than a delivery is tried: what counts is the notification's own number of attempts. A job
  * must outlast processes that end while they hold it.
  */
-const maxRuns = 100;
+export const maxRuns = 100;
 
 /**
  * Writes push and SMS, and the jobs that deliver them, within the caller's transaction: what rolls

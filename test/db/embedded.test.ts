@@ -1,11 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { checkVersion } from '../../src/db/embedded/launch.ts';
+import { majors } from '../../src/db/embedded/majors.ts';
+import { findPackagedPostgres } from '../../src/db/embedded/programs.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
 import { runOn } from '../harness/template.ts';
 
@@ -134,12 +137,41 @@ describe('the embedded database', () => {
     await (await start()).stop();
   });
 
-  it('is refused when another major version wrote it', async () => {
+  it('is refused when another major version wrote it, and says which program opens it', async () => {
     const file = join(clusterDir, 'PG_VERSION');
     const version = readFileSync(file, 'utf8');
-    writeFileSync(file, '12\n');
-    await expect(start()).rejects.toThrow('written by PostgreSQL 12');
+    const refusal = async (written: string) => {
+      writeFileSync(file, `${written}\n`);
+      return start().then(String, String);
+    };
+    expect(await refusal('12')).toMatch(
+      /written by PostgreSQL 12, and this version brings 18: no version of Sensorium brought/,
+    );
+    expect(await refusal('99')).toMatch(/by PostgreSQL 99, .* a later version of Sensorium wrote/);
     writeFileSync(file, version);
+    await (await start()).stop();
+  });
+
+  it('is refused by a program that brings the next major version, and says how to go on', async () => {
+    const binDir = mkdtempSync(join(dir, 'next-'));
+    chmodSync(binDir, 0o755);
+    writeFileSync(join(binDir, 'postgres'), '#!/bin/sh\necho "postgres (PostgreSQL) 19.1"\n', {
+      mode: 0o755,
+    });
+    const next = { programs: { binDir, owner: null }, clusterDir };
+    const known = [
+      { postgresql: '18', first: '0.1.0', last: '0.7.2' },
+      { postgresql: '19', first: '0.8.0', last: null },
+    ];
+    await expect(checkVersion(next, known)).rejects.toThrow(
+      /PostgreSQL 18, .* brings 19: version 0\.7\.2 of Sensorium still opens it \(0\.1\.0 to 0\.7\.2 .*npm run backup -- --portable/,
+    );
+  });
+
+  it('knows which program brings the PostgreSQL that it brings', () => {
+    const { version } = findPackagedPostgres();
+    const current = majors.filter(({ last }) => last === null);
+    expect(current.map(({ postgresql }) => postgresql)).toEqual([version.split('.')[0]]);
   });
 
   it('needs a directory that it may write', async () => {

@@ -16,7 +16,7 @@ const history = fc
 
 function snapshotOf(open: bigint[], xmax: bigint): Position {
   const sorted = open.filter((x) => x < xmax);
-  return { ts: 5, snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}` };
+  return { ts: 5, server: 'a1', snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}` };
 }
 
 function sees({ snapshot }: Position, xact: bigint): boolean {

@@ -15,13 +15,13 @@ export type Reading = {
 /** Reads server-sent events as a browser does; resolves once the first message, which says where it begins, is there. */
 export async function readEvents(
   url: string,
-  accountId: number,
+  token: number | string,
   lastEventId?: string,
 ): Promise<Reading> {
   const abort = new AbortController();
   const response = await fetch(url, {
     headers: {
-      authorization: `Bearer ${accountId}`,
+      authorization: `Bearer ${token}`,
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     },
     signal: abort.signal,

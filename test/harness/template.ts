@@ -1,6 +1,6 @@
 import pg from 'pg';
-import { listMigrations } from '../../src/db/known-migrations.ts';
-import { migrate, migrationsDir } from '../../src/db/migrate.ts';
+import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
+import { migrate } from '../../src/db/migrate.ts';
 import { leastWriterAfter, schemaNameFor } from '../../src/db/place-tables.ts';
 import { readStorage } from '../../src/db/storage.ts';
 

@@ -19,8 +19,8 @@ const log = { info: () => {}, warn: (message: string) => console.error(message) 
  * The database that is configured; without one the embedded database, beside the service that runs
  * on it, or started for as long as this takes.
  */
-export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<Reached> {
-  const reached = await reach(databaseUrl, dataDir);
+export async function reachDatabase(config: Config): Promise<Reached> {
+  const reached = await reachUnchanged(config);
   try {
     const { schema } = await migrate(reached.connectionString, { log });
     return { ...reached, schema };
@@ -30,7 +30,8 @@ export async function reachDatabase({ databaseUrl, dataDir }: Config): Promise<R
   }
 }
 
-async function reach(databaseUrl: string | null, dataDir: string): Promise<Found> {
+/** The same with the schema that it has. */
+export async function reachUnchanged({ databaseUrl, dataDir }: Config): Promise<Found> {
   if (databaseUrl !== null) return { connectionString: databaseUrl, release: async () => {} };
   const running = await findRunning(dataDir);
   if (running !== null) return { connectionString: running, release: async () => {} };

@@ -1,11 +1,13 @@
-import { chmod, copyFile, mkdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import { connectionStringOf } from '../embedded/cluster.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';
 import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
 import { copyRunning } from './copy-running.ts';
+import { makeBackup } from './make-backup.ts';
 import { clusterName, privateNames, writeManifest, type Manifest } from './manifest.ts';
+import { copyPrivate } from './private-files.ts';
 
 /**
  * Copies the embedded database of a data directory into a new directory, with the secret and the
@@ -15,16 +17,9 @@ export async function backUp(dataDir: string, targetDir: string): Promise<Manife
   const clusterDir = await realpath(join(dataDir, clusterName)).catch((cause: unknown) => {
     throw new StartError(`DATA_DIR ${dataDir}: holds no database.`, { cause });
   });
-  if (await exists(targetDir))
-    throw new StartError(`${targetDir}: is there already; a backup gets a directory of its own.`);
-  // Under another name first: what was interrupted is never taken for a backup.
-  const unfinished = `${targetDir}.unfinished`;
-  await rm(unfinished, { recursive: true, force: true });
-  await mkdir(dirname(targetDir), { recursive: true });
-  await mkdir(unfinished, { mode: 0o700 });
-  try {
-    for (const file of privateNames) await copyPrivate(join(dataDir, file), join(unfinished, file));
-    const { files, bytes } = await copyCluster(dataDir, clusterDir, join(unfinished, clusterName));
+  return makeBackup(targetDir, async (dir) => {
+    for (const file of privateNames) await copyPrivate(join(dataDir, file), join(dir, file));
+    const { files, bytes } = await copyCluster(dataDir, clusterDir, join(dir, clusterName));
     const manifest: Manifest = {
       format: 1,
       createdTs: Date.now(),
@@ -32,13 +27,9 @@ export async function backUp(dataDir: string, targetDir: string): Promise<Manife
       files,
       bytes,
     };
-    await writeManifest(unfinished, manifest);
-    await rename(unfinished, targetDir);
+    await writeManifest(dir, manifest);
     return manifest;
-  } catch (error) {
-    await rm(unfinished, { recursive: true, force: true });
-    throw error;
-  }
+  });
 }
 
 async function copyCluster(dataDir: string, clusterDir: string, to: string): Promise<Copied> {
@@ -55,18 +46,4 @@ async function copyCluster(dataDir: string, clusterDir: string, to: string): Pro
   if ((await findPostmaster(clusterDir)) !== null || !before.equals(await state()))
     throw new StartError('The service was started while its database was copied: try again.');
   return { files: files.files + log.files, bytes: files.bytes + log.bytes };
-}
-
-/** The secret is missing where the environment gives it: then it is not this backup's to keep. */
-async function copyPrivate(from: string, to: string): Promise<void> {
-  if (!(await exists(from))) return;
-  await copyFile(from, to);
-  await chmod(to, 0o600);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,4 +1,4 @@
-import { chown, chmod, copyFile, readdir, readFile, stat } from 'node:fs/promises';
+import { chown, chmod, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import { findCluster, makeCluster } from '../embedded/location.ts';
@@ -7,6 +7,7 @@ import { findPackagedPostgres, type Owner } from '../embedded/programs.ts';
 import { checkVersion } from '../embedded/launch.ts';
 import { copyFiles, copyLog } from './copy-cluster.ts';
 import { clusterName, privateNames, readManifest, type Manifest } from './manifest.ts';
+import { restorePrivate } from './private-files.ts';
 
 /**
  * Puts a backup into a data directory that has no database yet; the next start of the service
@@ -23,7 +24,7 @@ export async function restore(backupDir: string, dataDir: string): Promise<Manif
   const programs = await placePrograms(findPackagedPostgres(), owner);
   await checkVersion({ programs, clusterDir: source });
   for (const name of privateNames) {
-    await copyPrivate(join(backupDir, name), join(dataDir, name));
+    await restorePrivate(join(backupDir, name), join(dataDir, name));
   }
   await makeCluster(dataDir, owner, async (dir) => {
     const files = await copyFiles(source, dir);
@@ -33,20 +34,6 @@ export async function restore(backupDir: string, dataDir: string): Promise<Manif
     await giveTo(dir, owner);
   });
   return manifest;
-}
-
-/** What is there already must be the same: another secret would sign nothing the backup knows. */
-async function copyPrivate(from: string, to: string): Promise<void> {
-  const [wanted, there] = await Promise.all([readIfThere(from), readIfThere(to)]);
-  if (wanted === null) return;
-  if (there !== null && !there.equals(wanted))
-    throw new StartError(`${to}: is there already and differs from the backup's. Move it away.`);
-  await copyFile(from, to);
-  await chmod(to, 0o600);
-}
-
-async function readIfThere(file: string): Promise<Buffer | null> {
-  return (await stat(file).catch(() => null)) ? readFile(file) : null;
 }
 
 async function giveTo(dir: string, owner: Owner | null): Promise<void> {

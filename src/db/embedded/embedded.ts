@@ -1,12 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { readOrMakePrivateFile } from '../../private-file.ts';
 import { StartError } from '../../start-error.ts';
-import { connectionStringOf, createCluster, stopCluster } from './cluster.ts';
+import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
+import { connectionStringOf, stopCluster } from './cluster.ts';
 import { ensureDatabase, takeServiceLock } from './guard.ts';
 import { checkVersion, launch, type Launch } from './launch.ts';
 import { findCluster, makeCluster } from './location.ts';
+import { createEmbeddedCluster, databaseName, passwordFileOf, readOrMakePassword } from './make.ts';
 import { placePrograms, sharedDir } from './place.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
@@ -22,7 +21,6 @@ export type EmbeddedDatabase = {
   stop(withinMs?: number): Promise<void>;
 };
 
-const databaseName = 'sensorium';
 const lockTimeoutMs = 3_000;
 /** A stop that takes longer is left to the next start's recovery: nothing committed is lost by it. */
 const stopTimeoutMs = 10_000;
@@ -73,19 +71,16 @@ export async function startEmbeddedDatabase({
 async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch> {
   const { clusterDir: found, owner } = await findCluster(dataDir);
   const programs = await placePrograms(findPackagedPostgres(), owner);
-  const passwordFile = join(dataDir, 'database-password');
   if (found !== null) {
     await checkVersion({ programs, clusterDir: found });
-    const password = await readPassword(passwordFile);
+    const password = await readPassword(passwordFileOf(dataDir));
     return { programs, clusterDir: found, password };
   }
-  const password = await readOrMakePrivateFile(passwordFile, () => randomBytes(24).toString('hex'));
+  await refuseUnfinishedDir(dataDir);
+  const password = await readOrMakePassword(dataDir);
   log.info(`Making a database in ${dataDir} (first start).`);
   const { clusterDir, movedTo } = await makeCluster(dataDir, owner, (dir) =>
-    createCluster(programs, dir, {
-      password,
-      locale: ['--locale-provider=builtin', '--locale=C.UTF-8'],
-    }),
+    createEmbeddedCluster(programs, dir, password),
   );
   if (owner && (programs.moved || movedTo !== null)) {
     const what = [programs.moved && 'programs', movedTo !== null && 'data'].filter(Boolean);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../start-error.ts';
 import { findFreePort, startCluster, stopCluster } from './cluster.ts';
+import { describeMajor, majors, type Major } from './majors.ts';
 import { adoptPostmaster, findPostmaster } from './postmaster.ts';
 import { ProgramError, runProgram, type Programs } from './programs.ts';
 import { embeddedSettings } from './settings.ts';
@@ -52,16 +53,16 @@ export async function launch(
   }
 }
 
-/** Throws when the cluster was written by another major version than the programs'. */
-export async function checkVersion({
-  programs,
-  clusterDir,
-}: Omit<Launch, 'password'>): Promise<void> {
+/** Throws when the cluster was written by another major version than the programs'; says who opens it. */
+export async function checkVersion(
+  { programs, clusterDir }: Omit<Launch, 'password'>,
+  known: readonly Major[] = majors,
+): Promise<void> {
   const written = (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim();
   const brought = /(\d+)/.exec(await runProgram(programs, 'postgres', ['--version']))?.[1];
   if (written !== brought)
     throw new StartError(
-      `The database in ${clusterDir} was written by PostgreSQL ${written}, and this version brings ${brought}: restore a backup into a new DATA_DIR, or go back to the version that wrote it.`,
+      `The database in ${clusterDir} was written by PostgreSQL ${written}, and this version brings ${brought}: ${describeMajor(written, known)}`,
     );
 }
 

@@ -4,6 +4,7 @@ import {
   chown,
   mkdir,
   mkdtemp,
+  readdir,
   realpath,
   rename,
   rm,
@@ -58,7 +59,9 @@ export async function makeCluster(
   owner: Owner | null,
   create: (clusterDir: string) => Promise<void>,
 ): Promise<{ clusterDir: string; movedTo: string | null }> {
-  const here = join(dataDir, `${name}.new`);
+  await removeUnfinished(dataDir);
+  // A name of its own: programs that a killed process left may go on writing into what it made.
+  const here = join(dataDir, `${name}.new-${process.pid}`);
   await makeOwned(here, owner);
   if (owner === null || canWrite(owner, here)) {
     await create(here);
@@ -74,6 +77,16 @@ export async function makeCluster(
   await create(clusterDir);
   await symlink(clusterDir, join(dataDir, name));
   return { clusterDir, movedTo: elsewhere };
+}
+
+async function removeUnfinished(dataDir: string): Promise<void> {
+  for (const found of await readdir(dataDir))
+    if (found.startsWith(`${name}.new`)) await removeDir(join(dataDir, found));
+}
+
+/** Removes a directory, also while programs that are about to end still write into it. */
+export async function removeDir(dir: string): Promise<void> {
+  await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
 
 async function makeOwned(dir: string, owner: Owner | null): Promise<void> {

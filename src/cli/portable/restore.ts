@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '../../config.ts';
+import { exists, restorePrivate } from '../../db/backup/private-files.ts';
+import { checkPortableCopy } from '../../db/portable/check-copy.ts';
+import { loadTables } from '../../db/portable/load-copy.ts';
+import type { PortableManifest } from '../../db/portable/manifest.ts';
+import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
+import type { CopyOptions } from '../../db/portable/write-copy.ts';
+import { requeueNotifications } from '../../outbox/requeue.ts';
+import { migrateWorker } from '../../outbox/worker.ts';
+import { StartError } from '../../start-error.ts';
+import { createScreen } from '../simulate/screen.ts';
+import { untilInterrupted } from './interrupt.ts';
+import { showRows, summarise } from './progress.ts';
+
+const log = {
+  debug: () => {},
+  info: () => {},
+  warn: (...said: unknown[]) => console.error(...said),
+};
+
+/** `npm run restore` of a portable copy: gives the exit status. */
+export async function restorePortably(
+  config: Config,
+  copyDir: string,
+  manifest: PortableManifest,
+): Promise<number> {
+  const screen = createScreen(process.stdout);
+  const startMs = performance.now();
+  const left =
+    config.databaseUrl === null
+      ? 'Nothing is left of the database.'
+      : 'What is in the database is not whole: run it again, or drop the database.';
+  await untilInterrupted(left, (signal) =>
+    restorePortableCopy(config, copyDir, manifest, {
+      onRows: showRows(screen),
+      onStep: (step) => screen.say(step),
+      signal,
+    }),
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  const made = new Date(manifest.createdTs).toISOString();
+  screen.say(`Restored the copy of ${made} (${manifest.source}): ${summarise(manifest, seconds)}.`);
+  if (config.databaseUrl === null && !(await exists(join(copyDir, 'secret'))))
+    screen.say('The copy holds no secret: start the service with the SECRET of before.');
+  screen.say(
+    config.databaseUrl === null
+      ? 'Start the service as before, with the same DATA_DIR.'
+      : 'Start the service as before, with the same DATABASE_URL.',
+  );
+  return 0;
+}
+
+/**
+ * Puts a portable copy into the empty database that `databaseUrl` names, or makes an embedded one of it
+ * in a data directory that has none. Throws a StartError for what its user can mend.
+ */
+export async function restorePortableCopy(
+  config: Pick<Config, 'databaseUrl' | 'dataDir' | 'secret' | 'previousSecret'>,
+  copyDir: string,
+  manifest: PortableManifest,
+  options: CopyOptions = {},
+): Promise<void> {
+  await checkPortableCopy(copyDir, manifest);
+  await checkSecret(config, copyDir);
+  const load = (connectionString: string) =>
+    loadTables(connectionString, copyDir, manifest, { ...options, log, complete });
+  const { databaseUrl, dataDir } = config;
+  if (databaseUrl !== null) return load(databaseUrl);
+  await restoreEmbedded(dataDir, async (connectionString) => {
+    await restorePrivate(join(copyDir, 'secret'), join(dataDir, 'secret'));
+    await load(connectionString);
+  });
+}
+
+/** Deliveries that wait have their jobs in tables that are the library's. */
+async function complete(
+  connectionString: string,
+  sql: Parameters<typeof requeueNotifications>[0],
+): Promise<void> {
+  await migrateWorker(connectionString, log);
+  await requeueNotifications(sql);
+}
+
+/** Devices' tokens and sessions are signed with it: with another one they would all be refused. */
+async function checkSecret(
+  { secret, previousSecret }: Pick<Config, 'secret' | 'previousSecret'>,
+  copyDir: string,
+): Promise<void> {
+  const file = join(copyDir, 'secret');
+  if (secret === null || !(await exists(file))) return;
+  const ofCopy = (await readFile(file, 'utf8')).trim();
+  if (ofCopy !== secret && ofCopy !== previousSecret)
+    throw new StartError(
+      `SECRET: differs from the copy's, so no device's token would open anything. Give that one (SECRET_FILE=${file}), here and to the service.`,
+    );
+}

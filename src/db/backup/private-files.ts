@@ -1,0 +1,30 @@
+import { chmod, copyFile, readFile, stat } from 'node:fs/promises';
+import { StartError } from '../../start-error.ts';
+
+/** Copies a file that only its owner may read. One that is missing is not this directory's to keep. */
+export async function copyPrivate(from: string, to: string): Promise<boolean> {
+  if (!(await exists(from))) return false;
+  await copyFile(from, to);
+  await chmod(to, 0o600);
+  return true;
+}
+
+/** The same on the way back. What is there already must be the same: another secret would sign nothing the backup knows. */
+export async function restorePrivate(from: string, to: string): Promise<boolean> {
+  const [wanted, there] = await Promise.all([readIfThere(from), readIfThere(to)]);
+  if (wanted === null) return false;
+  if (there !== null && !there.equals(wanted))
+    throw new StartError(`${to}: is there already and differs from the backup's. Move it away.`);
+  return copyPrivate(from, to);
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readIfThere(file: string): Promise<Buffer | null> {
+  return (await exists(file)) ? readFile(file) : null;
+}

@@ -1,0 +1,47 @@
+import pg from 'pg';
+import { findCurrentSchema } from '../schema-state.ts';
+import type { Sql } from '../sql.ts';
+
+/** What a row is written as must not depend on how a server, database or role is set up. */
+const settings = {
+  statement_timeout: 0,
+  lock_timeout: 0,
+  idle_in_transaction_session_timeout: 0,
+  timezone: 'UTC',
+  datestyle: 'ISO',
+  intervalstyle: 'postgres',
+  extra_float_digits: 1,
+};
+
+/** A connection of its own for as long as `work` takes. */
+export async function withSession<T>(
+  connectionString: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({
+    connectionString,
+    application_name: 'sensorium portable copy',
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  });
+  // A lost connection fails the statement under way; without a listener it would end the process too.
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const result = await work(client);
+    await client.end();
+    return result;
+  } catch (error) {
+    // In the middle of a COPY the server would not hear a goodbye, nor its answer be read.
+    client.connection.stream.destroy();
+    throw error;
+  }
+}
+
+/** Has a session find the tables of whatever version made them: 0.1.0 had them in `public`. */
+export async function findTables(sql: Sql): Promise<void> {
+  const schema = await findCurrentSchema(sql);
+  const path = schema === null ? 'public' : `${pg.escapeIdentifier(schema.name)}, public`;
+  await sql.query(`set search_path to ${path}`);
+}

@@ -1,0 +1,51 @@
+import { StartError } from '../../start-error.ts';
+import type { Sql } from '../sql.ts';
+
+/** A table that is there as long as a database is not whole; see `refuseUnfinished`. */
+const marker = 'public.unfinished_restore';
+
+/** Throws for a database that a restore was interrupted on: it would be taken for one that lost its rows. */
+export async function refuseUnfinished(sql: Sql): Promise<void> {
+  if (await isUnfinished(sql))
+    throw new StartError(
+      'The database is not whole: a portable copy is being restored into it, or was interrupted. Let it end, or run `npm run restore` again.',
+    );
+}
+
+/**
+ * Marks an empty database as one that is being restored. One that is marked already is taken over.
+ * Throws a StartError for any other: rows are never added to what is there.
+ */
+export async function markUnfinished(sql: Sql): Promise<void> {
+  if (await isUnfinished(sql)) return;
+  const { rows } = await sql.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name
+       from pg_class c
+       join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
+        and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+        and n.nspname not like 'pg_temp%'
+        and not exists (select from pg_depend d
+                         where d.classid = 'pg_class'::regclass and d.objid = c.oid
+                           and d.deptype = 'e')
+      order by 1
+      limit 1`,
+  );
+  if (rows[0])
+    throw new StartError(
+      `DATABASE_URL: the database is not empty (it has ${rows[0].name}). A portable copy is restored into a new one: make it with \`create database\`.`,
+    );
+  await sql.query(`create table ${marker} ()`);
+}
+
+export async function unmarkUnfinished(sql: Sql): Promise<void> {
+  await sql.query(`drop table ${marker}`);
+}
+
+async function isUnfinished(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ found: boolean }>(
+    'select to_regclass($1) is not null as found',
+    [marker],
+  );
+  return rows[0]?.found === true;
+}

@@ -1,0 +1,22 @@
+import type { Sql } from '../db/sql.ts';
+import { deliverTask, maxRuns } from './enqueue.ts';
+
+/**
+ * Makes the jobs of all notifications that wait for delivery, in a database that came without the
+ * tables of jobs; they are there by now (`migrateWorker`). Called again it makes none twice.
+ */
+export async function requeueNotifications(sql: Sql): Promise<void> {
+  await sql.query(
+    `with due as (
+       select array_agg(
+                row($1::text, json_build_object('notificationId', id), null, null, $2::smallint,
+                    'notification ' || id, null, null)::graphile_worker.job_spec
+                order by id) as specs
+         from notification
+        where state = 'queued'
+       having count(*) > 0
+     )
+     select count(*) from due cross join lateral graphile_worker.add_jobs(due.specs)`,
+    [deliverTask, maxRuns],
+  );
+}

@@ -1,0 +1,60 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { loadConfig, type Config } from '../../src/config.ts';
+import { startService } from '../../src/service.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { emptyDatabase } from '../harness/database.ts';
+import type { DatabaseKind } from '../harness/database.ts';
+
+export type HomeKind = DatabaseKind | 'embedded';
+
+/** A place for an installation that is not there yet: a data directory, or an empty database. */
+export type Home = {
+  kind: HomeKind;
+  /** What the service and the commands find in their environment. */
+  variables: Record<string, string>;
+  remove(): Promise<void>;
+};
+
+export async function newHome(kind: HomeKind, secret: string | null): Promise<Home> {
+  const dir = makeTemporaryDir();
+  const database = kind === 'embedded' ? null : await emptyDatabase(kind);
+  return {
+    kind,
+    variables: {
+      DATA_DIR: join(dir, 'data'),
+      ...(database && { DATABASE_URL: database.url }),
+      ...(secret !== null && { SECRET: secret }),
+    },
+    async remove() {
+      await database?.drop();
+      rmSync(dir, { recursive: true });
+    },
+  };
+}
+
+export type Started = { url: string; mqttPort: number; close(): Promise<void> };
+
+/** Starts the whole service at home, on free ports. */
+export async function startAt(
+  { variables }: Home,
+  change: (config: Config) => Config = (config) => config,
+): Promise<Started> {
+  const local = '127.0.0.1';
+  const config = await loadConfig({
+    HTTP_HOST: local,
+    HTTP_PORT: '0',
+    MQTT_HOST: local,
+    MQTT_PORT: '0',
+    PUBLIC_HOST: local,
+    ...variables,
+  });
+  const service = await startService(change(config), pino({ level: 'silent' }), () => undefined);
+  const { http, mqtt } = service.addresses;
+  return {
+    url: `http://${local}:${http?.port ?? 0}`,
+    mqttPort: mqtt?.port ?? 0,
+    close: () => service.close(),
+  };
+}

@@ -1,0 +1,237 @@
+import { cp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { restorePortableCopy } from '../../src/cli/portable/restore.ts';
+import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { backUpPortable } from '../../src/db/portable/back-up-portable.ts';
+import { findPortableManifest, type PortableManifest } from '../../src/db/portable/manifest.ts';
+import { StartError } from '../../src/start-error.ts';
+import { version } from '../../src/version.ts';
+import { migrateTo } from '../db/earlier.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import {
+  databaseKinds,
+  emptyDatabase,
+  testDatabase,
+  type TestDatabase,
+} from '../harness/database.ts';
+import { runOn } from '../harness/template.ts';
+import { runProgram } from '../journeys/process.ts';
+import { fillRows } from './many-rows.ts';
+
+const dir = makeTemporaryDir();
+const dataDir = join(dir, 'data');
+const copyDir = join(dir, 'copy');
+const log = { info: () => undefined, warn: () => undefined };
+const rows = 20_000;
+const databases: TestDatabase[] = [];
+let manifest: PortableManifest;
+
+async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
+  databases.push(await database);
+  return database;
+}
+
+beforeAll(async () => {
+  const source = await opened(testDatabase());
+  await runOn(source.url, (client) => fillRows(client, rows));
+  const from = { connectionString: source.url, dataDir };
+  ({ manifest } = await backUpPortable(from, copyDir));
+});
+afterAll(async () => {
+  for (const database of databases) await database.drop();
+  rmSync(dir, { recursive: true });
+});
+
+const restoreInto = (databaseUrl: string | null, from = copyDir, at = dataDir, read = manifest) =>
+  restorePortableCopy({ databaseUrl, dataDir: at, secret: null, previousSecret: null }, from, read);
+
+const countRows = async (url: string) =>
+  runOn(url, async (client) => {
+    const text = 'select (select count(*) from measurement) + (select count(*) from event) as n';
+    return Number((await client.query<{ n: string }>(text)).rows[0]?.n);
+  });
+
+describe.each(databaseKinds)('into a database on %s', (kind) => {
+  test('nothing is restored that is not whole, and nothing is made there', async () => {
+    const target = await opened(emptyDatabase(kind));
+    for (const [change, reason] of [
+      [(file: string) => truncate(file, 1_000), 'cut short'],
+      [(file: string) => rewriteOne(file), 'changed'],
+      [async (file: string) => rmSync(file), 'missing'],
+    ] as const) {
+      const broken = mkdtempSync(join(dir, 'broken-'));
+      await cp(copyDir, broken, { recursive: true });
+      await change(join(broken, 'measurement.copy.zst'));
+      await expect(restoreInto(target.url, broken)).rejects.toThrow(reason);
+      await expect(restoreInto(target.url, broken)).rejects.toThrow(StartError);
+    }
+    const { rows: made } = await target.db.query(
+      `select from pg_tables where schemaname = current_schema()`,
+    );
+    expect(made).toEqual([]);
+  });
+
+  async function rewriteOne(file: string): Promise<void> {
+    const bytes = await readFile(file);
+    bytes[500] = (bytes[500] ?? 0) ^ 1;
+    await writeFile(file, bytes);
+  }
+
+  test('nothing is restored with a migration that this program does not know', async () => {
+    const target = await opened(emptyDatabase(kind));
+    const later = {
+      ...manifest,
+      programVersion: '9.8.7',
+      migrations: [...manifest.migrations, '999999_of-tomorrow'],
+    };
+    await expect(restoreInto(target.url, copyDir, dataDir, later)).rejects.toThrow(
+      /999999_of-tomorrow.*made by version 9\.8\.7/,
+    );
+  });
+
+  test('nothing is restored where something is already, be it only a table of somebody else', async () => {
+    const ours = await opened(testDatabase(kind));
+    await expect(restoreInto(ours.url)).rejects.toThrow('not empty');
+    const other = await opened(emptyDatabase(kind));
+    await other.db.query('create table somebodys (n integer)');
+    await expect(restoreInto(other.url)).rejects.toThrow('it has public.somebodys');
+    expect((await other.db.query('select from somebodys')).rowCount).toBe(0);
+  });
+
+  test('what is interrupted is refused by the service, and restored by a second run', async () => {
+    const target = await opened(emptyDatabase(kind));
+    const abort = new AbortController();
+    const config = { databaseUrl: target.url, dataDir, secret: null, previousSecret: null };
+    await expect(
+      restorePortableCopy(config, copyDir, manifest, {
+        signal: abort.signal,
+        onRows: ({ table }) => void (table === 'device' && abort.abort()),
+      }),
+    ).rejects.toThrow('aborted');
+    await expect(migrate(target.url, { log })).rejects.toThrow('not whole');
+    // What came before it is there, and does not come twice.
+    expect(await countRows(target.url)).toBe(rows * 0.9);
+    expect((await target.db.query('select from device')).rowCount).toBe(0);
+    await restoreInto(target.url);
+    await migrate(target.url, { log });
+    expect(await countRows(target.url)).toBe(rows * 0.9);
+    await expect(restoreInto(target.url)).rejects.toThrow('not empty');
+  });
+
+  test('a copy of an earlier schema is restored as that, and migrated', async () => {
+    const earlier = await opened(emptyDatabase(kind));
+    await migrateTo(earlier.url, manifest.migrations.length - 1);
+    await earlier.db.query(
+      `with a as (insert into account (email, password_hash) values ('a@example.org', '-') returning id),
+            d as (insert into device (account_id, connector_id, configuration)
+                  select id, 1, '{}' from a returning id)
+       insert into device_state (device_id, runtime) select id, '{"seen": 1, "left": 2}' from d`,
+    );
+    const earlierDir = mkdtempSync(join(dir, 'earlier-'));
+    rmSync(earlierDir, { recursive: true });
+    const made = await backUpPortable({ connectionString: earlier.url, dataDir }, earlierDir);
+    expect(made.manifest.programVersion).toBe(version);
+    const target = await opened(emptyDatabase(kind));
+    await restoreInto(target.url, earlierDir, dataDir, made.manifest);
+    const { rows: found } = await target.db.query(
+      'select (select count(*) from migration) as n, runtime from device_state',
+    );
+    expect(found).toEqual([{ n: manifest.migrations.length, runtime: { left: 2 } }]);
+  });
+});
+
+describe('into a data directory', () => {
+  // PostgreSQL writes down a negative number where it makes a cluster, and no server runs yet.
+  test.each([
+    ['before the server is there', (pid: number) => pid < 0],
+    ['while rows come in', (pid: number) => pid > 0],
+  ])(
+    'what is killed %s is refused by the service, and restored by a second run',
+    async (when, is) => {
+      const home = join(dir, `killed ${when}`);
+      const run = () =>
+        runProgram(process.execPath, ['src/cli/restore.ts', copyDir], { env: { DATA_DIR: home } });
+      const killed = run();
+      const reached = async () => {
+        const made = (await readFile(join(home, 'unfinished-restore'), 'utf8')).trim();
+        return is((await readPostmasterFile(made))?.pid ?? 0);
+      };
+      await vi.waitFor(async () => expect(await reached()).toBe(true), {
+        timeout: 50_000,
+        interval: 5,
+      });
+      killed.child.kill('SIGKILL');
+      expect(await killed.ended()).not.toBe(0);
+      await expect(startEmbeddedDatabase({ dataDir: home, log })).rejects.toThrow('interrupted');
+      const second = run();
+      expect([await second.ended(), second.stderr()]).toEqual([0, '']);
+      expect((await readdir(home)).toSorted()).toEqual(['database-password', 'postgresql']);
+      const database = await startEmbeddedDatabase({ dataDir: home, log });
+      expect(await countRows(database.connectionString)).toBe(rows * 0.9);
+      await database.stop();
+      await expect(restoreInto(null, copyDir, home)).rejects.toThrow('holds a database already');
+    },
+  );
+
+  test('what fails leaves nothing that looks like a database', async () => {
+    const home = join(dir, 'failed');
+    const abort = new AbortController();
+    const config = { databaseUrl: null, dataDir: home, secret: null, previousSecret: null };
+    await expect(
+      restorePortableCopy(config, copyDir, manifest, {
+        signal: abort.signal,
+        onRows: () => abort.abort(),
+      }),
+    ).rejects.toThrow('aborted');
+    expect(await readdir(home)).toEqual(['database-password']);
+  });
+});
+
+describe('a copy', () => {
+  test('of no database, or one that is not ours, is not made', async () => {
+    const nowhere = { DATA_DIR: join(dir, 'nowhere') };
+    const program = runProgram(process.execPath, ['src/cli/backup.ts', '--portable'], {
+      env: nowhere,
+    });
+    expect(await program.ended()).toBe(1);
+    expect(program.stderr()).toContain('holds no database');
+    const empty = await opened(emptyDatabase());
+    const target = join(dir, 'of-empty');
+    const from = { connectionString: empty.url, dataDir };
+    await expect(backUpPortable(from, target)).rejects.toThrow('nothing to copy');
+    await expect(backUpPortable(from, copyDir)).rejects.toThrow('is there already');
+    expect((await readdir(dir)).filter((name) => name.startsWith('of-empty'))).toEqual([]);
+  });
+
+  test('that is interrupted leaves nothing', async () => {
+    const source = databases[0];
+    if (!source) throw new Error('No source.');
+    const target = join(dir, 'interrupted');
+    await runOn(source.url, async (client) => {
+      // It cannot end before it is told to.
+      await client.query('begin');
+      await client.query('lock table rejection in access exclusive mode');
+      const program = runProgram(process.execPath, ['src/cli/backup.ts', '--portable', target], {
+        env: { DATABASE_URL: source.url, SECRET: 'x'.repeat(48), DATA_DIR: dataDir },
+      });
+      const waiting = async () =>
+        (await client.query(`select from pg_locks where not granted`)).rowCount;
+      await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 50_000 });
+      program.child.kill('SIGTERM');
+      expect(await program.ended()).toBe(1);
+      expect(program.stderr()).toBe('Interrupted. Nothing is left of the copy.\n');
+    });
+    expect((await readdir(dir)).filter((name) => name.startsWith('interrupted'))).toEqual([]);
+  });
+
+  test('tells one that is damaged from one that is none', async () => {
+    const none = mkdtempSync(join(dir, 'none-'));
+    expect(await findPortableManifest(none)).toBeNull();
+    await writeFile(join(none, 'portable.json'), '{ "format": 2 }');
+    await expect(findPortableManifest(none)).rejects.toThrow('damaged, or was written by a later');
+  });
+});

@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { leftOut, listTables } from '../../src/db/portable/catalog.ts';
+import { loadTables } from '../../src/db/portable/load-copy.ts';
+import { writeTables } from '../../src/db/portable/write-copy.ts';
+import { newAccount, newDevice } from '../events/app.ts';
+import {
+  databaseKinds,
+  emptyDatabase,
+  testDatabase,
+  type TestDatabase,
+} from '../harness/database.ts';
+import { runOn } from '../harness/template.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'portable-tables-'));
+const log = { info: () => undefined, warn: () => undefined };
+const databases: TestDatabase[] = [];
+
+afterAll(async () => {
+  for (const database of databases) await database.drop();
+  rmSync(dir, { recursive: true });
+});
+
+async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
+  databases.push(await database);
+  return database;
+}
+
+describe.each(databaseKinds)('the tables of a portable copy from %s', (kind) => {
+  test('are all there are but those that are left out for a reason', async () => {
+    const { db } = await opened(testDatabase(kind));
+    // Also of other schemas, except what TimescaleDB keeps its chunks in.
+    const { rows } = await db.query<{ name: string; relkind: string }>(
+      `select c.relname as name, c.relkind
+         from pg_class c
+         join pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'p', 'm', 'f')
+          and n.nspname !~ '^(pg_|_timescaledb_|information_schema$|timescaledb_)'
+        order by 1`,
+    );
+    const copied = (await listTables(db)).map(({ name }) => name);
+    const reasons = Object.keys(leftOut);
+    expect(rows.map(({ name }) => name).filter((name) => !reasons.includes(name))).toEqual(
+      copied.toSorted(),
+    );
+  });
+
+  test('come with all their columns but computed ones and numbers of transactions', async () => {
+    const { db } = await opened(testDatabase(kind));
+    const { rows } = await db.query<{ name: string; column: string; type: string }>(
+      `select table_name as name, column_name as column, udt_name as type
+         from information_schema.columns
+        where table_schema = current_schema() and is_generated = 'NEVER'`,
+    );
+    for (const { name, columns } of await listTables(db)) {
+      const own = rows.filter((row) => row.name === name && row.type !== 'xid8');
+      expect([name, columns.toSorted()]).toEqual([name, own.map((row) => row.column).toSorted()]);
+    }
+  });
+
+  test('are as they were at one moment, while others go on writing', async () => {
+    const source = await opened(testDatabase(kind));
+    const accountId = await newAccount(source.db);
+    let written = 0;
+    let stopping = false;
+    // Each device has its state: half of such a transaction is in no copy.
+    const writing = (async () => {
+      while (!stopping) {
+        await source.db.query(
+          `with d as (insert into device (account_id, connector_id, configuration)
+                      values ($1, 1, '{}') returning id)
+           insert into device_state (device_id) select id from d`,
+          [accountId],
+        );
+        written += 1;
+      }
+    })();
+    await vi.waitFor(() => expect(written).toBeGreaterThan(20), { timeout: 30_000 });
+    const before = written;
+    let after = 0;
+    const copyDir = mkdtempSync(join(dir, kind));
+    const manifest = await runOn(source.url, async (client) => {
+      // The copy waits here with the devices behind it and their states before it.
+      await client.query('begin');
+      await client.query('lock table session in access exclusive mode');
+      const copying = writeTables(source.url, copyDir);
+      const waiting = `select from pg_locks where relation = 'session'::regclass and not granted`;
+      await vi.waitFor(async () => expect((await client.query(waiting)).rowCount).toBe(1), {
+        timeout: 30_000,
+      });
+      after = written + 1;
+      await vi.waitFor(() => expect(written).toBeGreaterThan(after + 20), { timeout: 30_000 });
+      await client.query('commit');
+      return copying;
+    });
+    const order = manifest.tables.map(({ name }) => name);
+    expect(order.indexOf('device')).toBeLessThan(order.indexOf('session'));
+    expect(order.indexOf('session')).toBeLessThan(order.indexOf('device_state'));
+    stopping = true;
+    await writing;
+    const target = await opened(emptyDatabase(kind));
+    await loadTables(target.url, copyDir, manifest, { log, complete: async () => {} });
+    const { rows } = await target.db.query<{ devices: number; states: number }>(
+      `select (select count(*) from device) as devices,
+              (select count(*) from device_state) as states`,
+    );
+    expect(rows[0]?.states).toBe(rows[0]?.devices);
+    expect(rows[0]?.devices).toBeGreaterThanOrEqual(before);
+    expect(rows[0]?.devices).toBeLessThanOrEqual(after);
+    // Numbers go on behind the last one that was given.
+    await newDevice(target.db, accountId);
+  });
+
+  test('are put back as they were; nobody is connected, and no transaction is still to come', async () => {
+    const source = await opened(testDatabase(kind));
+    await source.db.query(
+      `with a as (insert into account (email, password_hash, name)
+                  values ('a@example.org', E'\\\\x\\t\\n\\u00e9\\\\N', null) returning id),
+            d as (insert into device (account_id, connector_id, configuration)
+                  select id, 1, '{"a": "b\\\\n"}' from a returning id, account_id),
+            e as (insert into event (device_id, type, ts, key, xact, body)
+                  select id, 'sense', '2026-01-01 00:00:00.123Z', '', '9000000000000000000', '{}' from d),
+            f as (insert into event_feed (account_id, xact, seq, device_id, type, ts, body)
+                  select account_id, '9000000000000000000', 1, id, 'sense', now(), '{}' from d),
+            m as (insert into measurement (series_id, ts, val, long)
+                  values (1, 'epoch', 'NaN', '-Infinity'), (1, now(), 5e-324, 0.1::float8 + 0.2))
+       insert into presence (device_id, connector_id, connected) select id, 1, true from d`,
+    );
+    const copyDir = mkdtempSync(join(dir, kind));
+    const manifest = await writeTables(source.url, copyDir);
+    const target = await opened(emptyDatabase(kind));
+    await loadTables(target.url, copyDir, manifest, { log, complete: async () => {} });
+    for (const { name, columns } of manifest.tables) {
+      const chosen = columns.filter((column) => column !== 'connected').join();
+      const text = `select row(${chosen})::text as row from ${name} order by 1`;
+      expect((await target.db.query(text)).rows).toEqual((await source.db.query(text)).rows);
+    }
+    const { rows } = await target.db.query(
+      `select (select connected from presence) as connected,
+              pg_visible_in_snapshot((select xact from event), pg_current_snapshot()) as event,
+              pg_visible_in_snapshot((select xact from event_feed), pg_current_snapshot()) as feed`,
+    );
+    expect(rows).toEqual([{ connected: false, event: true, feed: true }]);
+  });
+});
