@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config.ts';
 import { createLog } from './log.ts';
@@ -30,18 +31,31 @@ async function run(config: Config): Promise<void> {
   const { startService } = await import('./service.ts');
   // Asked to stop while it still starts, the service first comes up and then goes in order.
   const starting = startService(config, log);
-  closeOnSignals(drainTimeoutMs, async ({ err, signal }) => {
-    if (err) log.fatal({ err }, 'ending after an error that nothing caught');
-    else log.info(`${signal ?? 'Asked to end'}: finishing what is under way.`);
-    const service = await starting.catch(() => null);
-    await service?.close();
-    log.info('Stopped.');
-  });
+  const reload = () => {
+    log.info('SIGHUP: reading the certificate again.');
+    starting.then((service) => service.reloadCertificate()).catch(() => undefined);
+  };
+  closeOnSignals(
+    drainTimeoutMs,
+    async ({ err, signal }) => {
+      if (err) log.fatal({ err }, 'ending after an error that nothing caught');
+      else log.info(`${signal ?? 'Asked to end'}: finishing what is under way.`);
+      const service = await starting.catch(() => null);
+      await service?.close();
+      log.info('Stopped.');
+    },
+    // From a terminal, SIGHUP says that it was closed.
+    config.mqttsListen !== null && !hasTerminal() ? reload : null,
+  );
   const { addresses } = await starting;
   log.info({ ...addresses }, 'Ready.');
   // Where the database is a server of its own, so is the log: lines for people would break it.
   if (isTerminal || config.databaseUrl === null)
     for (const line of describeReady(addresses)) console.log(line);
+}
+
+function hasTerminal(): boolean {
+  return [0, 1, 2].some((stream) => isatty(stream));
 }
 
 /** Which part to run; null where the answer has been printed already. */

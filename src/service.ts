@@ -11,6 +11,8 @@ import type { Addresses } from './ready.ts';
 export type Service = {
   /** Where it really listens. */
   addresses: Addresses;
+  /** Reads the certificate of MQTT over TLS again, where this process listens for it. */
+  reloadCertificate(): Promise<void>;
   /** Accepts no more, stores and answers what is under way, and gives everything back. */
   close(): Promise<void>;
 };
@@ -40,7 +42,11 @@ export async function startService(config: Config, log: Logger): Promise<Service
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
     if (metrics) releases.add(() => metrics.close());
-    return { addresses: addressesOf(config, { connector, http, metrics }), close };
+    return {
+      addresses: addressesOf(config, { connector, http, metrics }),
+      reloadCertificate: async () => connector?.reloadCertificate(),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
