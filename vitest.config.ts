@@ -9,6 +9,7 @@ const alone = [
   'test/cluster/{mosquitto,processes,rolling-restart}.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
   'test/faults/**/*.test.ts',
+  'test/install/fresh.test.ts',
 ];
 
 const shared = {

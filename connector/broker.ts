@@ -35,6 +35,8 @@ export type Connector = {
   /** For an HTTP server's `upgrade` at `/mqtt`. */
   acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   snapshot(): ConnectorSnapshot;
+  /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
+  reloadCertificate(): Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
 };
@@ -136,6 +138,7 @@ export async function startConnector(
   }
 
   const addresses: Connector['addresses'] = { tcp: null, tls: null };
+  let reloadCertificate = async () => {};
   try {
     if (options.tcp) {
       const listener = await listenTcp(options.tcp, listenerDeps);
@@ -146,6 +149,7 @@ export async function startConnector(
       const listener = await listenTls(options.tls, listenerDeps);
       listeners.push(listener);
       addresses.tls = { port: listener.port };
+      reloadCertificate = listener.reloadCertificate;
     }
   } catch (error) {
     await close({ drainMs: 0 });
@@ -161,6 +165,7 @@ export async function startConnector(
       waiting: admission.countWaiting(),
       unackedBytes: intake.unackedBytes(),
     }),
+    reloadCertificate: () => reloadCertificate(),
     close,
   };
 }

@@ -9,6 +9,12 @@ const settleMs = 200;
 
 export type CertificateFiles = { certFile: string; keyFile: string };
 
+export type WatchedCertificate = {
+  /** Reads both now: a network file system may not tell of a change. Never rejects. */
+  reload: () => Promise<void>;
+  close: () => void;
+};
+
 /**
  * Reads a certificate and its key, and again whenever their directories change (certificates are
  * replaced by renaming files or links). What cannot be used is logged, and the old one stays.
@@ -17,7 +23,7 @@ export async function watchCertificate(
   { certFile, keyFile }: CertificateFiles,
   log: Log,
   use: (context: SecureContextOptions) => void,
-): Promise<{ close: () => void }> {
+): Promise<WatchedCertificate> {
   let current = await read();
   use(current);
   let timer: NodeJS.Timeout | undefined;
@@ -48,6 +54,7 @@ export async function watchCertificate(
     }),
   );
   return {
+    reload,
     close() {
       clearTimeout(timer);
       for (const watcher of watchers) watcher.close();

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
 import type { Admission } from './admission.ts';
-import { watchCertificate } from './certificate.ts';
+import { watchCertificate, type WatchedCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from './options.ts';
 import { takeProxyHeader } from './proxy-header.ts';
 
@@ -21,6 +21,7 @@ export type ListenerDeps = {
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
+export type TlsListener = Listener & { reloadCertificate: WatchedCertificate['reload'] };
 
 /** Small, so that a socket that may not be read holds little of what it was sent. */
 const highWaterMark = 16_384;
@@ -37,7 +38,7 @@ export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Lis
 }
 
 /** The certificate is read again when its files change; connections that are open stay open. */
-export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<Listener> {
+export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<TlsListener> {
   const secure = createTlsServer(
     { handshakeTimeout: deps.handshakeTimeoutMs, highWaterMark },
     (socket) => deps.handle(socket),
@@ -64,7 +65,7 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
     certificate.close();
     await listener.close();
   };
-  return { port: listener.port, close };
+  return { port: listener.port, close, reloadCertificate: certificate.reload };
 }
 
 function behindProxy(socket: Socket, deps: ListenerDeps, enter: () => void): void {

@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config.ts';
 import { createLog } from './log.ts';
@@ -39,17 +40,25 @@ async function run(config: Config): Promise<void> {
     log.fatal(lines.join(' '));
     ending.end(movedExitCode);
   });
+  const reload = () => {
+    log.info('SIGHUP: reading the certificate again.');
+    starting.then((service) => service.reloadCertificate()).catch(() => undefined);
+  };
   let isUp = false;
-  const longestMs = config.drainDelayMs + drainTimeoutMs + overtimeMs;
-  const ending = closeOnSignals(longestMs, async ({ err, signal }) => {
-    // What failed is not to serve on, and what was never ready need not say that it no longer is.
-    const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
-    if (err) log.fatal({ err }, 'ending after an error that nothing caught');
-    else log.info(`${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`);
-    const service = await starting.catch(() => null);
-    // There is nowhere to store what is under way.
-    await service?.close({ delayMs, ...(isMoved ? { drainMs: movedDrainMs } : {}) });
-    log.info('Stopped.');
+  const ending = closeOnSignals({
+    longestMs: config.drainDelayMs + drainTimeoutMs + overtimeMs,
+    async close({ err, signal }) {
+      // What failed is not to serve on, and what was never ready need not say that it no longer is.
+      const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
+      if (err) log.fatal({ err }, 'ending after an error that nothing caught');
+      else log.info(`${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`);
+      const service = await starting.catch(() => null);
+      // There is nowhere to store what is under way.
+      await service?.close({ delayMs, ...(isMoved ? { drainMs: movedDrainMs } : {}) });
+      log.info('Stopped.');
+    },
+    // From a terminal, SIGHUP says that it was closed.
+    onHangUp: config.mqttsListen !== null && !hasTerminal() ? reload : null,
   });
   const { addresses } = await starting;
   isUp = true;
@@ -63,6 +72,10 @@ const describeStop = (delayMs: number) =>
   delayMs > 0
     ? `not ready any more; serving on for ${delayMs} ms, then finishing what is under way.`
     : 'finishing what is under way.';
+
+function hasTerminal(): boolean {
+  return [0, 1, 2].some((stream) => isatty(stream));
+}
 
 /** Which part to run; null where the answer has been printed already. */
 function readArguments(args: string[]): Role | null {

@@ -17,6 +17,8 @@ import type { Addresses } from './ready.ts';
 export type Service = {
   /** Where it really listens. */
   addresses: Addresses;
+  /** Reads the certificate of MQTT over TLS again, where this process listens for it. */
+  reloadCertificate(): Promise<void>;
   /**
    * Says that it is not ready, and serves on for `delayMs`, so that a load balancer sees it. Then it
    * accepts no more, stores and answers what is under way, and gives everything back, all of that
@@ -73,7 +75,11 @@ export async function startService(
       : null;
     if (metrics) releases.add(() => metrics.close());
     readiness.started();
-    return { addresses: addressesOf(config, { connector, http, metrics, health }), close };
+    return {
+      addresses: addressesOf(config, { connector, http, metrics, health }),
+      reloadCertificate: async () => connector?.reloadCertificate(),
+      close,
+    };
   } catch (error) {
     await close();
     throw explainMissingRight(error);

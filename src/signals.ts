@@ -1,5 +1,11 @@
 import closeWithGrace from 'close-with-grace';
 
+export type EndOptions = {
+  longestMs: number;
+  close: (reason: { signal?: string; err?: Error }) => Promise<void>;
+  onHangUp: (() => void) | null;
+};
+
 export type Ending = {
   /** Closes as a signal does, and then exits with this. */
   end(exitCode: number): void;
@@ -13,20 +19,19 @@ const sameSignalMs = 1_000;
  * caught by nobody, and then exits: 0 after a signal, 1 after an error or when `close` takes longer
  * than `longestMs`. Who asks again, later, does not want to wait: exit 1 at once. Gives what ends it
  * from inside.
+ *
+ * Where `onHangUp` is given, SIGHUP calls that instead, each time, and ends nothing.
  */
-export function closeOnSignals(
-  longestMs: number,
-  close: (reason: { signal?: string; err?: Error }) => Promise<void>,
-): Ending {
+export function closeOnSignals({ longestMs, close, onHangUp }: EndOptions): Ending {
   let exitCode: number | undefined;
   let askedAtMs: number | null = null;
   let asked: NodeJS.Signals | undefined;
-  const own: NodeJS.Signals[] = ['SIGINT', 'SIGTERM'];
+  const own = ['SIGINT', 'SIGTERM'] as const;
   const grace = closeWithGrace(
     {
       delay: longestMs,
       logger: console,
-      skip: ['SIGINT', 'SIGTERM'],
+      skip: [...own, ...(onHangUp ? (['SIGHUP'] as const) : [])],
       onTimeout(ms) {
         exitAsAsked();
         process.stderr.write(`killed by timeout (${ms}ms)\n`);
@@ -49,6 +54,7 @@ export function closeOnSignals(
     }
   };
   for (const signal of own) process.on(signal, onSignal);
+  if (onHangUp) process.on('SIGHUP', onHangUp);
   return {
     end(code) {
       exitCode = code;

@@ -16,16 +16,16 @@ export type Running = {
   ended(): Promise<number>;
 };
 
-/** Runs it in the project's directory with this very Node in front, and hardly anything of this environment. */
+/** Runs it in the project's directory (or `cwd`) with this very Node in front, and hardly anything of this environment. */
 export function runProgram(
   program: string,
   args: string[],
-  options: { env?: Record<string, string>; input?: string } = {},
+  options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
 ): Running {
   const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
   const { HOME = '/', NODE_COMPILE_CACHE = '' } = process.env;
   const env = { PATH: path, HOME, NODE_COMPILE_CACHE, ...options.env };
-  const child = spawn(program, args, { cwd: projectDir, env, stdio: 'pipe' });
+  const child = spawn(program, args, { cwd: options.cwd ?? projectDir, env, stdio: 'pipe' });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));

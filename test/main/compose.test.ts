@@ -24,6 +24,16 @@ describe.skipIf(program === null).each(files)('%s', (file) => {
     expect(text).toContain('condition: service_healthy');
   });
 
+  it('bounds the memory and the log of every container, and the service writes nowhere', async () => {
+    const text = await readCompose(file, { SECRET: 'x', DATABASE_PASSWORD: 'y' });
+    const count = (pattern: RegExp) => text.match(pattern)?.length ?? 0;
+    const containers = count(/^    restart: /gm);
+    expect(containers).toBeGreaterThan(2);
+    expect(count(/^    mem_limit: /gm)).toBe(containers);
+    expect(count(/^        max-size: /gm)).toBe(containers);
+    expect(count(/^    read_only: true/gm)).toBe(count(/^    build:/gm));
+  });
+
   it.each(['SECRET', 'DATABASE_PASSWORD'])('has no default for %s', async (name) => {
     const given = { SECRET: 'x', DATABASE_PASSWORD: 'y', [name]: '' };
     await expect(readCompose(file, given)).rejects.toThrow('openssl rand');

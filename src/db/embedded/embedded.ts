@@ -69,8 +69,10 @@ export async function startEmbeddedDatabase({
 
 /** Finds or makes the cluster, and programs that its user can run. */
 async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch> {
+  // Before anything is made that the next start would find.
+  const packaged = findPackagedPostgres();
   const { clusterDir: found, owner } = await findCluster(dataDir);
-  const programs = await placePrograms(findPackagedPostgres(), owner);
+  const programs = await placePrograms(packaged, owner);
   if (found !== null) {
     await checkVersion({ programs, clusterDir: found });
     const password = await readPassword(passwordFileOf(dataDir));

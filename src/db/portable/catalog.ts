@@ -6,6 +6,7 @@ export type Table = { name: string; columns: string[]; parents: string[] };
 /** Tables that a portable copy goes without, and why; all others are in it. */
 export const leftOut: Record<string, string> = {
   migration: 'the program that restores makes the tables itself, and notes which steps it took',
+  sensorium_schema: 'says where the tables are: the program that restores places them itself',
   unfinished_restore: 'marks a database that a portable copy is being put into',
 };
 

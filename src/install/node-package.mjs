@@ -1,0 +1,16 @@
+// JavaScript, because it runs before there is a Node that reads TypeScript.
+import { readFileSync } from 'node:fs';
+
+/**
+ * The optional dependency that holds Node for a platform; undefined where there is none.
+ *
+ * @param {string} projectDir
+ * @param {{ platform: string; arch: string }} of as `process` names them
+ * @returns {string | undefined}
+ */
+export function findNodePackage(projectDir, { platform, arch }) {
+  /** @type {{ optionalDependencies: Record<string, string> }} */
+  const manifest = JSON.parse(readFileSync(`${projectDir}/package.json`, 'utf8'));
+  const suffix = `-${platform === 'win32' ? 'win' : platform}-${arch}`;
+  return Object.keys(manifest.optionalDependencies).find((name) => name.endsWith(suffix));
+}
