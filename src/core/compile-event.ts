@@ -20,9 +20,13 @@ export type CompiledCause = {
   negate: boolean;
   relative: boolean;
   decimalAcc: number | null;
+  /** Neither relative nor rounded: numbers are compared as they come. */
+  isPlain: boolean;
   /** How many measurements must agree, of how many. */
   needed: number;
   windowLength: number;
+  /** What judging one measurement takes, beside a cause with two limits, which takes 1. */
+  cost: number;
 };
 
 /** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
@@ -33,7 +37,9 @@ export type LiveEvent = {
   evId: number;
   name: string;
   isGlobal: boolean;
-  /** Name of its evidence in a runtime. */
+  /** Its place in the evidence of a runtime: among the events of its state, or of all global ones. */
+  index: number;
+  /** Name of its evidence in a runtime that is stored. */
   key: string;
   /** By ascending orderId. */
   causes: CompiledCause[];
@@ -45,31 +51,39 @@ export type LiveEvent = {
   /** Whether every firing rings, not the first of an episode only: all causes are `isAny`. */
   ringsAlways: boolean;
   target: Target | null;
+  /** Whether a firing is seen by nobody, but for where it moves the device. */
+  isSilent: boolean;
 };
 
-/** `initStIds`: where each purpose of the profile begins, by puId. */
+/** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
 export function compileEvent(
   purpose: Purpose,
   state: State,
   event: PurposeEvent,
+  index: number,
   initStIds: ReadonlyMap<number, number>,
 ): LiveEvent {
   const { actions } = event;
   const causes = event.causes
     .map(compileCause)
     .toSorted((one, other) => one.orderId - other.orderId);
+  const record =
+    event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true;
+  const rings = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0;
   return {
     stId: state.stId,
     evId: event.evId,
     name: event.name ?? '',
     isGlobal: state.isGlobal,
+    index,
     key: `${state.stId}/${event.evId}`,
     causes,
     actions,
-    record: event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true,
-    rings: actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0,
+    record,
+    rings,
     ringsAlways: causes.every((cause) => cause.reads === 'anything'),
     target: targetOf(purpose, actions, initStIds),
+    isSilent: !record && !rings && actions.display?.showText === undefined,
   };
 }
 
@@ -86,9 +100,24 @@ function compileCause(cause: Cause): CompiledCause {
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
     decimalAcc: threshold?.decimalAcc ?? null,
+    isPlain: threshold?.relative !== true && threshold?.decimalAcc === undefined,
     needed,
     windowLength: Math.max(needed, cause.measurement?.count ?? 0),
+    cost: costOf(cause),
   };
+}
+
+/** As measured: a rounding, a corner of a polygon, 32 numbers of a list, 500 outcomes of a window. */
+function costOf({ thresholds, threshold, measurement }: Cause): number {
+  const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
+  const outcomes = Math.max(threshold?.count ?? 1, measurement?.count ?? 0);
+  return (
+    1 +
+    (threshold?.decimalAcc === undefined ? 0 : 8) +
+    isInsideGeo.length / 2 +
+    (isOneOf.length + isNotIn.length) / 32 +
+    outcomes / 500
+  );
 }
 
 /** Longest list that is kept with each event. */

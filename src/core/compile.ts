@@ -1,10 +1,13 @@
 import { compileEvent } from './compile-event.ts';
-import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Purpose } from './purpose.ts';
 
 /** An event and which of its causes read one sense. */
 export type Reader = { event: LiveEvent; causes: number[] };
-export type Readers = ReadonlyMap<string, Reader[]>;
+
+/** All that read one sense, in the order in which they are tried, and what judging one measurement takes. */
+export type SenseReaders = { list: Reader[]; cost: number };
+export type Readers = ReadonlyMap<string, SenseReaders>;
 
 export type CompiledState = {
   stId: number;
@@ -44,10 +47,23 @@ export function compileProfile(pId: string, purposes: Purpose[]): Profile {
     purposes: compiled,
     senses: new Set(
       [...compiled.values()].flatMap(({ states }) =>
-        [...states.values()].flatMap(({ readers }) => [...readers.keys()]),
+        [...states.values()].flatMap(({ events }) =>
+          events.flatMap(({ causes }) => causes.map(({ sId }) => sId)),
+        ),
       ),
     ),
   };
+}
+
+/** What judging one measurement of this sense takes at this place, in causes; see `CompiledCause`. */
+export function costAt(
+  profile: Profile,
+  { puId, stId }: { puId: number; stId: number },
+  sId: string,
+): number {
+  const purpose = profile.purposes.get(puId);
+  const own = purpose?.states.get(stId)?.readers.get(sId)?.cost ?? 0;
+  return own + (purpose?.globalReaders.get(sId)?.cost ?? 0);
 }
 
 /** The event of a state by its number, or null. */
@@ -61,8 +77,13 @@ export function findEvent(
 }
 
 function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>): CompiledPurpose {
+  let globals = 0;
   const states = purpose.states.map((state): CompiledState => {
-    const events = state.events.map((event) => compileEvent(purpose, state, event, initStIds));
+    const first = state.isGlobal ? globals : 0;
+    const events = state.events.map((event, index) =>
+      compileEvent(purpose, state, event, first + index, initStIds),
+    );
+    if (state.isGlobal) globals += events.length;
     return { stId: state.stId, isGlobal: state.isGlobal, events, readers: readersOf(events) };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
@@ -76,14 +97,29 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
 }
 
 function readersOf(events: LiveEvent[]): Readers {
-  const readers = new Map<string, Reader[]>();
+  const readers = new Map<string, SenseReaders>();
   for (const event of events) {
-    for (const sId of new Set(event.causes.map((cause) => cause.sId))) {
-      const causes = [...event.causes.keys()].filter((index) => event.causes[index]?.sId === sId);
-      const list = readers.get(sId);
-      if (list) list.push({ event, causes });
-      else readers.set(sId, [{ event, causes }]);
+    for (const [index, cause] of event.causes.entries()) {
+      // What reads nothing collects nothing, and never holds.
+      if (cause.reads !== 'nothing') addReader(readers, event, index, cause);
     }
   }
   return readers;
+}
+
+function addReader(
+  readers: Map<string, SenseReaders>,
+  event: LiveEvent,
+  index: number,
+  { sId, cost }: CompiledCause,
+): void {
+  const known = readers.get(sId);
+  if (!known) {
+    readers.set(sId, { list: [{ event, causes: [index] }], cost });
+    return;
+  }
+  known.cost += cost;
+  const last = known.list.at(-1);
+  if (last?.event === event) last.causes.push(index);
+  else known.list.push({ event, causes: [index] });
 }

@@ -1,5 +1,5 @@
 import { evaluate } from '../core/evaluate.ts';
-import type { Firing, Transition } from '../core/evaluate.ts';
+import type { Firing, Transition } from '../core/evaluator.ts';
 import type { Measurement } from '../core/measurement.ts';
 import { notice } from '../core/seen.ts';
 import type { Item, SentMeasurement } from '../core/uplink.ts';
