@@ -2,6 +2,9 @@ import { compileEvent } from './compile-event.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Purpose } from './purpose.ts';
 
+/** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
+export type Weight = { judging: number; causes: number; outcomes: number };
+
 /** An event and which of its causes read one sense. */
 export type Reader = { event: LiveEvent; causes: number[] };
 
@@ -14,6 +17,7 @@ export type CompiledState = {
   isGlobal: boolean;
   events: LiveEvent[];
   readers: Readers;
+  weight: Weight;
 };
 
 export type CompiledPurpose = {
@@ -23,6 +27,7 @@ export type CompiledPurpose = {
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
   globalReaders: Readers;
+  globalWeight: Weight;
 };
 
 /** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
@@ -30,8 +35,8 @@ export type Profile = {
   pId: string;
   first: { puId: number; stId: number };
   purposes: ReadonlyMap<number, CompiledPurpose>;
-  /** Every sense that any cause of the profile reads. */
-  senses: ReadonlySet<string>;
+  /** Every sense that any cause of the profile reads, numbered from 0 on. */
+  senses: ReadonlyMap<string, number>;
 };
 
 /** Lays purposes out for evaluation. They are taken as valid; a move to what is not there moves nothing. */
@@ -45,25 +50,18 @@ export function compileProfile(pId: string, purposes: Purpose[]): Profile {
     pId,
     first: { puId: first?.puId ?? 0, stId: first?.initStId ?? 0 },
     purposes: compiled,
-    senses: new Set(
-      [...compiled.values()].flatMap(({ states }) =>
-        [...states.values()].flatMap(({ events }) =>
-          events.flatMap(({ causes }) => causes.map(({ sId }) => sId)),
-        ),
-      ),
-    ),
+    senses: numbered(sensesOf(purposes)),
   };
 }
 
-/** What judging one measurement of this sense takes at this place, in causes; see `CompiledCause`. */
-export function costAt(
-  profile: Profile,
-  { puId, stId }: { puId: number; stId: number },
-  sId: string,
-): number {
-  const purpose = profile.purposes.get(puId);
-  const own = purpose?.states.get(stId)?.readers.get(sId)?.cost ?? 0;
-  return own + (purpose?.globalReaders.get(sId)?.cost ?? 0);
+/** Each element and its number, from 0 on. */
+export function numbered(elements: ReadonlySet<string>): ReadonlyMap<string, number> {
+  return new Map([...elements].map((element, number) => [element, number]));
+}
+
+function sensesOf(purposes: Purpose[]): ReadonlySet<string> {
+  const events = purposes.flatMap(({ states }) => states.flatMap((state) => state.events));
+  return new Set(events.flatMap(({ causes }) => causes.map(({ sId }) => sId)));
 }
 
 /** The event of a state by its number, or null. */
@@ -84,16 +82,30 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
       compileEvent(purpose, state, event, first + index, initStIds),
     );
     if (state.isGlobal) globals += events.length;
-    return { stId: state.stId, isGlobal: state.isGlobal, events, readers: readersOf(events) };
+    const readers = readersOf(events);
+    const weight = weightOf(events, readers);
+    return { stId: state.stId, isGlobal: state.isGlobal, events, readers, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
+  const globalReaders = readersOf(globalEvents);
   return {
     puId: purpose.puId,
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
-    globalReaders: readersOf(globalEvents),
+    globalReaders,
+    globalWeight: weightOf(globalEvents, globalReaders),
   };
+}
+
+function weightOf(events: LiveEvent[], readers: Readers): Weight {
+  const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
+  for (const { cost } of readers.values()) weight.judging = Math.max(weight.judging, cost);
+  for (const { causes } of events) {
+    weight.causes += causes.length;
+    for (const { windowLength } of causes) weight.outcomes += windowLength;
+  }
+  return weight;
 }
 
 function readersOf(events: LiveEvent[]): Readers {

@@ -75,6 +75,12 @@ export class Evaluator {
     return outcome;
   }
 
+  /** What judging one measurement of this sense takes now, in causes; see `CompiledCause`. */
+  costOf(sId: string): number {
+    const own = this.#state?.readers.get(sId)?.cost ?? 0;
+    return own + (this.#purpose?.globalReaders.get(sId)?.cost ?? 0);
+  }
+
   /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
   end(): Runtime {
     const [local, global] = [this.#local.end(), this.#global.end()];

@@ -4,7 +4,7 @@ import { noWords, wordBits } from './window.ts';
 const letterBits = 6;
 const lettersPerWord = wordBits / letterBits;
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-const codes = [...letters].map((letter) => letter.charCodeAt(0));
+const codes = letters.split('').map((letter) => letter.charCodeAt(0));
 const values = new Map(codes.map((code, value) => [code, value]));
 const last = 2 ** letterBits - 1;
 
