@@ -114,7 +114,7 @@ function costOf({ thresholds, threshold, measurement }: Cause): number {
   return (
     1 +
     (threshold?.decimalAcc === undefined ? 0 : 8) +
-    isInsideGeo.length / 2 +
+    isInsideGeo.length +
     (isOneOf.length + isNotIn.length) / 32 +
     outcomes / 500
   );

@@ -5,12 +5,11 @@ import type { Purpose } from './purpose.ts';
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
 export type Weight = { judging: number; causes: number; outcomes: number };
 
-/** An event and which of its causes read one sense. */
-export type Reader = { event: LiveEvent; causes: number[] };
+/** An event and which of its causes read one sense; `cost`: of judging one measurement (`CompiledCause`). */
+export type Reader = { event: LiveEvent; causes: number[]; cost: number };
 
-/** All that read one sense, in the order in which they are tried, and what judging one measurement takes. */
-export type SenseReaders = { list: Reader[]; cost: number };
-export type Readers = ReadonlyMap<string, SenseReaders>;
+/** All that read a sense, in the order in which they are tried. */
+export type Readers = ReadonlyMap<string, Reader[]>;
 
 export type CompiledState = {
   stId: number;
@@ -100,7 +99,10 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
 
 function weightOf(events: LiveEvent[], readers: Readers): Weight {
   const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
-  for (const { cost } of readers.values()) weight.judging = Math.max(weight.judging, cost);
+  for (const list of readers.values()) {
+    const judging = list.reduce((sum, { cost }) => sum + cost, 0);
+    weight.judging = Math.max(weight.judging, judging);
+  }
   for (const { causes } of events) {
     weight.causes += causes.length;
     for (const { windowLength } of causes) weight.outcomes += windowLength;
@@ -109,7 +111,7 @@ function weightOf(events: LiveEvent[], readers: Readers): Weight {
 }
 
 function readersOf(events: LiveEvent[]): Readers {
-  const readers = new Map<string, SenseReaders>();
+  const readers = new Map<string, Reader[]>();
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {
       // What reads nothing collects nothing, and never holds.
@@ -120,18 +122,19 @@ function readersOf(events: LiveEvent[]): Readers {
 }
 
 function addReader(
-  readers: Map<string, SenseReaders>,
+  readers: Map<string, Reader[]>,
   event: LiveEvent,
   index: number,
   { sId, cost }: CompiledCause,
 ): void {
   const known = readers.get(sId);
-  if (!known) {
-    readers.set(sId, { list: [{ event, causes: [index] }], cost });
+  const last = known?.at(-1);
+  if (last?.event === event) {
+    last.causes.push(index);
+    last.cost += cost;
     return;
   }
-  known.cost += cost;
-  const last = known.list.at(-1);
-  if (last?.event === event) last.causes.push(index);
-  else known.list.push({ event, causes: [index] });
+  const reader: Reader = { event, causes: [index], cost };
+  if (known) known.push(reader);
+  else readers.set(sId, [reader]);
 }

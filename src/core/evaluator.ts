@@ -28,6 +28,10 @@ export type Outcome = { firings: Firing[]; transition?: Transition };
 
 const nothing: Outcome = { firings: [] };
 
+/** What a cause that changes takes beside one that does not, and one of an event that fires. */
+const changing = 1;
+const firing = 6;
+
 /**
  * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
  * costs the live causes that read its sense; what it changes is copied once for all of them.
@@ -40,6 +44,7 @@ export class Evaluator {
   #state: CompiledState | undefined;
   #local: Draft;
   #global: Draft;
+  #cost = 0;
 
   constructor(profile: Profile, runtime: Runtime) {
     this.#profile = profile;
@@ -57,8 +62,8 @@ export class Evaluator {
    * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
    */
   measure({ sId, val, ts }: Measurement, givesAll: boolean): Outcome {
-    const own = this.#state?.readers.get(sId)?.list;
-    const global = this.#purpose?.globalReaders.get(sId)?.list;
+    const own = this.#state?.readers.get(sId);
+    const global = this.#purpose?.globalReaders.get(sId);
     if (!own && !global) return nothing;
     const agreed: Agreed = { val: storable(val), ts };
     const { stId } = this.#place;
@@ -75,10 +80,9 @@ export class Evaluator {
     return outcome;
   }
 
-  /** What judging one measurement of this sense takes now, in causes; see `CompiledCause`. */
-  costOf(sId: string): number {
-    const own = this.#state?.readers.get(sId)?.cost ?? 0;
-    return own + (this.#purpose?.globalReaders.get(sId)?.cost ?? 0);
+  /** What it has taken so far, in causes that judged a measurement and stayed as they were (`CompiledCause`). */
+  get cost(): number {
+    return this.#cost;
   }
 
   /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
@@ -101,8 +105,10 @@ export class Evaluator {
     const { event } = reader;
     const draft = event.isGlobal ? this.#global : this.#local;
     const evidence = collect(reader, draft, val, agreed);
+    this.#cost += evidence ? reader.cost + changing * reader.causes.length : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
+    this.#cost += firing * (1 + event.causes.length);
     const origin = { pId: this.#profile.pId, puId: this.#place.puId, event, ts: agreed.ts };
     if (givesAll || !event.isSilent) {
       outcome.firings.push(firingOf(event, senseEventOf(origin, evidence), evidence));

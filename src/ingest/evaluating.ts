@@ -25,8 +25,9 @@ export class Evaluating {
   evaluate(measurement: Measurement): void {
     const evaluator = this.#evaluator;
     if (!evaluator) return;
-    this.#scope.budget.spend(evaluator.costOf(measurement.sId) * costs.cause);
+    const before = evaluator.cost;
     const { firings, transition } = evaluator.measure(measurement, false);
+    this.#scope.budget.spend((evaluator.cost - before) * costs.cause);
     for (const firing of firings) perform(this.#context, firing, this.#scope);
     if (firings.length > 0) this.#hasFired = true;
     if (transition) this.#context = move(this.#context, transition, measurement.ts, this.#scope);
