@@ -16,6 +16,10 @@ export type CompiledCause = {
   thresholds: Thresholds;
   /** What an event that it completed tells of the thresholds: without long lists, which would be kept with each event. */
   toldThresholds: Thresholds;
+  /** Its limits, infinite where it has none, and its lists, null where it has none. */
+  above: number;
+  below: number;
+  lists: Thresholds | null;
   polygon: Polygon | null;
   negate: boolean;
   relative: boolean;
@@ -25,8 +29,9 @@ export type CompiledCause = {
   /** How many measurements must agree, of how many. */
   needed: number;
   windowLength: number;
-  /** What judging one measurement takes, beside a cause with two limits, which takes 1. */
+  /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
   cost: number;
+  costOfChange: number;
 };
 
 /** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
@@ -90,34 +95,33 @@ export function compileEvent(
 function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
+  const windowLength = Math.max(needed, cause.measurement?.count ?? 0);
   return {
     sId: cause.sId,
     orderId: cause.orderId ?? 0,
     reads: readsOf(thresholds),
     thresholds,
     toldThresholds: withoutLongLists(thresholds),
+    above: thresholds.isGt ?? -Infinity,
+    below: thresholds.isLt ?? Infinity,
+    lists: thresholds.isOneOf || thresholds.isNotIn ? thresholds : null,
     polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
     decimalAcc: threshold?.decimalAcc ?? null,
     isPlain: threshold?.relative !== true && threshold?.decimalAcc === undefined,
     needed,
-    windowLength: Math.max(needed, cause.measurement?.count ?? 0),
+    windowLength,
     cost: costOf(cause),
+    costOfChange: 2 + windowLength / 250,
   };
 }
 
-/** As measured: a rounding, a corner of a polygon, 32 numbers of a list, 500 outcomes of a window. */
-function costOf({ thresholds, threshold, measurement }: Cause): number {
+/** As measured: a rounding takes 8, each corner of a polygon 1, and 32 numbers of a list. */
+function costOf({ thresholds, threshold }: Cause): number {
   const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
-  const outcomes = Math.max(threshold?.count ?? 1, measurement?.count ?? 0);
-  return (
-    1 +
-    (threshold?.decimalAcc === undefined ? 0 : 8) +
-    isInsideGeo.length +
-    (isOneOf.length + isNotIn.length) / 32 +
-    outcomes / 500
-  );
+  const listed = (isOneOf.length + isNotIn.length) / 32;
+  return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + isInsideGeo.length + listed;
 }
 
 /** Longest list that is kept with each event. */

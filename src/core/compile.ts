@@ -5,8 +5,8 @@ import type { Purpose } from './purpose.ts';
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
 export type Weight = { judging: number; causes: number; outcomes: number };
 
-/** An event and which of its causes read one sense; `cost`: of judging one measurement (`CompiledCause`). */
-export type Reader = { event: LiveEvent; causes: number[]; cost: number };
+/** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
+export type Reader = { event: LiveEvent; causes: number[]; cost: number; costOfChange: number };
 
 /** All that read a sense, in the order in which they are tried. */
 export type Readers = ReadonlyMap<string, Reader[]>;
@@ -125,16 +125,17 @@ function addReader(
   readers: Map<string, Reader[]>,
   event: LiveEvent,
   index: number,
-  { sId, cost }: CompiledCause,
+  { sId, cost, costOfChange }: CompiledCause,
 ): void {
   const known = readers.get(sId);
   const last = known?.at(-1);
   if (last?.event === event) {
     last.causes.push(index);
     last.cost += cost;
+    last.costOfChange += costOfChange;
     return;
   }
-  const reader: Reader = { event, causes: [index], cost };
+  const reader: Reader = { event, causes: [index], cost, costOfChange };
   if (known) known.push(reader);
   else readers.set(sId, [reader]);
 }

@@ -28,9 +28,8 @@ export type Outcome = { firings: Firing[]; transition?: Transition };
 
 const nothing: Outcome = { firings: [] };
 
-/** What a cause that changes takes beside one that does not, and one of an event that fires. */
-const changing = 1;
-const firing = 6;
+/** What a cause of an event that fires takes, beside one that judges and stays as it is. */
+const costOfFiring = 2;
 
 /**
  * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
@@ -105,10 +104,10 @@ export class Evaluator {
     const { event } = reader;
     const draft = event.isGlobal ? this.#global : this.#local;
     const evidence = collect(reader, draft, val, agreed);
-    this.#cost += evidence ? reader.cost + changing * reader.causes.length : reader.cost;
+    this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
-    this.#cost += firing * (1 + event.causes.length);
+    this.#cost += costOfFiring * (1 + event.causes.length);
     const origin = { pId: this.#profile.pId, puId: this.#place.puId, event, ts: agreed.ts };
     if (givesAll || !event.isSilent) {
       outcome.firings.push(firingOf(event, senseEventOf(origin, evidence), evidence));

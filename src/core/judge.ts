@@ -17,7 +17,7 @@ export function judge(
   if (typeof val === 'number') {
     if (reads === 'positions' || reads === 'nothing') return null;
     const compared = cause.isPlain ? val : comparedNumber(cause, val, baseline);
-    return meets(cause.thresholds, compared) !== cause.negate;
+    return meets(cause, compared) !== cause.negate;
   }
   if (reads === 'numbers' || reads === 'nothing') return null;
   return liesWithin(cause, val) !== cause.negate;
@@ -45,10 +45,12 @@ function finite(difference: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, difference));
 }
 
-function meets({ isGt, isLt, isOneOf, isNotIn }: Thresholds, compared: number): boolean {
+function meets({ above, below, lists }: CompiledCause, compared: number): boolean {
+  return compared > above && compared < below && (lists === null || isListed(lists, compared));
+}
+
+function isListed({ isOneOf, isNotIn }: Thresholds, compared: number): boolean {
   return (
-    (isGt === undefined || compared > isGt) &&
-    (isLt === undefined || compared < isLt) &&
     (isOneOf === undefined || isOneOf.includes(compared)) &&
     (isNotIn === undefined || !isNotIn.includes(compared))
   );

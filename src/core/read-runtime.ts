@@ -9,7 +9,7 @@ import { emptyWindow, holds, windowOf, wordsOf } from './window.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredEvent = [rung: 0 | 1, ...causes: StoredCause[]];
-type StoredEvidence = Record<string, StoredEvent | OldEvent>;
+type StoredEvidence = Record<string, number | OldEvent>;
 
 /** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
 export type StoredRuntime = {
@@ -17,6 +17,7 @@ export type StoredRuntime = {
   puId: number;
   stId: number;
   agreed?: [val: Agreed['val'], ts: number][];
+  events?: StoredEvent[];
   local: StoredEvidence;
   global: StoredEvidence;
 };
@@ -25,23 +26,29 @@ export type StoredRuntime = {
 export function readRuntime(profile: Profile, stored: StoredRuntime): Runtime {
   const { puId, stId } = stored;
   const purpose = profile.purposes.get(puId);
-  const agreed = (stored.agreed ?? []).map(([val, ts]): Agreed => ({ val, ts }));
+  const tables = {
+    agreed: (stored.agreed ?? []).map(([val, ts]): Agreed => ({ val, ts })),
+    events: stored.events ?? [],
+  };
   return {
     puId,
     stId,
-    local: readEvidence(purpose?.states.get(stId)?.events ?? [], stored.local, agreed),
-    global: readEvidence(purpose?.globalEvents ?? [], stored.global, agreed),
+    local: readEvidence(purpose?.states.get(stId)?.events ?? [], stored.local, tables),
+    global: readEvidence(purpose?.globalEvents ?? [], stored.global, tables),
   };
 }
 
-function readEvidence(events: LiveEvent[], stored: StoredEvidence, agreed: Agreed[]): Evidence {
+type Tables = { agreed: Agreed[]; events: StoredEvent[] };
+
+function readEvidence(live: LiveEvent[], stored: StoredEvidence, tables: Tables): Evidence {
   const evidence: (EventEvidence | null)[] = [];
-  for (const [index, event] of events.entries()) {
+  for (const [index, event] of live.entries()) {
     if (!Object.hasOwn(stored, event.key)) continue;
-    const given = stored[event.key];
-    const read = Array.isArray(given)
-      ? readEvent(event, given, agreed)
-      : given && readOldEvent(event, given);
+    const given = stored[event.key] ?? -1;
+    const read =
+      typeof given === 'number'
+        ? readEvent(event, tables.events[given], tables.agreed)
+        : readOldEvent(event, given);
     if (!read) continue;
     while (evidence.length < index) evidence.push(null);
     evidence.push(read);
@@ -49,7 +56,13 @@ function readEvidence(events: LiveEvent[], stored: StoredEvidence, agreed: Agree
   return evidence.length > 0 ? evidence : noEvidence;
 }
 
-function readEvent(event: LiveEvent, [rung, ...stored]: StoredEvent, agreed: Agreed[]) {
+function readEvent(
+  event: LiveEvent,
+  given: StoredEvent | undefined,
+  agreed: Agreed[],
+): EventEvidence | null {
+  if (!given) return null;
+  const [rung, ...stored] = given;
   const causes = event.causes.map((cause, index) => readCause(cause, stored[index] ?? 0, agreed));
   const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
   return { causes, holding, rung: rung === 1 };

@@ -26,6 +26,10 @@ export function addOutcome(
   { windowLength }: CompiledCause,
   agreed: Agreed | undefined,
 ): void {
+  if (agreed && evidence.matched === windowLength) {
+    evidence.agreed = agreed;
+    return;
+  }
   const outcome = agreed === undefined ? 0 : 1;
   if (evidence.matched > 0 || outcome === 1) {
     const leaving =
@@ -70,7 +74,9 @@ function shiftWords(evidence: CauseEvidence, windowLength: number, outcome: numb
 
 /** Room for so many outcomes, none of which agreed. */
 export function noWords(windowLength: number): number[] {
-  return Array.from({ length: Math.ceil(windowLength / wordBits) }, () => 0);
+  const words: number[] = [];
+  for (let room = 0; room < windowLength; room += wordBits) words.push(0);
+  return words;
 }
 
 /** The words of a window in which the outcome of that age (the newest has 0) agreed. */
@@ -91,7 +97,8 @@ export function windowOf(
   words: number[],
   { agreed, baseline }: Pick<CauseEvidence, 'agreed' | 'baseline'>,
 ): CauseEvidence {
-  const matched = words.reduce((sum, word) => sum + countOnes(word), 0);
+  let matched = 0;
+  for (const word of words) matched += countOnes(word);
   if (matched === 0) return { ...emptyWindow(baseline), of };
   return windowLength <= wordBits
     ? { of, matched, bits: words[0] ?? 0, words: null, baseline, agreed }
@@ -103,8 +110,9 @@ export function holds(cause: CompiledCause, collected: CauseEvidence | null | un
   return (collected?.matched ?? 0) >= cause.needed;
 }
 
+/** In pairs, then fours, then bytes, and all bytes summed up in the highest one. */
 function countOnes(word: number): number {
-  let count = 0;
-  for (let rest = word; rest !== 0; rest &= rest - 1) count += 1;
-  return count;
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

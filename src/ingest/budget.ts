@@ -1,6 +1,6 @@
 /**
  * What one transaction may take of the event loop at a stretch, counted in what an ordinary measurement
- * takes: about half a microsecond to plan, and as much again to write. Counted, not timed: a clock would make batches
+ * takes: about a microsecond, to plan and to write it. Counted, not timed: a clock would make batches
  * small just when the machine is busy.
  */
 export class Budget {
@@ -27,10 +27,10 @@ export class Budget {
 /** What else a message leads to, in the same measure. */
 export const costs = {
   /** To judge a measurement against a cause that compares it with limits (`CompiledCause`). */
-  cause: 1 / 25,
+  cause: 1 / 60,
   /** To write down what a cause has collected, and so many outcomes of its window. */
   evidence: 1 / 16,
-  outcome: 1 / 2_000,
+  outcome: 1 / 1_000,
   /** A firing that is recorded, rings or shows a text, and each of its causes. */
   firing: 5,
   firingCause: 3,
