@@ -24,7 +24,7 @@ export function encodeWords(words: number[], count: number): string {
       text[at++] = codes[(word >> bits) & mask] ?? 0;
     }
   }
-  return text.latin1Slice(0, count);
+  return text.toString('latin1', 0, count);
 }
 
 /** The words that such a text was made of; characters beyond its end, or of another kind, are zeros. */
