@@ -13,7 +13,7 @@ import type { Purpose } from '../src/core/purpose.ts';
  * between two returns to the loop, see `PieceMeter`), and what causes that read a sense cost, in processor
  * time of this process and the database together.
  *
- *     node bench/pieces.ts [--messages 50] [--only windows,causes]
+ *     npm run bench:pieces -- [--messages 50] [--only windows,causes]
  */
 const { values: options } = parseArgs({
   options: {

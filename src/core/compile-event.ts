@@ -113,15 +113,15 @@ function compileCause(cause: Cause): CompiledCause {
     needed,
     windowLength,
     cost: costOf(cause),
-    costOfChange: 2 + windowLength / 250,
+    costOfChange: 2 + windowLength / 150,
   };
 }
 
-/** As measured: a rounding takes 8, each corner of a polygon 1, and 32 numbers of a list. */
+/** As measured: a rounding takes 8, each corner of a polygon 3, and 32 numbers of a list. */
 function costOf({ thresholds, threshold }: Cause): number {
   const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
   const listed = (isOneOf.length + isNotIn.length) / 32;
-  return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + isInsideGeo.length + listed;
+  return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + 3 * isInsideGeo.length + listed;
 }
 
 /** Longest list that is kept with each event. */

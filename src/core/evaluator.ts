@@ -29,7 +29,7 @@ export type Outcome = { firings: Firing[]; transition?: Transition };
 const nothing: Outcome = { firings: [] };
 
 /** What a cause of an event that fires takes, beside one that judges and stays as it is. */
-const costOfFiring = 2;
+const costOfFiring = 5;
 
 /**
  * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
