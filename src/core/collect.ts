@@ -44,6 +44,13 @@ export function collect(
   return own;
 }
 
+/** Whether a measurement fires an event that is spent at once, and for which nothing is collected. */
+export function isSpent({ event }: Reader, draft: Draft, val: Measurement['val']): boolean {
+  if (!event.isSpentAtOnce || draft.get(event.index) !== null) return false;
+  for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
+  return true;
+}
+
 /** Whether this is the first value that a relative cause evaluates. */
 function beginsAt(
   val: Measurement['val'],

@@ -58,6 +58,8 @@ export type LiveEvent = {
   target: Target | null;
   /** Whether a firing is seen by nobody, but for where it moves the device. */
   isSilent: boolean;
+  /** Whether one measurement that its causes agree with fires it, and leaves nothing behind: nobody sees that either. */
+  isSpentAtOnce: boolean;
 };
 
 /** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
@@ -74,7 +76,12 @@ export function compileEvent(
     .toSorted((one, other) => one.orderId - other.orderId);
   const record =
     event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true;
+  const [cause] = causes;
+  const isSpentAtOnce =
+    causes.length > 0 &&
+    causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
   const rings = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0;
+  const isSilent = !record && !rings && actions.display?.showText === undefined;
   return {
     stId: state.stId,
     evId: event.evId,
@@ -88,7 +95,8 @@ export function compileEvent(
     rings,
     ringsAlways: causes.every((cause) => cause.reads === 'anything'),
     target: targetOf(purpose, actions, initStIds),
-    isSilent: !record && !rings && actions.display?.showText === undefined,
+    isSilent,
+    isSpentAtOnce: isSilent && isSpentAtOnce,
   };
 }
 

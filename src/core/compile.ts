@@ -6,7 +6,12 @@ import type { Purpose } from './purpose.ts';
 export type Weight = { judging: number; causes: number; outcomes: number };
 
 /** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
-export type Reader = { event: LiveEvent; causes: number[]; cost: number; costOfChange: number };
+export type Reader = {
+  event: LiveEvent;
+  causes: number[];
+  cost: number;
+  costOfChange: number;
+};
 
 /** All that read a sense, in the order in which they are tried. */
 export type Readers = ReadonlyMap<string, Reader[]>;

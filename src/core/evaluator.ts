@@ -1,9 +1,10 @@
-import { collect, isComplete, useUp } from './collect.ts';
+import { collect, isComplete, isSpent, useUp } from './collect.ts';
 import type { CompiledPurpose, CompiledState, Profile, Reader } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
 import type { DeviceEvent, SenseEvent } from './event.ts';
 import { deviceEventOf, senseEventOf } from './found.ts';
+import type { Origin } from './found.ts';
 import type { Measurement } from './measurement.ts';
 import type { Place } from './place.ts';
 import type { Actions } from './purpose.ts';
@@ -103,22 +104,35 @@ export class Evaluator {
   ): boolean {
     const { event } = reader;
     const draft = event.isGlobal ? this.#global : this.#local;
+    if (!givesAll && isSpent(reader, draft, val)) {
+      this.#cost += reader.cost + 1;
+      return this.#move(event, agreed.ts, outcome);
+    }
     const evidence = collect(reader, draft, val, agreed);
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
-    const origin = { pId: this.#profile.pId, puId: this.#place.puId, event, ts: agreed.ts };
     if (givesAll || !event.isSilent) {
-      outcome.firings.push(firingOf(event, senseEventOf(origin, evidence), evidence));
+      const found = senseEventOf(this.#originOf(event, agreed.ts), evidence);
+      outcome.firings.push(firingOf(event, found, evidence));
     }
     draft.set(event.index, useUp(event, evidence));
+    return this.#move(event, agreed.ts, outcome);
+  }
+
+  /** Where an event that fired moves the device, if anywhere. */
+  #move(event: LiveEvent, ts: number, outcome: Outcome): boolean {
     if (!event.target || !hasPlace(this.#profile, event.target.place)) return false;
     const { place: to, entersPurpose } = event.target;
-    const moved = deviceEventOf(origin, this.#place, to);
+    const moved = deviceEventOf(this.#originOf(event, ts), this.#place, to);
     outcome.transition = moved ? { to, event: moved } : { to };
     this.#enter(to, entersPurpose);
     return true;
+  }
+
+  #originOf(event: LiveEvent, ts: number): Origin {
+    return { pId: this.#profile.pId, puId: this.#place.puId, event, ts };
   }
 
   #enter(place: Place, entersPurpose: boolean): void {

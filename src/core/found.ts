@@ -5,7 +5,7 @@ import type { Place } from './place.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 
 /** Which event of which profile; `stId` is that of the state that holds the event. */
-type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
+export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
 
 /** The `sense` event of a firing, with what completed each cause; specification section 6. */
 export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEvent {
