@@ -121,7 +121,7 @@ function compileCause(cause: Cause): CompiledCause {
     needed,
     windowLength,
     cost: costOf(cause),
-    costOfChange: 2 + windowLength / 150,
+    costOfChange: 1 + windowLength / 150,
   };
 }
 
