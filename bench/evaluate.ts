@@ -6,6 +6,7 @@ import type { Measurement } from '../src/core/measurement.ts';
 import { Purpose } from '../src/core/purpose.ts';
 import { startRuntime } from '../src/core/runtime.ts';
 import { notice, type Seen } from '../src/core/seen.ts';
+import { encodeRuntime } from '../src/core/stored-runtime.ts';
 
 /**
  * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
@@ -88,7 +89,8 @@ function measure(forMs: number) {
   const { user, system } = process.cpuUsage(startCpu);
   const cpuMs = Math.round((user + system) / 1_000);
   const perSecond = Math.round((evaluations / cpuMs) * 1_000);
-  const bytes = JSON.stringify(devices[0]?.runtime).length;
+  const [device] = devices;
+  const bytes = device ? encodeRuntime(profile, device.runtime).length : 0;
   return { perSecond, evaluations, firings, moves, elapsedMs: Math.round(elapsedMs), cpuMs, bytes };
 }
 

@@ -16,13 +16,22 @@ export type CompiledCause = {
   thresholds: Thresholds;
   /** What an event that it completed tells of the thresholds: without long lists, which would be kept with each event. */
   toldThresholds: Thresholds;
+  /** Its limits, infinite where it has none, and its lists, null where it has none. */
+  above: number;
+  below: number;
+  lists: Thresholds | null;
   polygon: Polygon | null;
   negate: boolean;
   relative: boolean;
   decimalAcc: number | null;
+  /** Neither relative nor rounded: numbers are compared as they come. */
+  isPlain: boolean;
   /** How many measurements must agree, of how many. */
   needed: number;
   windowLength: number;
+  /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
+  cost: number;
+  costOfChange: number;
 };
 
 /** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
@@ -33,7 +42,9 @@ export type LiveEvent = {
   evId: number;
   name: string;
   isGlobal: boolean;
-  /** Name of its evidence in a runtime. */
+  /** Its place in the evidence of a runtime: among the events of its state, or of all global ones. */
+  index: number;
+  /** Name of its evidence in a runtime that is stored. */
   key: string;
   /** By ascending orderId. */
   causes: CompiledCause[];
@@ -45,50 +56,80 @@ export type LiveEvent = {
   /** Whether every firing rings, not the first of an episode only: all causes are `isAny`. */
   ringsAlways: boolean;
   target: Target | null;
+  /** Whether a firing is seen by nobody, but for where it moves the device. */
+  isSilent: boolean;
+  /** Whether one measurement that its causes agree with fires it, and leaves nothing behind: nobody sees that either. */
+  isSpentAtOnce: boolean;
 };
 
-/** `initStIds`: where each purpose of the profile begins, by puId. */
+/** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
 export function compileEvent(
   purpose: Purpose,
   state: State,
   event: PurposeEvent,
+  index: number,
   initStIds: ReadonlyMap<number, number>,
 ): LiveEvent {
   const { actions } = event;
   const causes = event.causes
     .map(compileCause)
     .toSorted((one, other) => one.orderId - other.orderId);
+  const record =
+    event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true;
+  const [cause] = causes;
+  const isSpentAtOnce =
+    causes.length > 0 &&
+    causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
+  const rings = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0;
+  const isSilent = !record && !rings && actions.display?.showText === undefined;
   return {
     stId: state.stId,
     evId: event.evId,
     name: event.name ?? '',
     isGlobal: state.isGlobal,
+    index,
     key: `${state.stId}/${event.evId}`,
     causes,
     actions,
-    record: event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true,
-    rings: actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0,
+    record,
+    rings,
     ringsAlways: causes.every((cause) => cause.reads === 'anything'),
     target: targetOf(purpose, actions, initStIds),
+    isSilent,
+    isSpentAtOnce: isSilent && isSpentAtOnce,
   };
 }
 
 function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
+  const windowLength = Math.max(needed, cause.measurement?.count ?? 0);
   return {
     sId: cause.sId,
     orderId: cause.orderId ?? 0,
     reads: readsOf(thresholds),
     thresholds,
     toldThresholds: withoutLongLists(thresholds),
+    above: thresholds.isGt ?? -Infinity,
+    below: thresholds.isLt ?? Infinity,
+    lists: thresholds.isOneOf || thresholds.isNotIn ? thresholds : null,
     polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
     decimalAcc: threshold?.decimalAcc ?? null,
+    isPlain: threshold?.relative !== true && threshold?.decimalAcc === undefined,
     needed,
-    windowLength: Math.max(needed, cause.measurement?.count ?? 0),
+    windowLength,
+    cost: costOf(cause),
+    costOfChange: 1 + windowLength / 150,
   };
+}
+
+/** As measured: a rounding takes 8, each corner of a polygon 3, and 32 numbers of a list. */
+function costOf({ thresholds, threshold }: Cause): number {
+  const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
+  const listed = (isOneOf.length + isNotIn.length) / 32;
+  return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + 3 * isInsideGeo.length + listed;
 }
 
 /** Longest list that is kept with each event. */

@@ -1,9 +1,19 @@
 import { compileEvent } from './compile-event.ts';
-import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Purpose } from './purpose.ts';
 
-/** An event and which of its causes read one sense. */
-export type Reader = { event: LiveEvent; causes: number[] };
+/** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
+export type Weight = { judging: number; causes: number; outcomes: number };
+
+/** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
+export type Reader = {
+  event: LiveEvent;
+  causes: number[];
+  cost: number;
+  costOfChange: number;
+};
+
+/** All that read a sense, in the order in which they are tried. */
 export type Readers = ReadonlyMap<string, Reader[]>;
 
 export type CompiledState = {
@@ -11,6 +21,7 @@ export type CompiledState = {
   isGlobal: boolean;
   events: LiveEvent[];
   readers: Readers;
+  weight: Weight;
 };
 
 export type CompiledPurpose = {
@@ -20,6 +31,7 @@ export type CompiledPurpose = {
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
   globalReaders: Readers;
+  globalWeight: Weight;
 };
 
 /** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
@@ -27,8 +39,8 @@ export type Profile = {
   pId: string;
   first: { puId: number; stId: number };
   purposes: ReadonlyMap<number, CompiledPurpose>;
-  /** Every sense that any cause of the profile reads. */
-  senses: ReadonlySet<string>;
+  /** Every sense that any cause of the profile reads, numbered from 0 on. */
+  senses: ReadonlyMap<string, number>;
 };
 
 /** Lays purposes out for evaluation. They are taken as valid; a move to what is not there moves nothing. */
@@ -42,12 +54,18 @@ export function compileProfile(pId: string, purposes: Purpose[]): Profile {
     pId,
     first: { puId: first?.puId ?? 0, stId: first?.initStId ?? 0 },
     purposes: compiled,
-    senses: new Set(
-      [...compiled.values()].flatMap(({ states }) =>
-        [...states.values()].flatMap(({ readers }) => [...readers.keys()]),
-      ),
-    ),
+    senses: numbered(sensesOf(purposes)),
   };
+}
+
+/** Each element and its number, from 0 on. */
+export function numbered(elements: ReadonlySet<string>): ReadonlyMap<string, number> {
+  return new Map([...elements].map((element, number) => [element, number]));
+}
+
+function sensesOf(purposes: Purpose[]): ReadonlySet<string> {
+  const events = purposes.flatMap(({ states }) => states.flatMap((state) => state.events));
+  return new Set(events.flatMap(({ causes }) => causes.map(({ sId }) => sId)));
 }
 
 /** The event of a state by its number, or null. */
@@ -61,29 +79,68 @@ export function findEvent(
 }
 
 function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>): CompiledPurpose {
+  let globals = 0;
   const states = purpose.states.map((state): CompiledState => {
-    const events = state.events.map((event) => compileEvent(purpose, state, event, initStIds));
-    return { stId: state.stId, isGlobal: state.isGlobal, events, readers: readersOf(events) };
+    const first = state.isGlobal ? globals : 0;
+    const events = state.events.map((event, index) =>
+      compileEvent(purpose, state, event, first + index, initStIds),
+    );
+    if (state.isGlobal) globals += events.length;
+    const readers = readersOf(events);
+    const weight = weightOf(events, readers);
+    return { stId: state.stId, isGlobal: state.isGlobal, events, readers, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
+  const globalReaders = readersOf(globalEvents);
   return {
     puId: purpose.puId,
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
-    globalReaders: readersOf(globalEvents),
+    globalReaders,
+    globalWeight: weightOf(globalEvents, globalReaders),
   };
+}
+
+function weightOf(events: LiveEvent[], readers: Readers): Weight {
+  const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
+  for (const list of readers.values()) {
+    const judging = list.reduce((sum, { cost }) => sum + cost, 0);
+    weight.judging = Math.max(weight.judging, judging);
+  }
+  for (const { causes } of events) {
+    weight.causes += causes.length;
+    for (const { windowLength } of causes) weight.outcomes += windowLength;
+  }
+  return weight;
 }
 
 function readersOf(events: LiveEvent[]): Readers {
   const readers = new Map<string, Reader[]>();
   for (const event of events) {
-    for (const sId of new Set(event.causes.map((cause) => cause.sId))) {
-      const causes = [...event.causes.keys()].filter((index) => event.causes[index]?.sId === sId);
-      const list = readers.get(sId);
-      if (list) list.push({ event, causes });
-      else readers.set(sId, [{ event, causes }]);
+    for (const [index, cause] of event.causes.entries()) {
+      // What reads nothing collects nothing, and never holds.
+      if (cause.reads !== 'nothing') addReader(readers, event, index, cause);
     }
   }
   return readers;
+}
+
+function addReader(
+  readers: Map<string, Reader[]>,
+  event: LiveEvent,
+  index: number,
+  { sId, cost, costOfChange }: CompiledCause,
+): void {
+  const known = readers.get(sId);
+  const last = known?.at(-1);
+  if (last?.event === event) {
+    last.causes.push(index);
+    last.cost += cost;
+    last.costOfChange += costOfChange;
+    return;
+  }
+  const reader: Reader = { event, causes: [index], cost, costOfChange };
+  if (known) known.push(reader);
+  else readers.set(sId, [reader]);
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { countAgreed } from './collect.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';
+import { comparedOf, senseOf } from './found.ts';
 import { Position } from './measurement.ts';
 import { Thresholds } from './purpose.ts';
-import type { CauseEvidence, Runtime } from './runtime.ts';
+import type { Agreed, CauseEvidence, Runtime } from './runtime.ts';
 import type { Seen } from './seen.ts';
 
 /** What a cause of a live event has collected, and what it still lacks. */
@@ -71,11 +71,11 @@ export function explain(profile: Profile, runtime: Runtime, seen: Seen): Explana
 
 function explainEvent(event: LiveEvent, runtime: Runtime, seen: Seen): EventExplanation {
   const { stId, evId, name, isGlobal } = event;
-  const evidence = (isGlobal ? runtime.global : runtime.local)[event.key];
+  const evidence = (isGlobal ? runtime.global : runtime.local)[event.index];
   const causes = event.causes.map((cause, index) =>
     explainCause(cause, evidence?.causes[index] ?? null, seen),
   );
-  return { stId, evId, name, isGlobal, rung: evidence?.rung === true, causes };
+  return { stId, evId, name, isGlobal, rung: evidence?.rung ?? false, causes };
 }
 
 function explainCause(
@@ -84,8 +84,7 @@ function explainCause(
   seen: Seen,
 ): CauseExplanation {
   const { sId, orderId, thresholds, negate, relative, decimalAcc, needed, windowLength } = cause;
-  const window = collected?.window ?? '';
-  const matched = countAgreed(window);
+  const { matched = 0, of = 0 } = collected ?? {};
   const newest = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
   const val = newest?.vals.at(-1);
   return {
@@ -95,14 +94,20 @@ function explainCause(
     negate,
     relative,
     matched,
-    of: window.length,
+    of,
     windowLength,
     needed,
     missing: Math.max(0, needed - matched),
     holds: matched >= needed,
     ...(decimalAcc === null ? {} : { decimalAcc }),
     ...(collected?.baseline === undefined ? {} : { baseline: collected.baseline }),
-    ...(collected?.agreed ? { agreed: collected.agreed } : {}),
+    ...(collected?.agreed ? { agreed: agreedOf(cause, collected, collected.agreed) } : {}),
     ...(newest && val !== undefined ? { seen: { val, ts: newest.ts } } : {}),
   };
+}
+
+function agreedOf(cause: CompiledCause, collected: CauseEvidence, agreed: Agreed) {
+  const { sId: _sId, ...told } = senseOf(cause, agreed);
+  const compared = comparedOf(cause, collected);
+  return compared === undefined ? told : { ...told, compared };
 }

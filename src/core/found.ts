@@ -1,11 +1,11 @@
-import { countAgreed } from './collect.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { CauseDetail, CauseSense, DeviceEvent, EngineCause, SenseEvent } from './event.ts';
+import { comparedNumber, liesWithin } from './judge.ts';
 import type { Place } from './place.ts';
-import type { CauseEvidence, EventEvidence } from './runtime.ts';
+import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 
 /** Which event of which profile; `stId` is that of the state that holds the event. */
-type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
+export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
 
 /** The `sense` event of a firing, with what completed each cause; specification section 6. */
 export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEvent {
@@ -42,22 +42,35 @@ function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
   return { pId, puId, stId: event.stId, evId: event.evId, ts };
 }
 
-function senseOf({ sId }: CompiledCause, agreed: NonNullable<CauseEvidence['agreed']>): CauseSense {
-  const { val, ts, lat, long } = agreed;
-  return lat === undefined || long === undefined ? { sId, val, ts } : { sId, val, ts, lat, long };
+/** The measurement as it is told of: a position is 1 where it is inside, and else 0. */
+export function senseOf(cause: CompiledCause, { val, ts }: Agreed): CauseSense {
+  const { sId } = cause;
+  if (typeof val === 'number') return { sId, val, ts };
+  return { sId, val: liesWithin(cause, val) ? 1 : 0, ts, lat: val.lat, long: val.long };
 }
 
-function detailOf(cause: CompiledCause, { window, agreed }: CauseEvidence): CauseDetail {
+/** The number that was compared when a cause agreed; undefined for a position. */
+export function comparedOf(
+  cause: CompiledCause,
+  { agreed, baseline }: CauseEvidence,
+): number | undefined {
+  if (typeof agreed?.val !== 'number') return undefined;
+  return comparedNumber(cause, agreed.val, baseline);
+}
+
+function detailOf(cause: CompiledCause, collected: CauseEvidence): CauseDetail {
   const { sId, orderId, toldThresholds, negate, needed } = cause;
+  const { matched, of } = collected;
+  const compared = comparedOf(cause, collected);
   const detail: CauseDetail = {
     sId,
     orderId,
     thresholds: toldThresholds,
     negate,
-    matched: countAgreed(window),
-    of: window.length,
+    matched,
+    of,
     needed,
   };
-  if (agreed?.compared !== undefined) detail.compared = agreed.compared;
+  if (compared !== undefined) detail.compared = compared;
   return detail;
 }

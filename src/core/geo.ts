@@ -27,11 +27,10 @@ export function preparePolygon(positions: Position[]): Polygon {
 
 /** Whether a position lies in the polygon, its edges included. Latitude and longitude are a plane here. */
 export function isInside(polygon: Polygon, { lat, long }: Position): boolean {
+  const xs: number[] = [];
   const firstTurn = Math.ceil((polygon.west - long - tolerance) / 360);
-  for (let x = long + firstTurn * 360; x <= polygon.east + tolerance; x += 360) {
-    if (holds(polygon.corners, x, lat)) return true;
-  }
-  return false;
+  for (let x = long + firstTurn * 360; x <= polygon.east + tolerance; x += 360) xs.push(x);
+  return xs.length > 0 && holdsAny(polygon.corners, xs, lat);
 }
 
 function shorterWay(degrees: number): number {
@@ -39,18 +38,51 @@ function shorterWay(degrees: number): number {
   return degrees < -180 ? degrees + 360 : degrees;
 }
 
-function holds(corners: Point[], x: number, y: number): boolean {
-  let inside = false;
+/**
+ * Whether the polygon holds any of these points, which lie 360 degrees apart, in one walk along its edges:
+ * one that winds round the globe a thousand times has a thousand of them.
+ */
+function holdsAny(corners: Point[], xs: number[], y: number): boolean {
+  // What an edge to the east of a point turns round is turned round for all points to the west of it.
+  const turns = new Uint8Array(xs.length + 1);
   let from = corners.at(-1);
   if (!from) return false;
   for (const to of corners) {
-    if (isOnEdge(from, to, x, y)) return true;
-    const crosses = from.y > y !== to.y > y;
-    if (crosses && x < from.x + ((y - from.y) / (to.y - from.y)) * (to.x - from.x))
-      inside = !inside;
+    if (isAnyOnEdge(from, to, xs, y)) return true;
+    if (from.y > y !== to.y > y) {
+      const crossing = from.x + ((y - from.y) / (to.y - from.y)) * (to.x - from.x);
+      const west = countBelow(xs, crossing);
+      turns[west] = 1 - (turns[west] ?? 0);
+    }
     from = to;
   }
-  return inside;
+  let inside = 0;
+  for (let index = xs.length; index > 0; index--) {
+    inside ^= turns[index] ?? 0;
+    if (inside === 1) return true;
+  }
+  return false;
+}
+
+/** How many of the points lie to the west of a longitude. */
+function countBelow(xs: number[], x: number): number {
+  let count = Math.max(0, Math.min(xs.length, Math.ceil((x - (xs[0] ?? 0)) / 360)));
+  while (count < xs.length && (xs[count] ?? x) < x) count += 1;
+  while (count > 0 && (xs[count - 1] ?? x) >= x) count -= 1;
+  return count;
+}
+
+function isAnyOnEdge(from: Point, to: Point, xs: number[], y: number): boolean {
+  // Far more than rounding could make of it.
+  const near = 2 * tolerance;
+  if (y < Math.min(from.y, to.y) - near || y > Math.max(from.y, to.y) + near) return false;
+  const east = Math.max(from.x, to.x) + near;
+  for (let index = countBelow(xs, Math.min(from.x, to.x) - near); index < xs.length; index++) {
+    const x = xs[index] ?? Infinity;
+    if (x > east) return false;
+    if (isOnEdge(from, to, x, y)) return true;
+  }
+  return false;
 }
 
 function isOnEdge(from: Point, to: Point, x: number, y: number): boolean {

@@ -4,31 +4,27 @@ import { isInside } from './geo.ts';
 import type { Measurement, Position } from './measurement.ts';
 import type { Thresholds } from './purpose.ts';
 
-/** What one measurement is to one cause; `compared` is absent for a position. */
-export type Judgement = { agrees: boolean; compared?: number; inside?: boolean };
-
 /**
- * Judges a measured value; null where the cause does not evaluate such a value. `baseline` is what a
- * `relative` cause measures from.
+ * Whether a measured value agrees with a cause; null where the cause does not evaluate such a value.
+ * `baseline` is what a `relative` cause measures from.
  */
 export function judge(
   cause: CompiledCause,
   val: Measurement['val'],
   baseline: number | undefined,
-): Judgement | null {
-  if (cause.reads === 'nothing') return null;
+): boolean | null {
+  const { reads } = cause;
   if (typeof val === 'number') {
-    if (cause.reads === 'positions') return null;
-    const compared = comparedNumber(cause, val, baseline);
-    return { agrees: meets(cause.thresholds, compared) !== cause.negate, compared };
+    if (reads === 'positions' || reads === 'nothing') return null;
+    const compared = cause.isPlain ? val : comparedNumber(cause, val, baseline);
+    return meets(cause, compared) !== cause.negate;
   }
-  if (cause.reads === 'numbers') return null;
-  const inside = liesWithin(cause, val);
-  return { agrees: inside !== cause.negate, inside };
+  if (reads === 'numbers' || reads === 'nothing') return null;
+  return liesWithin(cause, val) !== cause.negate;
 }
 
 /** The number that thresholds are compared with: after `relative`, then `decimalAcc`. */
-function comparedNumber(
+export function comparedNumber(
   { relative, decimalAcc }: CompiledCause,
   val: number,
   baseline: number | undefined,
@@ -39,20 +35,23 @@ function comparedNumber(
   return rounded === 0 ? 0 : rounded;
 }
 
+/** Whether a position lies in the cause's polygon, if it has one. */
+export function liesWithin({ polygon }: CompiledCause, position: Position): boolean {
+  return polygon === null || isInside(polygon, position);
+}
+
 /** The difference of two very large numbers is beyond what JSON can hold. */
 function finite(difference: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, difference));
 }
 
-function meets({ isGt, isLt, isOneOf, isNotIn }: Thresholds, compared: number): boolean {
+function meets({ above, below, lists }: CompiledCause, compared: number): boolean {
+  return compared > above && compared < below && (lists === null || isListed(lists, compared));
+}
+
+function isListed({ isOneOf, isNotIn }: Thresholds, compared: number): boolean {
   return (
-    (isGt === undefined || compared > isGt) &&
-    (isLt === undefined || compared < isLt) &&
     (isOneOf === undefined || isOneOf.includes(compared)) &&
     (isNotIn === undefined || !isNotIn.includes(compared))
   );
-}
-
-function liesWithin({ polygon }: CompiledCause, position: Position): boolean {
-  return polygon === null || isInside(polygon, position);
 }

@@ -50,5 +50,5 @@ function canAgree(cause: CompiledCause, { min, max }: Pick<Sense, 'min' | 'max'>
   const edges = [low, ...corners.filter((value) => value > low && value < high), high];
   const sorted = edges.toSorted((one, other) => one - other);
   const between = sorted.slice(1).map((value, index) => value / 2 + (sorted[index] ?? value) / 2);
-  return [...sorted, ...between].some((value) => judge(cause, value, 0)?.agrees === true);
+  return [...sorted, ...between].some((value) => judge(cause, value, 0) === true);
 }

@@ -1,35 +1,48 @@
 import type { Profile } from './compile.ts';
-import type { CauseSense } from './event.ts';
+import type { Measurement } from './measurement.ts';
 import type { Place } from './place.ts';
 
-/** The newest measurement that agreed, and the number that was compared. */
-export type Agreed = Omit<CauseSense, 'sId'> & { compared?: number };
+/** A measurement that agreed. All causes that it met have this one object. */
+export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
 
 /**
- * What one cause has collected: the outcomes of its last measurements (`1` agreed, `0` did not, the
- * newest last), and what a `relative` cause measures from.
+ * What one cause has collected: the outcomes of its last measurements, and what a `relative` cause
+ * measures from. The members are always all there, so that reading them is fast.
  */
-export type CauseEvidence = { window: string; baseline?: number; agreed?: Agreed };
-
-/** `rung`: this episode has rung already. */
-export type EventEvidence = { causes: (CauseEvidence | null)[]; rung?: true };
-
-export type Evidence = Record<string, EventEvidence>;
-
-/**
- * Where a device stands and the evidence its causes have collected: plain JSON, kept with the
- * device whenever it changes. `v` is the version of this form.
- */
-export type Runtime = Place & {
-  v: 1;
-  /** Evidence of the current state's events, by `stId/evId`; of global states' events in `global`. */
-  local: Evidence;
-  global: Evidence;
+export type CauseEvidence = {
+  /** How many outcomes the window holds, and how many of them agreed. */
+  of: number;
+  matched: number;
+  /** A short window: a bit an outcome, 1 for agreed, the newest lowest. 0 where `words` has them. */
+  bits: number;
+  /** A long one, 30 outcomes a word, the newest in the first; null while none of them agreed. */
+  words: number[] | null;
+  baseline: number | undefined;
+  /** The newest that agreed, while the window holds one. */
+  agreed: Agreed | undefined;
 };
+
+/** `holding`: how many of the causes hold. `rung`: this episode has rung already. */
+export type EventEvidence = { causes: (CauseEvidence | null)[]; holding: number; rung: boolean };
+
+/** By the `index` of the event; null, or beyond the end, where nothing is collected. */
+export type Evidence = readonly (EventEvidence | null)[];
+
+/**
+ * Where a device stands and the evidence its causes have collected. Never changed: what follows it is
+ * another one, which shares with it what is the same. `encodeRuntime` gives the form it is stored in.
+ */
+export type Runtime = Readonly<Place> & {
+  /** Evidence of the current state's events; of global states' events in `global`. */
+  readonly local: Evidence;
+  readonly global: Evidence;
+};
+
+export const noEvidence: Evidence = [];
 
 /** Where a device stands when the profile becomes current, without any evidence. */
 export function startRuntime(profile: Profile): Runtime {
-  return { v: 1, ...profile.first, local: {}, global: {} };
+  return { ...profile.first, local: noEvidence, global: noEvidence };
 }
 
 /**
@@ -43,8 +56,8 @@ export function enter(
   entersPurpose: boolean = place.puId !== runtime.puId,
 ): Runtime {
   const { puId, stId } = place;
-  const global = entersPurpose ? {} : runtime.global;
-  return { v: 1, puId, stId, local: {}, global };
+  const global = entersPurpose ? noEvidence : runtime.global;
+  return { puId, stId, local: noEvidence, global };
 }
 
 /** Whether the profile has such a state in such a purpose. */

@@ -10,14 +10,20 @@ export type Seen = Readonly<Record<string, Newest>>;
 export const maxValues = 16;
 
 /**
- * Takes a measurement into the memory of its sense. Null when it is not to be evaluated: older than
- * the newest one of that sense, or of the same millisecond with a value seen then already.
+ * What is the newest of a sense behind a measurement of it; `last` is what was. Null when the measurement
+ * is not to be evaluated: older than the newest one, or of the same millisecond with a value seen then already.
  */
-export function notice(seen: Seen, { sId, val, ts }: Measurement): Seen | null {
-  const last = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
+export function newestAfter(last: Newest | undefined, { val, ts }: Measurement): Newest | null {
+  if (last && ts < last.ts) return null;
   const vals = last?.ts === ts ? withValue(last, val) : [storable(val)];
-  if (!vals || (last && ts < last.ts)) return null;
-  return { ...seen, [sId]: { ts, vals } };
+  return vals && { ts, vals };
+}
+
+/** Takes a measurement into the memory of its sense. Null when it is not to be evaluated: `newestAfter`. */
+export function notice(seen: Seen, measurement: Measurement): Seen | null {
+  const { sId } = measurement;
+  const newest = newestAfter(Object.hasOwn(seen, sId) ? seen[sId] : undefined, measurement);
+  return newest && { ...seen, [sId]: newest };
 }
 
 function withValue({ vals }: Newest, val: Measurement['val']): Newest['vals'] | null {

@@ -30,6 +30,6 @@ export function documentsOf(parameter: string): string {
 }
 
 /** JSON texts one after the other; null is NULL. */
-export function jsonSequence(values: (object | null)[]): string {
-  return values.map((value) => JSON.stringify(value)).join(String.fromCharCode(separator));
+export function jsonSequence(texts: (string | null)[]): string {
+  return texts.map((text) => text ?? 'null').join(String.fromCharCode(separator));
 }

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { compileProfile } from '../core/compile.ts';
 import { explain, Explanation } from '../core/explain.ts';
 import type { Purpose } from '../core/purpose.ts';
+import { readRuntime } from '../core/read-runtime.ts';
+import type { StoredRuntime } from '../core/read-runtime.ts';
 import { startRuntime } from '../core/runtime.ts';
-import type { Runtime } from '../core/runtime.ts';
 import type { Seen } from '../core/seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
@@ -47,9 +48,13 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp: Date.now() };
       }
       const profile = compileProfile(pId, purposes);
-      const wanted = [...profile.senses].map((sId) => ({ deviceId, sId }));
+      const wanted = [...profile.senses.keys()].map((sId) => ({ deviceId, sId }));
       const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
-      const evaluation = explain(profile, runtime ?? startRuntime(profile), seen);
+      const evaluation = explain(
+        profile,
+        runtime ? readRuntime(profile, runtime) : startRuntime(profile),
+        seen,
+      );
       return { engine, evaluation, timestamp: Date.now() };
     },
   });
@@ -57,7 +62,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
 
 type EvaluationRow = {
   device_id: number;
-  runtime: Runtime | null;
+  runtime: StoredRuntime | null;
   profile_id: string | null;
   engine: 'service' | 'device' | null;
   purposes: Purpose[] | null;

@@ -12,9 +12,24 @@ export async function recordEvents(tx: Sql, events: readonly NewEvent[]): Promis
     const name = nameOf(event.deviceId, event.event.type, event.event.ts, event.key);
     if (!given.has(name)) given.set(name, event);
   }
-  const rows = await insertEvents(tx, [...given.values()]);
+  const named = [...given];
+  const recorded: NewEvent[] = [];
+  for (let first = 0; first < named.length; first += atOnce) {
+    recorded.push(...(await recordNamed(tx, named.slice(first, first + atOnce))));
+  }
+  return recorded;
+}
+
+/** Events in one statement: one measurement can fire thousands, and to write them out takes 10 µs each. */
+const atOnce = 400;
+
+async function recordNamed(tx: Sql, named: [string, NewEvent][]): Promise<NewEvent[]> {
+  const rows = await insertEvents(
+    tx,
+    named.map(([, event]) => event),
+  );
   const fresh = new Set(rows.map((row) => nameOf(row.device_id, row.type, row.ts, row.key)));
-  return [...given].filter(([name]) => fresh.has(name)).map(([, event]) => event);
+  return named.filter(([name]) => fresh.has(name)).map(([, event]) => event);
 }
 
 type InsertedRow = { device_id: number; type: string; ts: number; key: string };

@@ -1,23 +1,29 @@
 import { findEvent } from '../core/compile.ts';
 import type { NewEvent, SenseEvent } from '../core/event.ts';
 import type { EventReport, Item } from '../core/uplink.ts';
+import { costs } from './budget.ts';
 import type { DeviceContext } from './context.ts';
 import { judgeSense, judgeTime } from './judge.ts';
-import type { Scope } from './scope.ts';
+import type { Applied, Scope } from './scope.ts';
 
-/** Events that the device's own engine found: recorded, and their push and SMS go out. */
+/**
+ * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
+ * many as the budget allows.
+ */
 export function applyEvents(
   context: DeviceContext,
   items: Item<EventReport>[],
   scope: Scope,
-): DeviceContext {
-  for (const { index, value } of items) {
+): Applied {
+  let applied = 0;
+  while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
+    const { index, value } = items[applied++] as Item<EventReport>;
     const path = index === null ? '' : `/${index}`;
     const wrong = judge(context, value, scope, path);
     if (wrong) scope.reject(wrong);
     else keep(context, value, scope);
   }
-  return context;
+  return { context, items: Math.max(1, applied) };
 }
 
 function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
@@ -35,15 +41,13 @@ function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
 }
 
 /** Recognised by what the device calls it, so that a redelivery is the same event. */
-function keep(
-  context: DeviceContext,
-  { cause }: EventReport,
-  { rows, arrivedTs, limits }: Scope,
-): void {
+function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): void {
+  const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = context.device;
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;
   const event: SenseEvent = { type: 'sense', ts, cause };
+  scope.budget.spend(costs.firing + costs.firingCause * cause.senses.length);
   const reported: NewEvent = { accountId, deviceId, key, event };
   rows.events.push(reported);
 

@@ -5,29 +5,36 @@ import { applyConfiguration } from './apply-configuration.ts';
 import { applyEvents } from './apply-events.ts';
 import { applyMeasurements } from './apply-measurements.ts';
 import { applyState } from './apply-state.ts';
+import { costs } from './budget.ts';
+import type { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
 import type { Rows } from './rows.ts';
-import type { ApplyLimits, Scope } from './scope.ts';
+import type { Applied, ApplyLimits, Scope } from './scope.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
- * context after it. Pure but for `rows`, which belongs to the transaction being planned.
+ * context after it, and how many of its items were applied before the budget was spent. Pure but for
+ * `rows` and `budget`, which belong to the transaction being planned.
  */
 export function apply(
   context: DeviceContext,
   unit: Unit,
   rows: Rows,
   limits: ApplyLimits,
-): DeviceContext {
+  budget: Budget,
+): Applied {
   const { entry, content } = unit;
   const { arrivedTs } = entry.uplink;
-  const reject = (rejection: Rejection) => keepRejection(context, unit, rows, rejection);
-  const scope: Scope = { arrivedTs, rows, limits, reject };
+  const reject = (rejection: Rejection) => {
+    budget.spend(costs.rejection);
+    keepRejection(context, unit, rows, rejection);
+  };
+  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
   for (const rejection of unit.rejections) reject(rejection);
 
-  if (content.kind === 'profile-answer') return applyAnswer(context, content.answer, scope);
-  if (content.kind === 'profile-request') return applyRequest(context, scope);
+  if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
+  if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
   const running =
     context.pending && !context.answersProfiles
@@ -37,14 +44,19 @@ export function apply(
     case 'measurements':
       return applyMeasurements(running, content.items, scope);
     case 'state':
-      return applyState(running, content.report, scope);
+      return whole(applyState(running, content.report, scope));
     case 'events':
       return applyEvents(running, content.items, scope);
     case 'configuration':
-      return applyConfiguration(running, content.configuration, scope);
+      return whole(applyConfiguration(running, content.configuration, scope));
     case 'none':
-      return running;
+      return whole(running);
   }
+}
+
+/** Of a message that is a single item. */
+function whole(context: DeviceContext): Applied {
+  return { context, items: 1 };
 }
 
 function keepRejection(

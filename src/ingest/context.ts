@@ -2,8 +2,9 @@ import type { Sense } from '../core/configuration.ts';
 import type { Profile } from '../core/compile.ts';
 import type { Place } from '../core/place.ts';
 import type { Runtime } from '../core/runtime.ts';
-import type { Seen } from '../core/seen.ts';
+import type { Newest } from '../core/seen.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
+import type { Pages } from './pages.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
@@ -27,7 +28,7 @@ export type DeviceContext = {
   /** Handed over, or to be, and not answered yet. */
   pending: Profile | null;
   runtime: Runtime | null;
-  /** The senses that one of its profiles reads, and the newest of each in the history. */
-  watched: ReadonlySet<string>;
-  seen: Seen;
+  /** The senses that one of its profiles reads, numbered, and by number the newest of each in the history. */
+  watched: ReadonlyMap<string, number>;
+  seen: Pages<Newest>;
 };

@@ -49,6 +49,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const settling = {
     ...deps,
     limits: options.limits,
+    maxBatchItems: options.maxBatchItems,
     loadContexts: createContextLoader(deps.findNewest),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
@@ -74,12 +75,22 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   async function settle(batch: Work[], turn: Turn): Promise<void> {
     const sinceMs = performance.now();
-    const messages = batch.reduce((sum, { units }) => sum + units.length, 0);
+    let messages = countUnits(batch);
+    let waitsAgain: Work[] = [];
+    const putBack: Turn['putBack'] = (left, rests) => {
+      const whole = countUnits(left) - rests;
+      carried -= whole;
+      messages -= whole;
+      waitsAgain = [...left, ...waitsAgain];
+      turn.putBack(left, rests);
+    };
     carried += messages;
     try {
-      await settleBatch(batch, settling, turn);
+      await settleBatch(batch, settling, { ...turn, putBack });
     } catch (error) {
-      for (const { units } of batch) for (const { entry } of units) entry.fail(error);
+      const spared = new Set(waitsAgain.flatMap(({ units }) => units));
+      for (const { units } of batch)
+        for (const unit of units) if (!spared.has(unit)) unit.entry.fail(error);
     }
     carried -= messages;
     deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
@@ -107,4 +118,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
 
   return { ingest, withdraw, depth: () => lanes.countWaiting() + carried, close };
+}
+
+function countUnits(batch: Work[]): number {
+  return batch.reduce((sum, { units }) => sum + units.length, 0);
 }

@@ -2,6 +2,7 @@ import { append } from '../core/append.ts';
 import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
+import { costPerItem } from './weight.ts';
 import { isWithdrawn } from './withdrawn.ts';
 
 /**
@@ -30,22 +31,36 @@ export type Lanes = ReturnType<typeof createLanes>;
 
 /** `maxIdle`: how many devices without waiting messages are remembered (least recently used go first). */
 export function createLanes(maxIdle: number) {
+  /** The least recently used one first. */
   const lanes = new Map<number, Lane>();
+  let newest: Lane | undefined;
   const ready: Lane[] = [];
   let waiting = 0;
 
   function laneOf(device: DeviceIdentity): Lane {
-    let lane = lanes.get(device.deviceId);
-    if (lane) return lane;
-    lane = { device, waiting: [], busy: false, ready: false, context: null, lastArrival: null };
-    lanes.set(device.deviceId, lane);
-    if (lanes.size > maxIdle) evictIdle();
+    const { deviceId } = device;
+    const known = lanes.get(deviceId);
+    if (known && known === newest) return known;
+    if (known) lanes.delete(deviceId);
+    const context = null;
+    const lane = (newest = known ?? {
+      device,
+      waiting: [],
+      busy: false,
+      ready: false,
+      context,
+      lastArrival: null,
+    });
+    lanes.set(deviceId, lane);
+    if (lanes.size > maxIdle) evictIdle(lane);
     return lane;
   }
 
-  /** The map is in order of creation; a lane in use goes to its end and is spared. */
-  function evictIdle(): void {
-    for (const [deviceId, lane] of [...lanes].slice(0, Math.ceil(maxIdle / 100))) {
+  /** A hundredth at once. A lane in use is spared, and so is the one that is about to be. */
+  function evictIdle(used: Lane): void {
+    let looked = 0;
+    for (const [deviceId, lane] of lanes) {
+      if (looked++ >= maxIdle / 100 || lane === used) return;
       lanes.delete(deviceId);
       if (lane.busy || lane.waiting.length > 0) lanes.set(deviceId, lane);
     }
@@ -64,17 +79,18 @@ export function createLanes(maxIdle: number) {
       waiting += 1;
       markReady(lane);
     },
-    /** The next batch: whole lanes, in the order in which they became ready, up to about `maxItems`. */
-    take(maxItems: number): Work[] {
+    /** The next batch: whole lanes, in the order in which they became ready, up to about `maxCost` (`costPerItem`). */
+    take(maxCost: number): Work[] {
       const batch: Work[] = [];
-      let items = 0;
+      let cost = 0;
       let taken = 0;
-      while (taken < ready.length && items < maxItems) {
+      while (taken < ready.length && cost < maxCost) {
         const lane = ready[taken++] as Lane;
         lane.ready = false;
         lane.busy = true;
-        const units = takeUnits(lane, maxItems - items);
-        for (const unit of units) items += sizeOf(unit.content);
+        const perItem = costPerItem(lane.context);
+        const units = takeUnits(lane, (maxCost - cost) / perItem);
+        for (const unit of units) cost += sizeOf(unit.content) * perItem;
         waiting -= units.length;
         batch.push({ lane, units });
       }
@@ -82,6 +98,13 @@ export function createLanes(maxIdle: number) {
       return batch;
     },
     /** What waited behind a batch of these lanes may go on. */
+    /** Takes back what a batch had no room for: it is the next of its lanes, which are still that batch's. */
+    putBack(left: Work[]): void {
+      for (const { lane, units } of left) {
+        lane.waiting = [...units, ...lane.waiting];
+        waiting += units.length;
+      }
+    },
     release(batch: Work[]): void {
       for (const { lane } of batch) {
         lane.busy = false;

@@ -1,16 +1,24 @@
-import { compileProfile } from '../core/compile.ts';
+import { setImmediate } from 'node:timers/promises';
+import { compileProfile, numbered } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
+import { readRuntime } from '../core/read-runtime.ts';
 import { sensesOf } from '../core/senses.ts';
-import type { Seen } from '../core/seen.ts';
+import type { Newest, Seen } from '../core/seen.ts';
 import type { Sql } from '../db/sql.ts';
+import { Budget } from './budget.ts';
 import type { DeviceContext, Reported } from './context.ts';
 import type { Lane } from './lanes.ts';
+import { Pages } from './pages.ts';
 import { claimDevices, listDevices, listProfiles } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
+import { evidenceCost } from './weight.ts';
 
 const maxCompiledProfiles = 1_000;
 
-const none: ReadonlySet<string> = new Set();
+/** How much of what was read is taken in at a stretch: `Budget`. */
+const readAtOnce = 1_000;
+
+const none: ReadonlyMap<string, number> = new Map();
 
 /** The newest measurement of each of these senses, by device. */
 export type FindNewest = (
@@ -33,12 +41,12 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
     const deviceIds = lanes.map(({ device }) => device.deviceId);
     const [, rows] = await Promise.all([claimDevices(tx, deviceIds), listDevices(tx, deviceIds)]);
     const profiles = await loadProfiles(tx, rows);
-    const contexts = rows.map((row) => toContext(row, profiles));
+    const contexts = await toContexts(rows, profiles);
     const newest = await findNewest(tx, contexts.flatMap(wantedOf));
     return new Map(
       contexts.map((context) => {
         const { deviceId } = context.device;
-        return [deviceId, { ...context, seen: newest.get(deviceId) ?? {} }];
+        return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
       }),
     );
   };
@@ -64,6 +72,26 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
   }
 }
 
+/** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
+async function toContexts(
+  rows: DeviceRow[],
+  profiles: Map<string, Profile>,
+): Promise<DeviceContext[]> {
+  const contexts: DeviceContext[] = [];
+  let budget = new Budget(readAtOnce);
+  for (const row of rows) {
+    if (budget.isSpent) {
+      await setImmediate();
+      budget = new Budget(readAtOnce);
+    }
+    const context = toContext(row, profiles);
+    const { current, runtime } = context;
+    budget.spend(1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0));
+    contexts.push(context);
+  }
+  return contexts;
+}
+
 function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContext {
   const current = row.current_profile ? profiles.get(row.current_profile) : undefined;
   const pending = row.pending_profile ? profiles.get(row.pending_profile) : undefined;
@@ -77,19 +105,25 @@ function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContex
     answersProfiles: row.answers_profiles,
     current: current ? { profile: current, engine: row.engine ?? 'service' } : null,
     pending: pending ?? null,
-    runtime: row.runtime,
+    runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
     watched: watchedBy(current, pending),
-    seen: {},
+    seen: Pages.of<Newest>([]),
   };
 }
 
-function watchedBy(current?: Profile, pending?: Profile): ReadonlySet<string> {
-  if (current && pending) return new Set([...current.senses, ...pending.senses]);
-  return (current ?? pending)?.senses ?? none;
+function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, number> {
+  if (!current || !pending) return (current ?? pending)?.senses ?? none;
+  const both = new Set([...current.senses.keys(), ...pending.senses.keys()]);
+  return numbered(both);
+}
+
+function pagesOf({ watched }: DeviceContext, newest: Seen): Pages<Newest> {
+  const senses = [...watched.keys()];
+  return Pages.of(senses.map((sId) => (Object.hasOwn(newest, sId) ? newest[sId] : undefined)));
 }
 
 function wantedOf({ device: { deviceId }, watched }: DeviceContext) {
-  return [...watched].map((sId) => ({ deviceId, sId }));
+  return [...watched.keys()].map((sId) => ({ deviceId, sId }));
 }
 
 function toReported(row: DeviceRow): Reported | null {

@@ -1,10 +1,14 @@
 import { apply } from './apply.ts';
+import { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
-import type { Unit } from './entry.ts';
+import type { Entry, Unit } from './entry.ts';
+import { sizeOf } from './lanes.ts';
 import type { Lane, Work } from './lanes.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
 import type { ApplyLimits } from './scope.ts';
+import { cutUnit } from './split.ts';
+import { evidenceCost } from './weight.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {
@@ -21,10 +25,20 @@ export type Plan = {
   settled: Unit[];
   /** Messages of devices that are no more. */
   orphaned: Unit[];
+  /** What of the batch it holds, and what for another transaction is left: all of it where it was not cut. */
+  planned: Work[];
+  left: Work[];
+  /** The messages that were cut: units of them are in both. */
+  cut: Entry[];
+  /** What it cost: `Budget`. */
+  cost: number;
 };
 
-/** Applies each device's messages in their order. Pure: the lanes' contexts are read, not written. */
-export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
+/**
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`); at least one item.
+ * Pure: the lanes' contexts are read, not written, and the units stay as they are.
+ */
+export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
   const plan: Plan = {
     rows: emptyRows(),
     moved: [],
@@ -34,25 +48,65 @@ export function planBatch(batch: Work[], limits: ApplyLimits): Plan {
     after: [],
     settled: [],
     orphaned: [],
+    planned: [],
+    left: [],
+    cut: [],
+    cost: 0,
   };
-  for (const { lane, units } of batch) {
-    const before = lane.context;
-    if (!before) {
-      plan.orphaned.push(...units);
-      continue;
-    }
-    let context = before;
-    for (const unit of units) context = apply(context, unit, plan.rows, limits);
-    plan.settled.push(...units);
-    if (keepsRow(before, context)) {
-      (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
-      if (context !== before) plan.after.push({ lane, context });
-    } else {
-      (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
-      plan.after.push({ lane, context: { ...context, version: context.version + 1 } });
-    }
+  const budget = new Budget(maxCost);
+  for (const work of batch) {
+    if (budget.isSpent) plan.left.push(work);
+    else planLane(work, plan, limits, budget);
   }
+  plan.cost = budget.spent;
   return plan;
+}
+
+function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
+  const { lane, units } = work;
+  const before = lane.context;
+  if (!before) {
+    plan.orphaned.push(...units);
+    plan.planned.push(work);
+    return;
+  }
+  let context = before;
+  let done = 0;
+  let cut: [Unit, Unit] | null = null;
+  while (done < units.length && !cut && (done === 0 || !budget.isSpent)) {
+    const unit = units[done++] as Unit;
+    const applied = apply(context, unit, plan.rows, limits, budget);
+    context = applied.context;
+    if (applied.items < sizeOf(unit.content)) cut = cutUnit(unit, applied.items);
+  }
+  keepPlanned(work, done, cut, plan);
+  if (keepsRow(before, context)) {
+    (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
+    if (context !== before) plan.after.push({ lane, context });
+    return;
+  }
+  if (context.current && context.runtime && context.runtime !== before.runtime) {
+    budget.spend(evidenceCost(context.current.profile, context.runtime));
+  }
+  (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
+  plan.after.push({ lane, context: { ...context, version: context.version + 1 } });
+}
+
+/** Divides a lane's units into those that the plan holds, and those that are left. */
+function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: Plan): void {
+  const { lane, units } = work;
+  if (done === units.length && !cut) {
+    plan.planned.push(work);
+    plan.settled.push(...units);
+    return;
+  }
+  const [first, rest] = cut ?? [];
+  const planned = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
+  const left = rest ? [rest, ...units.slice(done)] : units.slice(done);
+  if (first) plan.cut.push(first.entry);
+  plan.settled.push(...planned);
+  plan.planned.push({ lane, units: planned });
+  plan.left.push({ lane, units: left });
 }
 
 /** Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has. */

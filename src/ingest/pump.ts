@@ -10,7 +10,7 @@ export type PumpOptions = {
    */
   anotherAtMessages: number;
   anotherAfterMs: number;
-  /** Items in one transaction, about. */
+  /** What one transaction may cost, about, in ordinary measurements: one that many causes read counts more. */
   maxBatchItems: number;
 };
 
@@ -63,6 +63,7 @@ export function createPump(
     let own: Ahead | null = null;
     const settled: Promise<void> = settle(batch, {
       ahead,
+      putBack: lanes.putBack,
       onCommitting(committing) {
         // Only alone: of two, each would have to be behind the other.
         if (inFlight > 1) return;

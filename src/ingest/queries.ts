@@ -1,6 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
-import type { Runtime } from '../core/runtime.ts';
+import type { StoredRuntime } from '../core/read-runtime.ts';
+import { encodeRuntime } from '../core/stored-runtime.ts';
 import { documentsOf, jsonSequence, plainArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
@@ -19,7 +20,7 @@ export type DeviceRow = {
   reported_pu_id: number | null;
   reported_st_id: number | null;
   answers_profiles: boolean;
-  runtime: Runtime | null;
+  runtime: StoredRuntime | null;
   current_profile: string | null;
   engine: 'service' | 'device' | null;
   pending_profile: string | null;
@@ -152,7 +153,7 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
       plainArray(contexts.map((c) => c.reported?.puId ?? null)),
       plainArray(contexts.map((c) => c.reported?.stId ?? null)),
       plainArray(contexts.map((c) => c.answersProfiles)),
-      jsonSequence(contexts.map((c) => c.runtime)),
+      jsonSequence(contexts.map(storedRuntime)),
     ],
   });
   return rowCount ?? 0;
@@ -170,8 +171,12 @@ export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<
     values: [
       plainArray(contexts.map((c) => c.device.deviceId)),
       plainArray(contexts.map((c) => c.version)),
-      jsonSequence(contexts.map((c) => c.runtime)),
+      jsonSequence(contexts.map(storedRuntime)),
     ],
   });
   return rowCount ?? 0;
+}
+
+function storedRuntime({ current, runtime }: DeviceContext): string | null {
+  return current && runtime ? encodeRuntime(current.profile, runtime) : null;
 }

@@ -1,4 +1,6 @@
 import type { Rejection } from '../core/rejection.ts';
+import type { Budget } from './budget.ts';
+import type { DeviceContext } from './context.ts';
 import type { Rows } from './rows.ts';
 
 /** How far a device's time may be off, in milliseconds, and up to what age an event rings a phone. */
@@ -15,5 +17,10 @@ export type Scope = {
   arrivedTs: number;
   rows: Rows;
   limits: ApplyLimits;
+  /** Where it is spent, what is left of the message's items waits for another transaction. */
+  budget: Budget;
   reject: (rejection: Rejection) => void;
 };
+
+/** The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`). */
+export type Applied = { context: DeviceContext; items: number };

@@ -25,10 +25,31 @@ export type SettleDeps = StoreDeps & {
  * Stores a batch, whatever it takes: made again when a device changed meanwhile, kept while the
  * database is away, split while one item is to blame. Every unit is settled when this resolves, or
  * its message was withdrawn. In the first attempt it is behind the batch ahead; it tries again only when
- * that one is settled, so that each device's messages keep their order.
+ * that one is settled, so that each device's messages keep their order. What one transaction has no room
+ * for goes back to its lanes, or without a turn is stored by the next one.
  */
 export async function settleBatch(batch: Work[], deps: SettleDeps, turn?: Turn): Promise<void> {
+  let rest: Work[] = [];
+  const keep = (left: Work[]) => {
+    rest = [...left, ...rest];
+  };
+  await settlePlanned(batch, deps, turn?.putBack ?? keep, turn);
+  if (rest.length > 0) await settleBatch(rest, deps);
+}
+
+/** All of it but what `putBack` is given. */
+async function settlePlanned(
+  batch: Work[],
+  deps: SettleDeps,
+  putBack: Turn['putBack'],
+  turn?: Turn,
+): Promise<void> {
   let work = batch;
+  const onCut = ({ planned, left, cut }: Plan) => {
+    for (const entry of cut) entry.open += 1;
+    work = planned;
+    putBack(left, cut.length);
+  };
   for (let attempt = 1; ; attempt++) {
     work = withoutWithdrawn(work);
     if (work.length === 0) return;
@@ -36,7 +57,7 @@ export async function settleBatch(batch: Work[], deps: SettleDeps, turn?: Turn):
     const areNew = !deps.repeats.areExpected();
     let stored: Stored;
     try {
-      stored = await storeOnce(work, areNew, deps, attempt === 1 ? turn : undefined);
+      stored = await storeOnce(work, areNew, deps, attempt === 1 ? turn : undefined, onCut);
     } catch (error) {
       await turn?.ahead?.settled;
       // Whether the transaction committed may be unknown: what is remembered must be read again.

@@ -22,23 +22,30 @@ export function split(batch: Work[]): [Work[], Work[]] | null {
 }
 
 function halves<T>(list: T[]): [T[], T[]] {
-  const middle = Math.ceil(list.length / 2);
-  return [list.slice(0, middle), list.slice(middle)];
+  return cut(list, Math.ceil(list.length / 2));
+}
+
+function cut<T>(list: T[], count: number): [T[], T[]] {
+  return [list.slice(0, count), list.slice(count)];
 }
 
 function halveUnit(unit: Unit): [Unit, Unit] {
-  const { entry, content, rejections } = unit;
-  entry.open += 1;
+  unit.entry.open += 1;
+  return cutUnit(unit, Math.ceil(sizeOf(unit.content) / 2));
+}
+
+/** The first `count` items of a message, and the rest, as units; what was wrong with it is the first one's. */
+export function cutUnit({ entry, content, rejections }: Unit, count: number): [Unit, Unit] {
   switch (content.kind) {
     case 'measurements': {
-      const [first, second] = halves(content.items);
+      const [first, second] = cut(content.items, count);
       return [
         { entry, content: { ...content, items: first }, rejections },
         { entry, content: { ...content, items: second }, rejections: [] },
       ];
     }
     case 'events': {
-      const [first, second] = halves(content.items);
+      const [first, second] = cut(content.items, count);
       return [
         { entry, content: { ...content, items: first }, rejections },
         { entry, content: { ...content, items: second }, rejections: [] },

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { NewEvent } from '../core/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Committing, Transaction } from '../db/transaction.ts';
@@ -14,6 +15,8 @@ export type StoreDeps = {
   writers: Writers;
   loadContexts: ContextLoader;
   limits: ApplyLimits;
+  /** What one transaction may cost: `planBatch`. */
+  maxBatchItems: number;
 };
 
 /** A batch whose commit is under way, and whose lanes have gone on. */
@@ -24,27 +27,32 @@ export type Turn = {
   ahead: Ahead | null;
   /** Told when nothing is left to do but the commit, and the lanes know what follows it. */
   onCommitting: (committing: Committing) => void;
+  /** Takes what the transaction that is being committed had no room for; so many units are rests of messages. */
+  putBack: (left: Work[], rests: number) => void;
 };
 
 /** What a transaction wrote, and which of its events are new. */
 export type Stored = { plan: Plan; recorded: NewEvent[] };
 
 /**
- * Tries to store a batch in one transaction. Throws what the database says, `StaleContext` or `Crowded`;
- * whether it is stored may be unknown then, and what the lanes know too.
+ * Tries to store a batch in one transaction, or as much of it as one may cost: `onCut` is told, before the
+ * lanes go on, of a plan that leaves something. Throws what the database says, `StaleContext` or
+ * `Crowded`; whether it is stored may be unknown then, and what the lanes know too.
  */
 export async function storeOnce(
   work: Work[],
   areNew: boolean,
   deps: StoreDeps,
   turn: Turn | undefined,
+  onCut: (plan: Plan) => void,
 ): Promise<Stored> {
-  let after: Plan['after'] = [];
+  let plan: Plan | undefined;
   let isGivenUp = false;
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (isGivenUp) return;
-    for (const { lane, context } of after) lane.context = context;
+    for (const { lane, context } of plan?.after ?? []) lane.context = context;
+    if (plan && plan.left.length > 0) onCut(plan);
     turn?.onCommitting(committing);
   };
   const store = async (tx: Transaction): Promise<Stored> => {
@@ -56,9 +64,13 @@ export async function storeOnce(
       if (isGivenUp || work.some(isForgotten)) throw new StaleContext();
       for (const lane of unknown) lane.context = contexts.get(lane.device.deviceId) ?? null;
     }
-    const plan = planBatch(work, deps.limits);
-    after = plan.after;
-    return { plan, recorded: await write(tx, plan, areNew, deps.writers) };
+    const planned = (plan = planBatch(work, deps.limits, deps.maxBatchItems));
+    // To write down what took half of that to plan is a piece of its own.
+    if (planned.cost > deps.maxBatchItems / 2) {
+      await setImmediate();
+      if (isGivenUp) throw new StaleContext();
+    }
+    return { plan: planned, recorded: await write(tx, planned, areNew, deps.writers) };
   };
   const behind = turn?.ahead?.committing;
   try {

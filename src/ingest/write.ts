@@ -35,7 +35,7 @@ export async function write(
   writers: Writers,
 ): Promise<NewEvent[]> {
   const { rows, moved, evaluated, held, unchanged } = plan;
-  const [, saved, judged, stayed, kept, recorded] = await Promise.all([
+  const [, saved, judged, stayed, kept, recorded] = await all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
@@ -56,6 +56,18 @@ export async function write(
   const rings = ringing(rows.rings, recorded);
   if (rings.length > 0) await writers.notify(tx, rings);
   return recorded;
+}
+
+/**
+ * What comes of all of them. Where one fails, its error, but not before the others have ended too: one
+ * that goes on in several statements must not reach the connection after the rollback.
+ */
+async function all<T extends readonly unknown[] | []>(
+  pending: T,
+): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
+  const [results] = await Promise.allSettled([Promise.all(pending), Promise.allSettled(pending)]);
+  if (results.status === 'rejected') throw results.reason;
+  return results.value;
 }
 
 async function storeMeasurements(

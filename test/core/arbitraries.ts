@@ -41,60 +41,78 @@ const thresholds = fc.oneof(
   },
 );
 
-const cause = fc.record({
-  sId,
-  orderId: optional(fc.integer({ min: 0, max: 2 })),
-  measurement: optional(fc.record({ count: optional(fc.integer({ min: 0, max: 4 })) })),
-  threshold: optional(
-    fc.record({
-      count: optional(fc.integer({ min: 1, max: 3 })),
-      negate: rarely,
-      relative: rarely,
-      decimalAcc: optional(fc.integer({ min: 0, max: 20 })),
-    }),
-  ),
-  thresholds,
-});
+/** Windows of at most so many outcomes, mostly of few. */
+const countUpTo = (min: number, few: number, many: number) =>
+  fc.oneof(
+    { weight: 4, arbitrary: fc.integer({ min, max: few }) },
+    { weight: 1, arbitrary: fc.integer({ min, max: many }) },
+  );
 
-const event = fc.record({
-  eventLog: fc.boolean(),
-  sendPush: fc.boolean(),
-  /** Where it moves to, if anywhere: picked from what the profile has. */
-  goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
-  causes: fc.oneof(
-    { weight: 4, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }) },
-    { weight: 1, arbitrary: fc.array(cause, { maxLength: 3 }) },
-  ),
-});
-const state = fc.record({
-  isGlobal: fc.boolean(),
-  events: fc.array(event, { minLength: 1, maxLength: 3, size: 'max' }),
-});
-const states = fc.array(state, { minLength: 1, maxLength: 3, size: 'max' });
-
-/** Purposes that are valid together. */
-export const purposes: fc.Arbitrary<Purpose[]> = fc
-  .array(fc.record({ states, init: fc.nat(3) }), { minLength: 1, maxLength: 2 })
-  .map((drafts) => {
-    const built = drafts.map((draft, index) =>
-      Purpose.parse({
-        puId: index,
-        initStId: draft.init % draft.states.length,
-        states: draft.states.map(({ isGlobal, events }, stId) => ({
-          stId,
-          isGlobal,
-          events: events.map(({ goto, sendPush, eventLog, causes }, evId) => ({
-            evId,
-            eventLog,
-            causes,
-            actions: { cloud: { sendPush }, engine: engineOf(goto, index, drafts) },
-          })),
-        })),
+const causeWith = (longest: number) =>
+  fc.record({
+    sId,
+    orderId: optional(fc.integer({ min: 0, max: 2 })),
+    measurement: optional(fc.record({ count: optional(countUpTo(0, 4, longest)) })),
+    threshold: optional(
+      fc.record({
+        count: optional(countUpTo(1, 3, Math.max(3, Math.floor(longest / 2)))),
+        negate: rarely,
+        relative: rarely,
+        decimalAcc: optional(fc.integer({ min: 0, max: 20 })),
       }),
-    );
-    if (checkProfile(built).length > 0) throw new Error('The arbitrary made an invalid profile.');
-    return built;
+    ),
+    thresholds,
   });
+
+function statesWith(longest: number) {
+  const cause = causeWith(longest);
+  const event = fc.record({
+    eventLog: fc.boolean(),
+    sendPush: fc.boolean(),
+    /** Where it moves to, if anywhere: picked from what the profile has. */
+    goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
+    causes: fc.oneof(
+      { weight: 4, arbitrary: fc.array(cause, { minLength: 1, maxLength: 2 }) },
+      { weight: 1, arbitrary: fc.array(cause, { maxLength: 3 }) },
+    ),
+  });
+  const state = fc.record({
+    isGlobal: fc.boolean(),
+    events: fc.array(event, { minLength: 1, maxLength: 3, size: 'max' }),
+  });
+  return fc.array(state, { minLength: 1, maxLength: 3, size: 'max' });
+}
+
+/** Purposes that are valid together, with windows of up to so many outcomes. */
+export function purposesWith(longest: number): fc.Arbitrary<Purpose[]> {
+  return fc
+    .array(fc.record({ states: statesWith(longest), init: fc.nat(3) }), {
+      minLength: 1,
+      maxLength: 2,
+    })
+    .map((drafts) => {
+      const built = drafts.map((draft, index) =>
+        Purpose.parse({
+          puId: index,
+          initStId: draft.init % draft.states.length,
+          states: draft.states.map(({ isGlobal, events }, stId) => ({
+            stId,
+            isGlobal,
+            events: events.map(({ goto, sendPush, eventLog, causes }, evId) => ({
+              evId,
+              eventLog,
+              causes,
+              actions: { cloud: { sendPush }, engine: engineOf(goto, index, drafts) },
+            })),
+          })),
+        }),
+      );
+      if (checkProfile(built).length > 0) throw new Error('The arbitrary made an invalid profile.');
+      return built;
+    });
+}
+
+export const purposes = purposesWith(4);
 
 function engineOf(
   goto: { purpose?: number; state?: number } | undefined,
@@ -115,9 +133,11 @@ const measured = fc.record({
 });
 
 /** Measurements whose times go on, collide and come late. */
-export const measurements: fc.Arbitrary<Measurement[]> = fc
-  .array(measured, { minLength: 1, maxLength: 40, size: 'max' })
-  .map((stream) => {
+export function measurementsUpTo(maxLength: number): fc.Arbitrary<Measurement[]> {
+  return fc.array(measured, { minLength: 1, maxLength, size: 'max' }).map((stream) => {
     let ts = 1_000;
     return stream.map(({ sId, val, step }) => ({ sId, val, ts: (ts += step) }));
   });
+}
+
+export const measurements = measurementsUpTo(40);

@@ -106,7 +106,46 @@ describe('polygons', () => {
     );
   });
 
+  test('one that winds round the globe contains what any of its turns contains', () => {
+    const corner = fc.record({ lat: angle(3), long: fc.constantFrom(-180, -179, -60, 0, 61, 120) });
+    const corners = fc.array(corner, { minLength: 3, maxLength: 30 });
+    fc.assert(
+      fc.property(
+        corners,
+        angle(3),
+        fc.constantFrom(-180, -120, -60, 0, 30, 60),
+        (at, lat, long) => {
+          const polygon = preparePolygon(at);
+          const turns = Array.from({ length: 61 }, (_, turn) => long + 360 * (turn - 30));
+          const expected = turns.some((x) => windsRound(polygon.corners, x, lat));
+          expect(isInside(polygon, { lat, long })).toBe(expected);
+        },
+      ),
+      { numRuns: 3_000 },
+    );
+  });
+
   test('without points contains nothing', () => {
     expect(isInside(preparePolygon([]), { lat: 0, long: 0 })).toBe(false);
   });
 });
+
+/** By whether a line to the east crosses an odd number of edges, or the point lies on one. */
+function windsRound(corners: { x: number; y: number }[], x: number, y: number): boolean {
+  const edges = corners.map((to, index) => ({ from: corners.at(index - 1) ?? to, to }));
+  const crossed = edges.filter(({ from, to }) => {
+    if (from.y > y === to.y > y) return false;
+    return x < from.x + ((y - from.y) / (to.y - from.y)) * (to.x - from.x);
+  });
+  return crossed.length % 2 === 1 || edges.some(({ from, to }) => liesOn(from, to, { x, y }));
+}
+
+type Point = { x: number; y: number };
+
+function liesOn(from: Point, to: Point, { x, y }: Point): boolean {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy);
+  const along = length === 0 ? 0 : ((x - from.x) * dx + (y - from.y) * dy) / length ** 2;
+  const at = Math.max(0, Math.min(1, along));
+  return Math.hypot(from.x + at * dx - x, from.y + at * dy - y) <= 1e-9;
+}

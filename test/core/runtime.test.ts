@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../src/core/evaluate.ts';
 import { enter, hasPlace, startRuntime } from '../../src/core/runtime.ts';
-import { number, profileOf, purposeWith, run } from './samples.ts';
+import { number, profileOf, purposeWith, run, stored } from './samples.ts';
 
 const above20 = { sId: '0x1', thresholds: { isGt: 20 } };
 
@@ -33,15 +33,15 @@ describe('a runtime', () => {
     expect(seen).toEqual({ '0x1': { ts: 14, vals: [2] } });
   });
 
-  test('survives as JSON between any two messages', () => {
+  test('survives being stored between any two messages', () => {
     const { runtime } = run(profile, [number(21, 1)]);
-    const read = JSON.parse(JSON.stringify(runtime)) as typeof runtime;
-    expect(read).toEqual(runtime);
+    const { runtime: read } = stored(profile, { runtime, seen: {} });
+    expect(read).toStrictEqual(runtime);
     expect(evaluate(profile, read, number(21, 2)).firings).toHaveLength(1);
   });
 
   test('begins in the initial state, with no evidence', () => {
-    expect(startRuntime(profile)).toEqual({ v: 1, puId: 1, stId: 1, local: {}, global: {} });
+    expect(startRuntime(profile)).toEqual({ puId: 1, stId: 1, local: [], global: [] });
   });
 
   test('in a place that the profile lacks fires nothing and fails at nothing', () => {
@@ -63,7 +63,7 @@ describe('a runtime', () => {
       }),
     );
     const { runtime } = run(relative, [number(-0, 1), number(0, 2)]);
-    expect(JSON.parse(JSON.stringify(runtime))).toStrictEqual(runtime);
+    expect(stored(relative, { runtime, seen: {} }).runtime).toStrictEqual(runtime);
   });
 
   test('takes a sense of any name', () => {

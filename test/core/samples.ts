@@ -2,8 +2,10 @@ import { compileProfile, type Profile } from '../../src/core/compile.ts';
 import { evaluate, type Evaluation } from '../../src/core/evaluate.ts';
 import type { Measurement } from '../../src/core/measurement.ts';
 import { Purpose } from '../../src/core/purpose.ts';
+import { readRuntime, type StoredRuntime } from '../../src/core/read-runtime.ts';
 import { startRuntime, type Runtime } from '../../src/core/runtime.ts';
 import { notice, type Seen } from '../../src/core/seen.ts';
+import { encodeRuntime } from '../../src/core/stored-runtime.ts';
 
 /** A purpose with one state, number 1, that has these events. */
 export function purposeWith(...events: unknown[]): Purpose {
@@ -23,6 +25,15 @@ export type Standing = { runtime: Runtime; seen: Seen };
 
 export function start(profile: Profile): Standing {
   return { runtime: startRuntime(profile), seen: {} };
+}
+
+/** As it is read back from where it was stored. */
+export function stored(profile: Profile, { runtime, seen }: Standing): Standing {
+  const text = encodeRuntime(profile, runtime);
+  return {
+    runtime: readRuntime(profile, JSON.parse(text) as StoredRuntime),
+    seen: JSON.parse(JSON.stringify(seen)) as Seen,
+  };
 }
 
 /** Evaluates measurements that are news one after the other, from the profile's beginning or from later on. */

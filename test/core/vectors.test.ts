@@ -5,15 +5,11 @@ import { compileProfile } from '../../src/core/compile.ts';
 import type { Evaluation } from '../../src/core/evaluate.ts';
 import { enter, startRuntime } from '../../src/core/runtime.ts';
 import { Purpose } from '../../src/core/purpose.ts';
-import { run, start, type Standing } from './samples.ts';
+import { run, start, stored } from './samples.ts';
 import { Vector } from './vector.ts';
 
 const directory = new URL('../vectors/', import.meta.url);
 const files = readdirSync(directory).filter((file) => file.endsWith('.json'));
-
-/** Beside a file or a wire what is kept is text: it is read back before every step. */
-const stored = ({ runtime, seen }: Standing) =>
-  JSON.parse(JSON.stringify({ runtime, seen })) as Standing;
 
 describe.each(files)('%s', (file) => {
   const vectors = Vector.array().parse(
@@ -25,7 +21,8 @@ describe.each(files)('%s', (file) => {
     let { runtime, seen } = start(profile);
     if (starts) runtime = enter(profile, runtime, starts);
     for (const step of steps) {
-      const before = stored({ runtime, seen });
+      // What is kept is text: it is read back before every step.
+      const before = stored(profile, { runtime, seen });
       if ('install' in step) {
         profile = load(step.install);
         runtime = startRuntime(profile);

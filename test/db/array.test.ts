@@ -20,7 +20,7 @@ it('writes JSON of any content as PostgreSQL reads it', async () => {
       async (values) => {
         const { rows } = await database.db.query<{ read: unknown }>(
           `select value::json as read from unnest(${documentsOf('$1')}) with ordinality as t (value, n) order by n`,
-          [jsonSequence(values)],
+          [jsonSequence(values.map((each) => each && JSON.stringify(each)))],
         );
         const sent = values.map((each) => JSON.parse(JSON.stringify(each)) as unknown);
         expect(rows.map(({ read }) => read)).toEqual(sent);

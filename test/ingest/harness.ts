@@ -55,7 +55,7 @@ function promised({ ingest }: Ingest) {
 }
 
 /** One process's ingest on the given database, with what it told its devices. */
-export function ingestProcess(url: string): IngestProcess {
+export function ingestProcess(url: string, maxBatchItems = 5_000): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const counted: Database = {
@@ -85,7 +85,7 @@ export function ingestProcess(url: string): IngestProcess {
       maxInFlight: 2,
       anotherAtMessages: 1_000,
       anotherAfterMs: 50,
-      maxBatchItems: 5_000,
+      maxBatchItems,
       maxRememberedDevices: 1_000,
     },
     {

@@ -67,6 +67,51 @@ describe('lanes', () => {
   });
 });
 
+describe('lanes that are forgotten', () => {
+  it('are those that were used least recently', () => {
+    const lanes = createLanes(3);
+    const [first, second, third] = [1, 2, 3].map((n) => lanes.laneOf(device(n)));
+    lanes.laneOf(device(1));
+    lanes.laneOf(device(4));
+    expect(lanes.laneOf(device(1))).toBe(first);
+    expect(lanes.laneOf(device(3))).toBe(third);
+    expect(lanes.laneOf(device(2))).not.toBe(second);
+  });
+
+  it('do not include the one that is asked for, were all others in use', () => {
+    const lanes = createLanes(1);
+    lanes.add(lanes.laneOf(device(1)), measurementsUnit('a', 1));
+    const asked = lanes.laneOf(device(2));
+    expect(lanes.laneOf(device(2))).toBe(asked);
+  });
+});
+
+describe('what is put back', () => {
+  it('is the next of its device, and waits until the batch it came from is done', () => {
+    const lanes = createLanes(10);
+    const lane = lanes.laneOf(device(1));
+    for (const id of ['a', 'b']) lanes.add(lane, measurementsUnit(id, 1));
+    const batch = lanes.take(100);
+    lanes.add(lane, measurementsUnit('c', 1));
+    lanes.putBack([{ lane, units: batch[0]?.units.slice(1) ?? [] }]);
+    expect(lanes.countWaiting()).toBe(2);
+    expect(lanes.hasReady()).toBe(false);
+    lanes.release(batch);
+    expect(unitIds(lanes.take(100))).toEqual(['b', 'c']);
+  });
+
+  it('goes behind other devices', () => {
+    const lanes = createLanes(10);
+    const lane = lanes.laneOf(device(1));
+    lanes.add(lane, measurementsUnit('a', 1));
+    const batch = lanes.take(100);
+    lanes.add(lanes.laneOf(device(2)), measurementsUnit('b', 1));
+    lanes.putBack(batch);
+    lanes.release(batch);
+    expect(unitIds(lanes.take(100))).toEqual(['b', 'a']);
+  });
+});
+
 describe('split', () => {
   it('halves by device, then by message, then by item, keeping the order', () => {
     const lanes = createLanes(10);

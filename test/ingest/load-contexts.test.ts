@@ -49,7 +49,7 @@ test('a device has its profile also where more are loaded meanwhile than are rem
   release();
   const contexts = await loaded;
   for (const { device } of [first, second]) {
-    expect(contexts.get(device.deviceId)?.pending?.senses).toEqual(new Set(['0x01']));
+    expect(contexts.get(device.deviceId)?.pending?.senses).toEqual(new Map([['0x01', 0]]));
   }
   await database.drop();
 });

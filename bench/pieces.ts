@@ -1,0 +1,149 @@
+import { cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { openBed } from './pieces/bed.ts';
+import type { Bed, Value } from './pieces/bed.ts';
+import { startBenchDatabase } from './database.ts';
+import { PieceMeter } from './pieces/meter.ts';
+import { butOne, globalAny, half, never, stateWith, winding, windowed } from './pieces/purposes.ts';
+import { cpuMsOf } from './usage.ts';
+import type { Purpose } from '../src/core/purpose.ts';
+
+/**
+ * How long the event loop is held by the worst that one device's messages can ask of it (the longest piece
+ * between two returns to the loop, see `PieceMeter`), and what causes that read a sense cost, in processor
+ * time of this process and the database together.
+ *
+ *     npm run bench:pieces -- [--messages 50] [--only windows,causes]
+ */
+const { values: options } = parseArgs({
+  options: {
+    messages: { type: 'string', default: '50' },
+    only: { type: 'string', default: '' },
+    batch: { type: 'string', default: '5000' },
+  },
+});
+const messages = Number(options.messages);
+const wanted = options.only === '' ? null : options.only.split(',');
+const isWanted = (name: string) => wanted === null || wanted.some((each) => name.startsWith(each));
+
+type Work = {
+  name: string;
+  purpose: Purpose | null;
+  devices?: number;
+  count: number;
+  val?: () => Value;
+};
+
+const anyValue = () => Math.floor(Math.random() * 10_000) / 100;
+const anyPlace = () => ({ lat: Math.random(), long: Math.random() * 360 - 180 });
+
+const works: Work[] = [
+  { name: 'plain: 100 devices at once', purpose: null, devices: 100, count: 50 },
+  { name: 'limits: 64 × 32 causes', purpose: stateWith(64, 32, never), count: 1_000 },
+  {
+    name: 'agree: 64 × 32, all but one of an event',
+    purpose: stateWith(64, 32, butOne(32)),
+    count: 1_000,
+  },
+  {
+    name: 'windows: 64 × 32 of 1,000',
+    purpose: stateWith(64, 32, windowed(1_000, half)),
+    count: 1_000,
+  },
+  { name: 'any: 4,000 global isAny', purpose: globalAny(4_000, false), count: 1_000 },
+  { name: 'recorded: 3,000 global isAny', purpose: globalAny(3_000, true), count: 5 },
+  {
+    name: 'polygon: 6,000 corners, 2,000 turns',
+    purpose: stateWith(1, 1, winding(6_000)),
+    count: 1_000,
+    val: anyPlace,
+  },
+];
+
+/** Purposes of so many causes; none of them fires. */
+const comparisons: Record<string, (causes: number) => Purpose> = {
+  'none agrees, in events of 4': (causes) => stateWith(causes / 4, 4, never),
+  'none agrees, windows of 1,000': (causes) => stateWith(causes / 4, 4, windowed(1_000, never)),
+  'three of four agree': (causes) => stateWith(causes / 4, 4, butOne(4)),
+  'each agrees with half, windows of 1,000': (causes) =>
+    stateWith(causes / 4, 4, windowed(1_000, half)),
+};
+
+const database = await startBenchDatabase();
+const print = (line: string) => process.stdout.write(`${line}\n`);
+print(`${cpus()[0]?.model}, Node ${process.version}, ${database.description}`);
+try {
+  const bed = openBed(await database.create('pieces'), { maxBatchItems: Number(options.batch) });
+  for (const work of works) if (isWanted(work.name)) await measurePieces(bed, work);
+  if (isWanted('causes')) await compareCauses(bed);
+  await bed.close();
+} finally {
+  await database.remove();
+}
+
+/** Median, and the most, of the messages' longest pieces; some before them are not counted. */
+async function measurePieces(bed: Bed, work: Work): Promise<void> {
+  const { name, purpose, devices = 1, count, val = anyValue } = work;
+  const added = await Promise.all(Array.from({ length: devices }, () => bed.addDevice(purpose)));
+  const meter = new PieceMeter();
+  const longest: number[] = [];
+  const startMs = performance.now();
+  meter.start();
+  for (let message = 0; message < messages + 5; message += 1) {
+    await Promise.all(added.map((device) => bed.send(device, Array.from({ length: count }, val))));
+    const longestMs = await meter.takeLongest();
+    if (message >= 5) longest.push(longestMs);
+  }
+  meter.stop();
+  const eachMs = (performance.now() - startMs) / (messages + 5);
+  longest.sort((one, other) => one - other);
+  const [median = 0, most = 0] = [longest[Math.floor(longest.length / 2)], longest.at(-1)];
+  const figures = [median.toFixed(1), most.toFixed(1), eachMs.toFixed(0)];
+  print(
+    `${name.padEnd(44)} longest piece, ms: median ${figures[0]}, most ${figures[1]}; ${count} a message, acknowledged after ${figures[2]} ms`,
+  );
+}
+
+/** 4 and 256 causes on the one sense take turns; 50 devices, 50 measurements a message. */
+async function compareCauses(bed: Bed): Promise<void> {
+  for (const [name, purposeOf] of Object.entries(comparisons)) {
+    const fleets = await Promise.all([4, 256].map((causes) => fleetOf(bed, purposeOf(causes))));
+    const costs: Cost[][] = fleets.map(() => []);
+    for (let round = 0; round < 9; round += 1) {
+      for (const [index, fleet] of fleets.entries()) costs[index]?.push(await costOf(bed, fleet));
+    }
+    const [few, many] = costs.map((each) => each.toSorted((a, b) => a.all - b.all)[4]);
+    if (!few || !many) continue;
+    const told = ({ all, database }: Cost) =>
+      `${all.toFixed(0)} µs (${database.toFixed(0)} of the database)`;
+    print(
+      `causes, ${name}: 4 take ${told(few)} a message, 256 take ${told(many)}: ratio ${(many.all / few.all).toFixed(2)}`,
+    );
+  }
+}
+
+/** Processor time in microseconds a message. */
+type Cost = { all: number; database: number };
+
+async function fleetOf(bed: Bed, purpose: Purpose) {
+  const fleet = await Promise.all(Array.from({ length: 50 }, () => bed.addDevice(purpose)));
+  for (let message = 0; message < 5; message += 1) await sendAll(bed, fleet);
+  return fleet;
+}
+
+async function sendAll(bed: Bed, fleet: Awaited<ReturnType<typeof fleetOf>>): Promise<void> {
+  await Promise.all(fleet.map((device) => bed.send(device, Array.from({ length: 50 }, anyValue))));
+}
+
+async function costOf(bed: Bed, fleet: Awaited<ReturnType<typeof fleetOf>>): Promise<Cost> {
+  const rounds = 20;
+  const before = { own: process.cpuUsage(), database: cpuMsOf(database.pid) };
+  for (let round = 0; round < rounds; round += 1) await sendAll(bed, fleet);
+  const { user, system } = process.cpuUsage(before.own);
+  const databaseMs = cpuMsOf(database.pid) - before.database;
+  const sent = rounds * fleet.length;
+  return {
+    all: (user + system + databaseMs * 1_000) / sent,
+    database: (databaseMs * 1_000) / sent,
+  };
+}

@@ -1,0 +1,126 @@
+import pino from 'pino';
+import { createLocalBus } from '../../src/bus/local.ts';
+import type { Purpose } from '../../src/core/purpose.ts';
+import type { DeviceIdentity, UplinkContent } from '../../src/core/uplink.ts';
+import type { Database } from '../../src/db/database.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { replaceConfigurations } from '../../src/devices/queries.ts';
+import { keepRejections } from '../../src/devices/rejections.ts';
+import { recordEvents } from '../../src/events/record.ts';
+import { startIngest } from '../../src/ingest/ingest.ts';
+import type { IngestOptions } from '../../src/ingest/ingest.ts';
+import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { findNewest } from '../../src/measurements/newest.ts';
+import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
+import { settleProfiles } from '../../src/profiles/settle.ts';
+import { senseId } from './purposes.ts';
+
+const dayMs = 86_400_000;
+
+export type Value = number | { lat: number; long: number };
+
+/** The service's way from a parsed message into the database, in this process and without its edges. */
+export type Bed = {
+  addDevice: (purpose: Purpose | null) => Promise<DeviceIdentity>;
+  /** Resolves when the message, of one measurement a millisecond, is acknowledged. */
+  send: (device: DeviceIdentity, values: Value[]) => Promise<void>;
+  close: () => Promise<void>;
+};
+
+export function openBed(
+  connectionString: string,
+  options: Pick<IngestOptions, 'maxBatchItems'>,
+): Bed {
+  const db = openDatabase({
+    connectionString,
+    maxConnections: 4,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 60_000,
+    pipeline: true,
+    keepPlans: true,
+    onIdleError: () => undefined,
+  });
+  const known = createKnownSeries();
+  const bus = createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+  const ingest = startIngest(
+    {
+      ...options,
+      limits: {
+        maxAheadMs: 10_000 * dayMs,
+        measurementMaxAgeMs: 10_000 * dayMs,
+        eventMaxAgeMs: 10_000 * dayMs,
+        ringMaxAgeMs: 900_000,
+      },
+      maxInFlight: 2,
+      anotherAtMessages: 1_000,
+      anotherAfterMs: 50,
+      maxRememberedDevices: 1_000,
+    },
+    {
+      db,
+      bus,
+      log: pino({ level: 'warn' }, pino.destination(2)),
+      writers: {
+        addMeasurements: (tx, rows) => addMeasurements(tx, rows, known),
+        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, known),
+        recordEvents,
+        keepRejections,
+        settleProfiles,
+        replaceConfigurations,
+        notify: async () => undefined,
+      },
+      findNewest,
+      handOver: async () => undefined,
+    },
+  );
+  let ts = Date.now();
+  return {
+    addDevice: (purpose) => addDevice(db, purpose),
+    send(device, values) {
+      const items = values.map((val, index) => ({ index, value: { sId: senseId, val, ts: ts++ } }));
+      const content: UplinkContent = { kind: 'measurements', items };
+      const arrivedTs = Date.now();
+      return new Promise((stored, failed) => {
+        ingest.ingest(
+          device,
+          { topic: 'up/bench', excerpt: '', arrivedTs, content, rejections: [] },
+          { isWithdrawn: false, stored, failed },
+        );
+      });
+    },
+    async close() {
+      await ingest.close(10_000);
+      await db.close();
+    },
+  };
+}
+
+async function addDevice(db: Database, purpose: Purpose | null): Promise<DeviceIdentity> {
+  const configuration = { device: {}, module: [{ moduleId: 'm', senses: [{ sId: senseId }] }] };
+  const { rows } = await db.query<DeviceIdentity>(
+    `with owner as (
+       insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+       returning id
+     ), made as (
+       insert into device (account_id, connector_id, configuration)
+       select id, 1, $1 from owner returning id, uuid, account_id
+     ), state as (
+       insert into device_state (device_id) select id from made
+     ), installed as (
+       insert into profile (account_id, purposes)
+       select id, $2 from owner where $2::json is not null returning id
+     ), waits as (
+       insert into device_profile (device_id, profile_id)
+       select made.id, installed.id from made, installed
+     )
+     select id as "deviceId", uuid, account_id as "accountId" from made`,
+    [JSON.stringify(configuration), purpose && JSON.stringify([purpose])],
+  );
+  const [device] = rows;
+  if (!device) throw new Error('The database did not give the device it made.');
+  return device;
+}

@@ -1,0 +1,64 @@
+import { Purpose } from '../../src/core/purpose.ts';
+
+/** The sense that everything here reads: a short name, so that much fits into 256 KiB. */
+export const senseId = '1';
+
+type CauseOf = (number: number) => object;
+
+/** One state with so many events of so many causes. */
+export function stateWith(events: number, causes: number, causeOf: CauseOf): Purpose {
+  return Purpose.parse({
+    puId: 1,
+    initStId: 1,
+    states: [{ stId: 1, events: eventsOf(events, causes, causeOf) }],
+  });
+}
+
+/** Global states, filled with events of one `isAny` each, until there are so many. */
+export function globalAny(count: number, eventLog: boolean): Purpose {
+  const states = Array.from({ length: Math.ceil(count / 64) }, (_, index) => ({
+    stId: index + 1,
+    isGlobal: true,
+    events: eventsOf(Math.min(64, count - index * 64), 1, () => ({ isAny: true })).map((event) =>
+      eventLog ? { ...event, eventLog } : event,
+    ),
+  }));
+  return Purpose.parse({ puId: 1, initStId: 1, states });
+}
+
+/** Agrees never. */
+export const never: CauseOf = (number) => ({ isGt: 1e9 + number });
+
+/** Agrees always, but for the last of an event's causes, which keeps it from firing. */
+export const butOne =
+  (causes: number): CauseOf =>
+  (number) =>
+    number % causes === causes - 1 ? { isGt: 1e9 } : { isLt: 1e9 + number };
+
+/** Agrees with about half of what is measured, each cause with another half. */
+export const half: CauseOf = (number) => ({ isGt: number % 100 });
+
+/** A polygon of so many corners that winds round the globe again and again. */
+export const winding =
+  (corners: number): CauseOf =>
+  () => ({
+    isInsideGeo: Array.from({ length: corners }, (_, index) => ({
+      lat: index % 2,
+      long: ((index * 119 + 180) % 360) - 180,
+    })),
+  });
+
+/** The same with windows of so many outcomes, all of which have to agree. */
+export const windowed =
+  (count: number, causeOf: CauseOf): CauseOf =>
+  (number) => ({ ...causeOf(number), count });
+
+function eventsOf(events: number, causes: number, causeOf: CauseOf) {
+  return Array.from({ length: events }, (_, e) => ({
+    evId: e + 1,
+    causes: Array.from({ length: causes }, (_unused, c) => {
+      const { count, ...thresholds } = causeOf(e * causes + c) as { count?: number };
+      return { sId: senseId, thresholds, ...(count && { threshold: { count } }) };
+    }),
+  }));
+}

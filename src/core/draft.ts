@@ -1,0 +1,55 @@
+import type { LiveEvent } from './compile-event.ts';
+import { noEvidence } from './runtime.ts';
+import type { CauseEvidence, Evidence, EventEvidence } from './runtime.ts';
+import { copyOf, emptyWindow } from './window.ts';
+
+/**
+ * Evidence while it is worked on. What it began with is never changed: an event, and a cause of it, is
+ * copied when it changes for the first time, and is the draft's own from then on.
+ */
+export class Draft {
+  readonly #base: Evidence;
+  #now: (EventEvidence | null)[] | null = null;
+
+  constructor(base: Evidence) {
+    this.#base = base;
+  }
+
+  get(index: number): EventEvidence | null {
+    return (this.#now ?? this.#base)[index] ?? null;
+  }
+
+  /** The event's evidence, to be changed. */
+  open(event: LiveEvent): EventEvidence {
+    const { index } = event;
+    const before = this.get(index);
+    if (before && before !== this.#base[index]) return before;
+    const own = before
+      ? { ...before, causes: before.causes.slice() }
+      : { causes: event.causes.map(() => null), holding: 0, rung: false };
+    this.set(index, own);
+    return own;
+  }
+
+  /** The evidence of one of its causes, to be changed. */
+  openCause(event: LiveEvent, own: EventEvidence, index: number): CauseEvidence {
+    const before = own.causes[index] ?? null;
+    if (before && before !== this.#base[event.index]?.causes[index]) return before;
+    return (own.causes[index] = before ? copyOf(before) : emptyWindow(undefined));
+  }
+
+  set(index: number, evidence: EventEvidence | null): void {
+    const now = (this.#now ??= this.#base.slice());
+    while (now.length < index) now.push(null);
+    now[index] = evidence;
+  }
+
+  /** What it has become; the very object it began with if that is as it was. The draft is over then. */
+  end(): Evidence {
+    const [base, now] = [this.#base, this.#now];
+    if (!now) return base;
+    while (now.length > 0 && now.at(-1) === null) now.pop();
+    if (now.length === 0) return base.length === 0 ? base : noEvidence;
+    return now.length === base.length && now.every((it, index) => it === base[index]) ? base : now;
+  }
+}

@@ -1,0 +1,41 @@
+import { noWords, wordBits } from './window.ts';
+
+/** Six outcomes a character, as base64 has them. */
+const letterBits = 6;
+const mask = 2 ** letterBits - 1;
+const lettersPerWord = wordBits / letterBits;
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const codes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+const values = new Map([...codes].map((code, value) => [code, value]));
+/** By code of the character. */
+const valueOf = Uint8Array.from({ length: 128 }, (_, code) => values.get(code) ?? 0);
+
+/** How many characters so many outcomes take. */
+export function lettersOf(outcomes: number): number {
+  return Math.ceil(outcomes / letterBits);
+}
+
+/** The first `count` characters of a window's words as text, the lowest bits of the first one first. */
+export function encodeWords(words: number[], count: number): string {
+  const text = Buffer.allocUnsafe(words.length * lettersPerWord);
+  let at = 0;
+  for (const word of words) {
+    for (let bits = 0; bits < wordBits; bits += letterBits) {
+      text[at++] = codes[(word >> bits) & mask] ?? 0;
+    }
+  }
+  return text.toString('latin1', 0, count);
+}
+
+/** The words that such a text was made of; characters beyond its end, or of another kind, are zeros. */
+export function decodeWords(text: string, windowLength: number): number[] {
+  const words = noWords(windowLength);
+  for (let index = 0, at = 0; index < words.length; index++) {
+    let word = 0;
+    for (let bits = 0; bits < wordBits; bits += letterBits) {
+      word |= (valueOf[text.charCodeAt(at++)] ?? 0) << bits;
+    }
+    words[index] = word;
+  }
+  return words;
+}
