@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { migrate } from '../src/db/migrate.ts';
+import { findCurrentSchema } from '../src/db/schema-state.ts';
 import { describeStorage } from '../src/db/storage.ts';
 import { findTimescaleBinDir, startThrowAwayCluster } from '../test/harness/cluster.ts';
 import { openClient } from '../test/harness/template.ts';
@@ -96,6 +97,13 @@ async function requireDurability(client: pg.Client): Promise<string[]> {
   if (found.some((setting) => !setting.endsWith('=on')))
     throw new Error(`The database must be durable: ${found.join(', ')}.`);
   return found;
+}
+
+/** Where a database has the service's tables. */
+export async function schemaOf(url: string): Promise<string> {
+  const current = await withClient(url, findCurrentSchema);
+  if (current === null) throw new Error('This database has no tables of the service.');
+  return current.name;
 }
 
 export async function withClient<T>(

@@ -73,7 +73,9 @@ const database = await startBenchDatabase();
 const print = (line: string) => process.stdout.write(`${line}\n`);
 print(`${cpus()[0]?.model}, Node ${process.version}, ${database.description}`);
 try {
-  const bed = openBed(await database.create('pieces'), { maxBatchItems: Number(options.batch) });
+  const bed = await openBed(await database.create('pieces'), {
+    maxBatchItems: Number(options.batch),
+  });
   for (const work of works) if (isWanted(work.name)) await measurePieces(bed, work);
   if (isWanted('causes')) await compareCauses(bed);
   await bed.close();

@@ -1,16 +1,13 @@
 import { openDatabase } from '../../src/db/database.ts';
-import { findCurrentSchema } from '../../src/db/schema-state.ts';
-import { withClient } from '../database.ts';
+import { schemaOf } from '../database.ts';
 import { listEvents } from '../../src/events/queries.ts';
 
 // The statement behind `GET /v2/events/{uuid}` and nothing around it, through the service's own pool.
 // Arguments: database's URL, connections of the pool, queries at once. Devices' ids on stdin.
 const [connectionString = '', maxConnections = '', atOnce = ''] = process.argv.slice(2);
-const current = await withClient(connectionString, findCurrentSchema);
-if (current === null) throw new Error('This database has no tables of the service.');
 const db = openDatabase({
   connectionString,
-  schema: current.name,
+  schema: await schemaOf(connectionString),
   maxConnections: Number(maxConnections),
   connectTimeoutMs: 5_000,
   statementTimeoutMs: 10_000,

@@ -4,6 +4,7 @@ import type { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/core/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openDatabase } from '../../src/db/database.ts';
+import { schemaOf } from '../database.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { recordEvents } from '../../src/events/record.ts';
@@ -27,12 +28,13 @@ export type Bed = {
   close: () => Promise<void>;
 };
 
-export function openBed(
+export async function openBed(
   connectionString: string,
   options: Pick<IngestOptions, 'maxBatchItems'>,
-): Bed {
+): Promise<Bed> {
   const db = openDatabase({
     connectionString,
+    schema: await schemaOf(connectionString),
     maxConnections: 4,
     connectTimeoutMs: 5_000,
     statementTimeoutMs: 60_000,
