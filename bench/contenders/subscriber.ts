@@ -1,5 +1,6 @@
 import { connectAsync } from 'mqtt';
 import pg from 'pg';
+import { schemaOf } from '../database.ts';
 
 // What a user runs beside Mosquitto: a subscriber that puts measurements into PostgreSQL, either in
 // batches or row by row. Arguments: broker's URL, database's URL, `batch` or `row`.
@@ -13,7 +14,11 @@ const maxInFlight = 2;
 
 const maxConnections = 10;
 
-const pool = new pg.Pool({ connectionString: databaseUrl, max: maxConnections });
+const pool = new pg.Pool({
+  connectionString: databaseUrl,
+  max: maxConnections,
+  options: `-c search_path=${await schemaOf(databaseUrl)},public`,
+});
 const waiting: Row[] = [];
 let inFlight = 0;
 let stored = 0;

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { findProgram } from '../../test/harness/program.ts';
 import type { BenchContext, Row } from '../bench-context.ts';
+import { schemaOf } from '../database.ts';
 import type { Meter } from '../meter.ts';
 import { interleave, type Contender } from '../rounds.ts';
 import { cpuMsOf } from '../usage.ts';
@@ -54,9 +55,10 @@ function copyContender(
       await pipeline(lines, createWriteStream(file));
       const rows = sum(until) - sum(copied);
       copied = until;
+      const schema = await schemaOf(databaseUrl);
       const cpuBefore = cpuMsOf(context.database.pid);
       const startMs = performance.now();
-      const command = `\\copy measurement (series_id, ts, val) from '${file}'`;
+      const command = `\\copy ${schema}.measurement (series_id, ts, val) from '${file}'`;
       await promisify(execFile)(psql, [
         '-X',
         '-q',
