@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
+import { normalizeEmail } from './email.ts';
 import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from './network.ts';
 
@@ -66,7 +67,7 @@ function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): vo
 
 // Strangers choose what they send: keys are of one length, and no store shows who logs in.
 function accountKey(email: string): string {
-  return createHash('sha256').update(email.toLowerCase()).digest('base64url').slice(0, 22);
+  return createHash('sha256').update(normalizeEmail(email)).digest('base64url').slice(0, 22);
 }
 
 function pairKey(email: string, address: string): string {
