@@ -1,9 +1,10 @@
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
+import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
 import type { Credentials } from './schema.ts';
-import type { Throttle } from './throttle.ts';
+import { turnOf, type Throttle } from './throttle.ts';
 
 export type Owner = { accountId: number; accountUuid: string };
 
@@ -11,11 +12,18 @@ export type LoginDeps = {
   db: Database;
   passwords: Passwords;
   throttle: Throttle;
+  countLogin: CountLogin;
   clock: () => number;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
-export type Login = Credentials & { address: string };
+export type VerifyDeps = Pick<LoginDeps, 'db' | 'passwords' | 'throttle' | 'countLogin'>;
+
+export type Login = Credentials & {
+  address: string;
+  /** Asked when the turn has come: nobody's password need be hashed for who has left. */
+  hasGone?: () => boolean;
+};
 
 /**
  * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated` in the same
@@ -38,19 +46,35 @@ export async function logIn<S extends { sessionId: string }>(
 }
 
 export async function verifyCredentials(
-  { db, passwords, throttle }: Pick<LoginDeps, 'db' | 'passwords' | 'throttle'>,
-  { email, password, address }: Login,
+  { db, passwords, throttle, countLogin }: VerifyDeps,
+  login: Login,
 ): Promise<AccountRow> {
+  const { email, password, address } = cut(login);
   const check = () => throttle.check(email, address);
+  const guard = async () => {
+    if (login.hasGone?.()) throw new DomainError('unavailable', 'The client has gone.');
+    await check();
+  };
   await check();
+  await countLogin(email, address);
   const account = await findAccountByEmail(db, email);
+  const hash = account?.passwordHash ?? null;
   // Checked again when the turn has come: those who waited together must not all be let through.
-  if (!(await passwords.verify(account?.passwordHash ?? null, password, check)) || !account) {
+  if (!(await passwords.verify(hash, password, turnOf(email, address), guard)) || !account) {
     await throttle.countFailure(email, address);
     throw wrong();
   }
   await throttle.countSuccess(email, address);
   return account;
+}
+
+/** Longer than any address or password is; what waits for its turn is held until then. */
+const maxTriedLength = 1_024;
+
+function cut({ email, password, address }: Login): Login {
+  // No password is empty: what is cut opens nothing, in the same time.
+  const tried = password.length > maxTriedLength ? '' : password;
+  return { email: email.slice(0, maxTriedLength), password: tried, address };
 }
 
 function wrong(): DomainError {

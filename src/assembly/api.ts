@@ -1,6 +1,7 @@
 import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
+import { createLoginRates } from '../accounts/login-rates.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
@@ -109,6 +110,7 @@ async function listRoutes(
       sessions,
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
+      countLogin: createLoginRates(config.quotas, limiters),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
