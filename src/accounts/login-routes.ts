@@ -55,7 +55,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       summary: 'Exchange a refresh token for a new pair',
       description:
         'The Authorization header carries the access token of the same session, which may have ' +
-        'expired. A refresh token is good once: using it again ends its session.',
+        'expired. A refresh token is good once: for 10 s it gives the same pair again, later using it ' +
+        'again ends its session.',
       tag: 'Authentication',
       // It may have expired, which no other route takes.
       auth: 'token',

@@ -49,6 +49,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     store: sessionStore,
     keys: shared.keys,
     clock,
+    limitOf: () => config.quotas.sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);

@@ -26,6 +26,8 @@ export type AppOptions = {
   /** Failed logins for one account from one address, and for all accounts from one address. */
   attempts?: { perAccount: number; perAddress: number };
   registrationsPerAddress?: number;
+  /** How many sessions an account may have; 50. */
+  sessions?: number;
   /** How long a refused login waits; 1 ms. */
   refusalPauseMs?: number;
   /** Logins a minute. */
@@ -60,7 +62,13 @@ export async function startApp(options: AppOptions = {}) {
     ? await startRedisSessions({ url: options.redisUrl, onError })
     : startDatabaseSessions(db, { onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
-  const sessions = createSessions({ store, keys, clock, onRevoked });
+  const sessions = createSessions({
+    store,
+    keys,
+    clock,
+    limitOf: () => options.sessions ?? 50,
+    onRevoked,
+  });
   const limiters = redis ? redisLimiters(redis) : memoryLimiters;
   const routes = [
     ...accountsRoutes({
