@@ -16,8 +16,8 @@ export type ErrorCode =
 /** One thing that is wrong with an input; `path` is a JSON Pointer, or a query parameter's name. */
 export type Problem = { path: string; message: string };
 
-/** A total that is used up: which, how much of it there is, and how much is in use. */
-export type Quota = { quota: string; limit: number; used: number };
+/** What an account would have more of than it may. */
+export type ExceededQuota = { quota: string; limit: number; used: number };
 
 /** A rate that is used up: `limit` in a window, which begins anew after `resetSeconds`. */
 export type Rate = { quota: string; limit: number; windowSeconds: number; resetSeconds: number };
@@ -26,7 +26,7 @@ export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly problems: Problem[];
   readonly retryAfterSeconds: number | undefined;
-  readonly quota: Quota | undefined;
+  readonly exceeded: ExceededQuota | undefined;
   readonly rate: Rate | undefined;
 
   constructor(
@@ -36,7 +36,7 @@ export class DomainError extends Error {
       cause?: unknown;
       problems?: Problem[];
       retryAfterSeconds?: number;
-      quota?: Quota;
+      exceeded?: ExceededQuota;
       rate?: Rate;
     } = {},
   ) {
@@ -45,7 +45,7 @@ export class DomainError extends Error {
     this.code = code;
     this.problems = options.problems ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
-    this.quota = options.quota;
+    this.exceeded = options.exceeded;
     this.rate = options.rate;
   }
 }

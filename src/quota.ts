@@ -9,5 +9,5 @@ export function quotaExceeded(
   { limit, used, what }: { limit: number; used: number; what: string },
 ): DomainError {
   const message = `The account has ${used} ${what} of ${limit} it may have (${quota}).`;
-  return new DomainError('quota-exceeded', message, { quota: { quota, limit, used } });
+  return new DomainError('quota-exceeded', message, { exceeded: { quota, limit, used } });
 }

@@ -13,7 +13,7 @@ export type AccountsOptions = {
   passwords: Passwords;
   throttle: Throttle;
   countLogin: CountLogin;
-  /** How long a refused login (429, 503) waits for its answer; 500. */
+  /** How long a refused login (429, 503) waits for its answer; 1,000. */
   refusalPauseMs?: number | undefined;
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
+import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
 import { timestamp } from '../http/schema.ts';
 import { logIn, type Owner } from './login.ts';
-import { createRefuseSlowly } from './refuse-slowly.ts';
 import { registerAccount } from './register.ts';
 import type { AccountsDeps } from './deps.ts';
 import { Credentials, NewCredentials } from './schema.ts';

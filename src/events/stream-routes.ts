@@ -1,4 +1,5 @@
 import type { Bus } from '../bus/bus.ts';
+import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
 import type { LimitOf } from '../quota.ts';
@@ -21,6 +22,8 @@ export type StreamRoutesDeps = {
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
   patienceMs?: number;
+  /** How long a refused stream waits for its answer; 1 s. */
+  refusalPauseMs?: number;
 };
 
 const documentation = {
@@ -40,7 +43,10 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const hub = createHub({ db, bus, heartbeatMs });
   const countStream = createStreamCount(deps.limitOf);
-  const open = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+  const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
+  const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
+    refuseSlowly(() => openCounted(account, deviceUuid, request), request);
+  const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
     const release = await countStream(account.accountId);
     try {
       const readable = await read(account, deviceUuid, request);

@@ -1,5 +1,11 @@
 import { STATUS_CODES } from 'node:http';
-import { DomainError, type ErrorCode, type Problem, type Quota, type Rate } from '../errors.ts';
+import {
+  DomainError,
+  type ErrorCode,
+  type Problem,
+  type ExceededQuota,
+  type Rate,
+} from '../errors.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
 const statusByCode: Record<ErrorCode, number> = {
@@ -23,7 +29,7 @@ export type ProblemBody = {
   timestamp: number;
   requestId: string;
   errors?: Problem[];
-} & Partial<Quota>;
+} & Partial<ExceededQuota>;
 
 export type Answer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
@@ -41,7 +47,7 @@ export function toAnswer(error: unknown, requestId: string, nowTs: number): Answ
       timestamp: nowTs,
       requestId,
       ...(problems.length > 0 ? { errors: problems } : {}),
-      ...(error instanceof DomainError ? error.quota : {}),
+      ...(error instanceof DomainError ? error.exceeded : {}),
     },
   };
 }

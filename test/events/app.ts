@@ -55,6 +55,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         getDeviceId: findDevice,
         authenticate,
         limitOf: () => options.streams ?? 20,
+        refusalPauseMs: 1,
       }),
       ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId: findDevice }),
     ],

@@ -11,10 +11,10 @@ export type RefuseSlowly = <T>(
 const maxPausing = 2_000;
 
 /**
- * A refusal is cheap, and who asks again at once gets thousands a second, which would cost the others
- * more than the hashes it saves. `pauseMs` holds 300 connections to a few hundred a second.
+ * For what clients ask again at once: a refusal is cheap, and thousands of them a second would cost the
+ * others more than what was refused. `pauseMs` holds 300 connections to 300 a second.
  */
-export function createRefuseSlowly(pauseMs = 500): RefuseSlowly {
+export function createRefuseSlowly(pauseMs = 1_000): RefuseSlowly {
   let pausing = 0;
   return async (work, request) => {
     try {
@@ -32,5 +32,5 @@ export function createRefuseSlowly(pauseMs = 500): RefuseSlowly {
 
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof DomainError)) return false;
-  return error.code === 'too-many-requests' || error.code === 'unavailable';
+  return ['too-many-requests', 'unavailable', 'quota-exceeded'].includes(error.code);
 }
