@@ -52,7 +52,7 @@ export async function verifyCredentials(
   const { email, password, address } = cut(login);
   const check = () => throttle.check(email, address);
   const guard = async () => {
-    if (login.hasGone?.()) throw new DomainError('unavailable', 'The client has gone.');
+    if (login.hasGone?.()) throw new DomainError('unauthenticated', 'The client has gone.');
     await check();
   };
   await check();

@@ -75,9 +75,10 @@ export class Follower {
         await this.#rest();
       }
       this.#options.onEnd();
-    } catch (error) {
+    } catch (cause) {
       this.#options.onEnd();
-      for (const { reject } of this.#joining) reject(error);
+      for (const { reject } of this.#joining) reject(cause);
+      const error = cause instanceof Error ? cause : new Error('A stream broke off.', { cause });
       for (const member of this.#all()) member.end(error);
     }
   }

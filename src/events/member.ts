@@ -12,7 +12,7 @@ export class Member {
   /** When it was given something last, of `performance.now()`. */
   givenMs: number;
   hasEnded = false;
-  #error: unknown;
+  #error: Error | undefined;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
@@ -37,7 +37,7 @@ export class Member {
   }
 
   /** Nothing more will come; with an error `read` throws it. */
-  end(error?: unknown): void {
+  end(error?: Error): void {
     this.hasEnded = true;
     this.#error ??= error;
     this.#wake?.();
@@ -52,7 +52,7 @@ export class Member {
         yield chunk;
         continue;
       }
-      if (this.#error !== undefined) throw this.#error;
+      if (this.#error) throw this.#error;
       if (this.hasEnded) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;

@@ -129,7 +129,7 @@ describe.each(hasRedis ? ['database', 'redis'] : ['database'])('the %s store', (
     );
     const first = outcomes.findIndex(({ outcome }) => outcome === 'rotated');
     const again = { outcome: 'again', successor: `after first: next ${first}` };
-    expect(outcomes.toSpliced(first, 1)).toEqual(Array(49).fill(again));
+    expect(outcomes.toSpliced(first, 1)).toEqual(Array.from({ length: 49 }, () => again));
   });
 
   test('makes room: never used ones end first, then the least recently used', async () => {
