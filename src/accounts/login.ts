@@ -49,7 +49,8 @@ export async function verifyCredentials(
   { db, passwords, throttle, countLogin }: VerifyDeps,
   login: Login,
 ): Promise<AccountRow> {
-  const { email, password, address } = cut(login);
+  const { password, address } = login;
+  const email = login.email.slice(0, 1_024);
   const check = () => throttle.check(email, address);
   const guard = async () => {
     if (login.hasGone?.()) throw new DomainError('unauthenticated', 'The client has gone.');
@@ -57,6 +58,8 @@ export async function verifyCredentials(
   };
   await check();
   await countLogin(email, address);
+  // Whatever the account, so its time tells nothing.
+  if (isTooLong(login)) throw wrong();
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
   // Checked again when the turn has come: those who waited together must not all be let through.
@@ -68,13 +71,9 @@ export async function verifyCredentials(
   return account;
 }
 
-/** Longer than any address or password is; what waits for its turn is held until then. */
-const maxTriedLength = 1_024;
-
-function cut({ email, password, address }: Login): Login {
-  // No password is empty: what is cut opens nothing, in the same time.
-  const tried = password.length > maxTriedLength ? '' : password;
-  return { email: email.slice(0, maxTriedLength), password: tried, address };
+/** Longer than any address or password is: it need not be kept until its turn comes. */
+function isTooLong({ email, password }: Login): boolean {
+  return email.length > 1_024 || password.length > 1_024;
 }
 
 function wrong(): DomainError {
