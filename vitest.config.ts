@@ -8,6 +8,7 @@ const alone = [
   'test/bench/**/*.test.ts',
   'test/cluster/{mosquitto,processes,rolling-restart}.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
+  'test/events/load.test.ts',
   'test/faults/**/*.test.ts',
   'test/install/fresh.test.ts',
 ];

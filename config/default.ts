@@ -48,6 +48,18 @@ const settings: SettingsInput = {
     },
   },
 
+  /** What one account may have and do. */
+  quotas: {
+    /** Logins that live; one more ends one: first one never used, then the least recently used. */
+    sessions: 50,
+    /** Event streams open at once, in one process (403 beyond it). */
+    streams: 20,
+    /** Logins a minute, right and wrong ones, of one account from one address (429 beyond it). */
+    loginsPerAccount: 60,
+    /** The same from one address, whatever the account. */
+    loginsPerAddress: 300,
+  },
+
   /** What one device may do. Beyond a rate reading slows down; nothing is dropped. */
   mqtt: {
     /** Largest MQTT packet; a larger one closes the connection. */

@@ -6,6 +6,7 @@ export type ErrorCode =
   | 'invalid-input'
   | 'unauthenticated'
   | 'forbidden'
+  | 'quota-exceeded'
   | 'not-found'
   | 'conflict'
   | 'too-many-requests'
@@ -15,20 +16,36 @@ export type ErrorCode =
 /** One thing that is wrong with an input; `path` is a JSON Pointer, or a query parameter's name. */
 export type Problem = { path: string; message: string };
 
+/** What an account would have more of than it may. */
+export type ExceededQuota = { quota: string; limit: number; used: number };
+
+/** A rate that is used up: `limit` in a window, which begins anew after `resetSeconds`. */
+export type Rate = { quota: string; limit: number; windowSeconds: number; resetSeconds: number };
+
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly problems: Problem[];
   readonly retryAfterSeconds: number | undefined;
+  readonly exceeded: ExceededQuota | undefined;
+  readonly rate: Rate | undefined;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { cause?: unknown; problems?: Problem[]; retryAfterSeconds?: number } = {},
+    options: {
+      cause?: unknown;
+      problems?: Problem[];
+      retryAfterSeconds?: number;
+      exceeded?: ExceededQuota;
+      rate?: Rate;
+    } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = 'DomainError';
     this.code = code;
     this.problems = options.problems ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.exceeded = options.exceeded;
+    this.rate = options.rate;
   }
 }

@@ -59,6 +59,12 @@ export const Settings = z.strictObject({
     registrationsPerAddress: Attempts,
     failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
   }),
+  quotas: z.strictObject({
+    sessions: count,
+    streams: count,
+    loginsPerAccount: count,
+    loginsPerAddress: count,
+  }),
   mqtt: z.strictObject({
     maxPacketBytes: count,
     maxConnectBytes: count,

@@ -4,7 +4,7 @@ import { lockAccount } from './delete-account.ts';
 import type { Passwords } from './passwords.ts';
 import { getAccount, updatePassword } from './queries.ts';
 import type { Queue } from './queue.ts';
-import type { Throttle } from './throttle.ts';
+import { turnOf, type Throttle } from './throttle.ts';
 
 export type ChangePasswordDeps = {
   db: Database;
@@ -33,11 +33,12 @@ export async function changePassword(
   const { db, passwords, throttle } = deps;
   const { email, passwordHash: oldHash } = await getAccount(db, accountId);
   const check = () => throttle.check(email, address);
-  if (!(await passwords.verify(oldHash, oldPassword, check))) {
+  const turn = turnOf(email, address);
+  if (!(await passwords.verify(oldHash, oldPassword, turn, check))) {
     await throttle.countFailure(email, address);
     throw wrong();
   }
-  const newHash = await passwords.hash(newPassword);
+  const newHash = await passwords.hash(newPassword, turn);
   if (!(await setPassword(deps, { accountId, oldHash, newHash }))) throw wrong();
 }
 

@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Sessions } from '../sessions/manage.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
+import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import type { Queue } from './queue.ts';
 import type { CountRegistration } from './registration-limit.ts';
@@ -11,6 +12,9 @@ export type AccountsOptions = {
   sessions: Sessions;
   passwords: Passwords;
   throttle: Throttle;
+  countLogin: CountLogin;
+  /** How long a refused login (429, 503) waits for its answer; 1,000. */
+  refusalPauseMs?: number | undefined;
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;
   countRegistration: CountRegistration;

@@ -3,7 +3,7 @@ import {
   type RateLimiterAbstract,
   type RateLimiterRes,
 } from 'rate-limiter-flexible';
-import { DomainError } from '../errors.ts';
+import { DomainError, type Rate } from '../errors.ts';
 
 export type Attempts = { attempts: number; windowSeconds: number };
 
@@ -15,9 +15,14 @@ export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
 
 /** What is thrown where a counter is full: `too-many-requests`, until it counts anew. */
-export function tooMany(what: string, { msBeforeNext }: RateLimiterRes): DomainError {
+export function tooMany(
+  what: string,
+  { msBeforeNext }: RateLimiterRes,
+  rate?: Omit<Rate, 'resetSeconds'>,
+): DomainError {
   const retryAfterSeconds = Math.ceil(msBeforeNext / 1_000);
   return new DomainError('too-many-requests', `Too many ${what}: wait a while.`, {
     retryAfterSeconds,
+    ...(rate ? { rate: { ...rate, resetSeconds: retryAfterSeconds } } : {}),
   });
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { createRefuseSlowly } from '../http/refuse-slowly.ts';
+import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
 import { timestamp } from '../http/schema.ts';
-import { logIn } from './login.ts';
+import { logIn, type Owner } from './login.ts';
 import { registerAccount } from './register.ts';
 import type { AccountsDeps } from './deps.ts';
 import { Credentials, NewCredentials } from './schema.ts';
@@ -23,6 +24,15 @@ const AccountTokenResponse = z.object({
 /** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
 export function loginRoutes(deps: AccountsDeps): Route[] {
   const { sessions, clock } = deps;
+  const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
+  const enter = <S extends { sessionId: string }>(
+    { body, request }: { body: Credentials; request: RequestInfo },
+    start: (owner: Owner) => Promise<S>,
+  ) => {
+    const hasGone = () => request.signal.aborted;
+    const login = { ...body, address: request.address, hasGone };
+    return refuseSlowly(() => logIn(deps, login, start), request);
+  };
   return [
     defineRoute({
       method: 'post',
@@ -33,8 +43,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       errors: [401, 429],
       body: Credentials,
       response: TokenPairResponse,
-      handler: async ({ body, request: { address } }) => {
-        const session = await logIn(deps, { ...body, address }, sessions.startPair);
+      handler: async ({ body, request }) => {
+        const session = await enter({ body, request }, sessions.startPair);
         const { token, refreshToken } = session;
         return { data: { token, refreshToken } };
       },
@@ -45,7 +55,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       summary: 'Exchange a refresh token for a new pair',
       description:
         'The Authorization header carries the access token of the same session, which may have ' +
-        'expired. A refresh token is good once: using it again ends its session.',
+        'expired. A refresh token is good once: for 10 s it gives the same pair again, later using it ' +
+        'again ends its session.',
       tag: 'Authentication',
       // It may have expired, which no other route takes.
       auth: 'token',
@@ -70,7 +81,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
         }
         await deps.countRegistration(address);
-        const { accountId, accountUuid } = await registerAccount(deps, body);
+        const { accountId, accountUuid } = await registerAccount(deps, { ...body, address });
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
         return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
       },
@@ -84,8 +95,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       errors: [401, 429],
       body: Credentials,
       response: AccountTokenResponse,
-      handler: async ({ body, request: { address } }) => {
-        const login = await logIn(deps, { ...body, address }, sessions.startAccountSession);
+      handler: async ({ body, request }) => {
+        const login = await enter({ body, request }, sessions.startAccountSession);
         const { accountUuid, token } = login;
         return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
       },

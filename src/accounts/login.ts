@@ -1,9 +1,10 @@
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
+import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
 import type { Credentials } from './schema.ts';
-import type { Throttle } from './throttle.ts';
+import { turnOf, type Throttle } from './throttle.ts';
 
 export type Owner = { accountId: number; accountUuid: string };
 
@@ -11,11 +12,18 @@ export type LoginDeps = {
   db: Database;
   passwords: Passwords;
   throttle: Throttle;
+  countLogin: CountLogin;
   clock: () => number;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
-export type Login = Credentials & { address: string };
+export type VerifyDeps = Pick<LoginDeps, 'db' | 'passwords' | 'throttle' | 'countLogin'>;
+
+export type Login = Credentials & {
+  address: string;
+  /** Asked when the turn has come: nobody's password need be hashed for who has left. */
+  hasGone?: () => boolean;
+};
 
 /**
  * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated` in the same
@@ -38,19 +46,34 @@ export async function logIn<S extends { sessionId: string }>(
 }
 
 export async function verifyCredentials(
-  { db, passwords, throttle }: Pick<LoginDeps, 'db' | 'passwords' | 'throttle'>,
-  { email, password, address }: Login,
+  { db, passwords, throttle, countLogin }: VerifyDeps,
+  login: Login,
 ): Promise<AccountRow> {
+  const { password, address } = login;
+  const email = login.email.slice(0, 1_024);
   const check = () => throttle.check(email, address);
+  const guard = async () => {
+    if (login.hasGone?.()) throw new DomainError('unauthenticated', 'The client has gone.');
+    await check();
+  };
   await check();
+  await countLogin(email, address);
+  // Whatever the account, so its time tells nothing.
+  if (isTooLong(login)) throw wrong();
   const account = await findAccountByEmail(db, email);
+  const hash = account?.passwordHash ?? null;
   // Checked again when the turn has come: those who waited together must not all be let through.
-  if (!(await passwords.verify(account?.passwordHash ?? null, password, check)) || !account) {
+  if (!(await passwords.verify(hash, password, turnOf(email, address), guard)) || !account) {
     await throttle.countFailure(email, address);
     throw wrong();
   }
   await throttle.countSuccess(email, address);
   return account;
+}
+
+/** Longer than any address or password is: it need not be kept until its turn comes. */
+function isTooLong({ email, password }: Login): boolean {
+  return email.length > 1_024 || password.length > 1_024;
 }
 
 function wrong(): DomainError {

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { normalizeEmail } from './email.ts';
 import type { AccountEvent, AccountUpdate } from './schema.ts';
 
 export type AccountRow = {
@@ -13,31 +14,37 @@ const columns = `
   id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash"
 `;
 
-/** Null when the e-mail address is taken. */
+/** Null when the e-mail address is taken, in whatever case. */
 export async function insertAccount(
   sql: Sql,
   { email, passwordHash }: { email: string; passwordHash: string },
 ): Promise<AccountRow | null> {
   const { rows } = await sql.query<AccountRow>(
     `
-      insert into account (email, password_hash)
-      values ($1, $2)
-      on conflict (lower(email)) do nothing
+      insert into account (email, email_normal, password_hash)
+      values ($1, $2, $3)
+      on conflict (email_normal) do nothing
       returning ${columns}
     `,
-    [email, passwordHash],
+    [email, normalizeEmail(email), passwordHash],
   );
   return rows[0] ?? null;
 }
 
+/**
+ * By its normal form; or by exactly what was given, for an account whose normal form another had
+ * already when normal forms came.
+ */
 export async function findAccountByEmail(sql: Sql, email: string): Promise<AccountRow | null> {
   const { rows } = await sql.query<AccountRow>(
     `
       select ${columns}
       from account
-      where lower(email) = lower($1)
+      where email_normal in ($1, $2)
+      order by email_normal = $2 desc
+      limit 1
     `,
-    [email],
+    [normalizeEmail(email), email],
   );
   return rows[0] ?? null;
 }
@@ -141,7 +148,7 @@ export async function listAccounts(
     select account.email, account.uuid as "accountUuid", account.created_at as "createdTs",
       (select count(*) from device where device.account_id = account.id) as devices
     from account
-    order by lower(account.email)
+    order by account.email_normal
   `);
   return rows;
 }

@@ -3,15 +3,16 @@ import { DomainError } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
 import { type AccountRow, insertAccount, insertAccountEvent } from './queries.ts';
 import type { NewCredentials } from './schema.ts';
+import { turnOf } from './throttle.ts';
 
 export type RegisterDeps = { db: Database; passwords: Passwords; clock: () => number };
 
 /** Specification 4.2, Register New Account. Throws `conflict` when the e-mail address is taken. */
 export async function registerAccount(
   { db, passwords, clock }: RegisterDeps,
-  { email, password }: NewCredentials,
+  { email, password, address }: NewCredentials & { address: string },
 ): Promise<AccountRow> {
-  const passwordHash = await passwords.hash(password);
+  const passwordHash = await passwords.hash(password, turnOf(email, address));
   return db.transaction(async (tx) => {
     const account = await insertAccount(tx, { email, passwordHash });
     if (!account)

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 
-/** Compared case-insensitively, kept as it was given. */
-export const Email = z.email('expected an e-mail address').max(254);
+/** Compared in its normal form, kept as it was given. ASCII alone: beyond it letters look alike. */
+export const Email = z
+  .email('expected an e-mail address')
+  .regex(/^[\x21-\x7e]*$/, 'expected an e-mail address of ASCII characters')
+  .max(254);
 
 const minPassword = 8;
 const maxPassword = 128;

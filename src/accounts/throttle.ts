@@ -1,7 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
+import { accountKey } from './email.ts';
 import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from './network.ts';
+import type { Turn } from './turns.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
@@ -64,11 +65,12 @@ function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): vo
   throw tooMany('failed logins', result);
 }
 
-// Strangers choose what they send: keys are of one length, and no store shows who logs in.
-function accountKey(email: string): string {
-  return createHash('sha256').update(email.toLowerCase()).digest('base64url').slice(0, 22);
+/** An account from one address. */
+export function pairKey(email: string, address: string): string {
+  return `${accountKey(email)}:${network(address)}`;
 }
 
-function pairKey(email: string, address: string): string {
-  return `${accountKey(email)}:${network(address)}`;
+/** Whose turn the hash of a password is. */
+export function turnOf(email: string, address: string): Turn {
+  return { address: network(address), account: accountKey(email) };
 }

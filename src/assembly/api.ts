@@ -1,6 +1,7 @@
 import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
+import { createLoginRates } from '../accounts/login-rates.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
@@ -50,6 +51,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     store: sessionStore,
     keys: shared.keys,
     clock,
+    limitOf: () => config.quotas.sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
@@ -112,6 +114,7 @@ async function listRoutes(
       sessions,
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
+      countLogin: createLoginRates(config.quotas, limiters),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
@@ -127,7 +130,13 @@ async function listRoutes(
     }),
     ...purposeRoutes({ db }),
     ...profileRoutes({ db, bus }),
-    ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
+    ...eventRoutes({
+      db,
+      bus,
+      getDeviceId,
+      authenticate: sessions.authenticate,
+      limitOf: () => config.quotas.streams,
+    }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
     ...listBrokerRoutes(shared),

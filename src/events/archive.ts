@@ -1,11 +1,12 @@
 import type { Sql } from '../db/sql.ts';
 import type { StreamScope, StreamedRow } from './feed.ts';
 import type { Position } from './position.ts';
+import type { EventRow } from './view.ts';
 
 /** Where a walk through the archive has come to: the table's own key. */
 type Place = { deviceId: number; type: string; ts: number; key: string };
 
-type ArchivedRow = StreamedRow & { key: string };
+type ArchivedRow = EventRow & { key: string };
 
 /**
  * The same as the feed for who was away so long that the feed has forgotten: all events of the scope
@@ -22,7 +23,12 @@ export async function* walkArchive(
     for (;;) {
       const rows = await readArchive(sql, after, between, limit);
       const last = rows.at(-1);
-      if (last) yield rows.map(({ key: _key, ...row }) => ({ ...row, uuid: device.uuid }));
+      if (last)
+        yield rows.map(({ key: _key, ...row }) => ({
+          ...row,
+          deviceId: device.id,
+          uuid: device.uuid,
+        }));
       if (!last || rows.length < limit) break;
       after = { deviceId: device.id, type: last.type, ts: last.ts, key: last.key };
     }

@@ -5,7 +5,7 @@ import type { EventRow } from './view.ts';
 /** What a stream is about: an account's devices, or one of them. */
 export type StreamScope = { accountId: number; deviceId: number | null };
 
-export type StreamedRow = EventRow & { uuid: string };
+export type StreamedRow = EventRow & { deviceId: number; uuid: string };
 
 /** The feed's own order; a number's order by transaction, so a text: it exceeds what a double holds. */
 export type FeedRow = StreamedRow & { xact: string };
@@ -39,7 +39,8 @@ export async function readFeed(
   const { rows } = await sql.query<FeedRow>({
     name: 'stream-feed',
     text: `
-      select f.xact::text as xact, f.seq, f.type, f.ts, f.body, d.uuid
+      select f.xact::text as xact, f.seq, f.type, f.ts, f.body,
+             f.device_id as "deviceId", d.uuid
         from event_feed f
         join device d on d.id = f.device_id
        where f.account_id = $1

@@ -1,33 +1,56 @@
 import { Readable } from 'node:stream';
 import type { Page } from './catch-up.ts';
-import { writePosition } from './position.ts';
+import { writePosition, type Position } from './position.ts';
 import { toView } from './view.ts';
 
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
 
-/** A page as text; without events it is a heart-beat that keeps the way open and moves the position on. */
-export function writePage({ events, position }: Page): string {
-  if (events.length === 0) return `id: ${writePosition(position)}\n: still here\n\n`;
-  return events
-    .map(({ row, position: after }) => {
-      const data = JSON.stringify(toView(row, row.uuid));
-      return `id: ${writePosition(after)}\ndata: ${data}\n\n`;
-    })
-    .join('');
+/** A chunk holds about so much, or one event: it is what a reader that stands still holds on to. */
+const chunkBytes = 65_536;
+
+/** A heart-beat keeps the way open and moves the position on. */
+export function writeBeat(position: Position): Buffer {
+  return Buffer.from(`id: ${writePosition(position)}\n: still here\n\n`);
+}
+
+/**
+ * The events of a page as bytes, which any number of readers can be sent; of one device, or of all
+ * (null). A generator, so that others may have a turn between two chunks.
+ */
+export function* writePage({ events }: Page, deviceId: number | null): Generator<Buffer> {
+  let text = '';
+  for (const [i, { row }] of events.entries()) {
+    if (deviceId !== null && row.deviceId !== deviceId) continue;
+    // What comes after it until the device's next is not for this reader: it has seen that, too.
+    const after = deviceId === null ? i : nextOf(events, i, deviceId) - 1;
+    const position = (events[after] ?? events[i])?.position;
+    if (!position) continue;
+    const data = JSON.stringify(toView(row, row.uuid));
+    text += `id: ${writePosition(position)}\ndata: ${data}\n\n`;
+    if (text.length < chunkBytes) continue;
+    yield Buffer.from(text);
+    text = '';
+  }
+  if (text !== '') yield Buffer.from(text);
+}
+
+function nextOf(events: Page['events'], i: number, deviceId: number): number {
+  const next = events.findIndex(({ row }, place) => place > i && row.deviceId === deviceId);
+  return next < 0 ? events.length : next;
 }
 
 /**
  * A stream that is pulled: nothing is read ahead for a reader that does not read, and one that lets a
- * page wait for longer than `patienceMs` is cut off. It resumes where it was.
+ * chunk wait for longer than `patienceMs` is cut off. It resumes where it was.
  */
-export function cutOffWhenSlow(source: AsyncIterable<string>, patienceMs: number): Readable {
+export function cutOffWhenSlow(source: AsyncIterable<Buffer>, patienceMs: number): Readable {
   const readable: Readable = Readable.from(
     (async function* () {
-      for await (const text of source) {
+      for await (const chunk of source) {
         const timer = setTimeout(() => readable.destroy(new Error('slow reader')), patienceMs);
         try {
-          yield text;
+          yield chunk;
         } finally {
           clearTimeout(timer);
         }

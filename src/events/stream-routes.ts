@@ -1,6 +1,10 @@
 import type { Bus } from '../bus/bus.ts';
+import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
+import type { LimitOf } from '../quota.ts';
+import { createStreamCount } from './count-streams.ts';
+import { createHub } from './hub.ts';
 import { DeviceParams, EventView } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
 import { openEventStream } from './stream.ts';
@@ -12,10 +16,14 @@ export type StreamRoutesDeps = {
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
+  /** The quota `streams`: those open at once in this process. */
+  limitOf: LimitOf;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
   patienceMs?: number;
+  /** How long a refused stream waits for its answer; 1 s. */
+  refusalPauseMs?: number;
 };
 
 const documentation = {
@@ -32,25 +40,45 @@ const description =
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
-  const open = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+  const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
+  const hub = createHub({ db, bus, heartbeatMs });
+  const countStream = createStreamCount(deps.limitOf);
+  const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
+  const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
+    refuseSlowly(() => openCounted(account, deviceUuid, request), request);
+  const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+    const release = await countStream(account.accountId);
+    try {
+      const readable = await read(account, deviceUuid, request);
+      readable.once('close', release);
+      return stream(eventStreamType, readable);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+  const read = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
+    const { accountId, sessionId } = account;
     const token = request
       .header('authorization')
       .replace(/^\S+\s+/, '')
       .trim();
     const getDeviceId = async () =>
-      deviceUuid === null ? null : deps.getDeviceId(account.accountId, deviceUuid);
+      deviceUuid === null
+        ? null
+        : hub.alone(accountId, () => deps.getDeviceId(accountId, deviceUuid));
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
-    const { heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
-    const options = { db: deps.db, bus: deps.bus, heartbeatMs, patienceMs };
-    const source = await openEventStream(options, {
-      scope: { accountId: account.accountId, deviceId },
-      sessionId: account.sessionId,
-      lastEventId: request.header('last-event-id'),
-      recheck: () => Promise.all([deps.authenticate(token), getDeviceId()]),
-      signal: request.signal,
-    });
-    return stream(eventStreamType, source);
+    return openEventStream(
+      { db, bus, hub, heartbeatMs, patienceMs },
+      {
+        scope: { accountId, deviceId },
+        sessionId,
+        lastEventId: request.header('last-event-id'),
+        recheck: () => Promise.all([deps.authenticate(token), getDeviceId()]),
+        signal: request.signal,
+      },
+    );
   };
   return [
     defineRoute({
@@ -58,7 +86,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
       path: '/v2/events/stream',
       summary: "Stream the events of all the account's devices",
       description,
-      errors: [400, 401, 503],
+      errors: [400, 401, 403, 503],
       handler: ({ account, request }) => open(account, null, request),
     }),
     defineRoute({
@@ -66,7 +94,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
       path: '/v2/events/{deviceAuthUuid}/stream',
       summary: "Stream a device's events",
       description,
-      errors: [400, 401, 404, 503],
+      errors: [400, 401, 403, 404, 503],
       params: DeviceParams,
       handler: ({ params, account, request }) => open(account, params.deviceAuthUuid, request),
     }),

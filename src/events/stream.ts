@@ -1,17 +1,19 @@
 import type { Readable } from 'node:stream';
 import type { Bus } from '../bus/bus.ts';
-import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { readPosition, type StreamScope } from './feed.ts';
-import { follow } from './follow.ts';
+import { catchUp } from './catch-up.ts';
+import type { StreamScope } from './feed.ts';
+import type { Followed, Hub } from './hub.ts';
 import { parsePosition, type Position } from './position.ts';
-import { cutOffWhenSlow, writePage } from './server-sent.ts';
+import { cutOffWhenSlow, writeBeat, writePage } from './server-sent.ts';
 
 export type EventStreamOptions = {
-  db: Database;
+  db: Sql;
   bus: Bus;
+  hub: Hub;
   heartbeatMs: number;
-  /** How long a reader may let a page wait. */
+  /** How long a reader may let a chunk wait. */
   patienceMs: number;
 };
 
@@ -31,36 +33,74 @@ export async function openEventStream(
   options: EventStreamOptions,
   reader: Reader,
 ): Promise<Readable> {
-  const { db } = options;
-  const { lastEventId } = reader;
-  const from = lastEventId === '' ? await readPosition(db) : parsePosition(lastEventId);
-  if (!from) {
-    const problems = [{ path: 'Last-Event-ID', message: 'is not an id of this stream' }];
-    throw new DomainError('invalid-input', 'The request is not valid.', { problems });
-  }
-  return cutOffWhenSlow(write(options, reader, from), options.patienceMs);
+  const from = parseFrom(reader.lastEventId);
+  const first = await options.hub.join(reader.scope);
+  const readable = cutOffWhenSlow(write(options, reader, from, first), options.patienceMs);
+  // Also where the reader has gone before anything was read.
+  readable.once('close', first.leave);
+  return readable;
+}
+
+/** Null for a stream that is new. Throws `invalid-input`. */
+function parseFrom(lastEventId: string): Position | null {
+  if (lastEventId === '') return null;
+  const from = parsePosition(lastEventId);
+  if (from) return from;
+  const problems = [{ path: 'Last-Event-ID', message: 'is not an id of this stream' }];
+  throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
 async function* write(
-  { db, bus, heartbeatMs }: EventStreamOptions,
-  { scope, sessionId, recheck, signal }: Reader,
-  from: Position,
-): AsyncGenerator<string> {
+  options: EventStreamOptions,
+  reader: Reader,
+  from: Position | null,
+  first: Followed,
+): AsyncGenerator<Buffer> {
+  const { bus, hub, heartbeatMs } = options;
+  const { scope, sessionId, recheck } = reader;
   const ended = new AbortController();
   const forget = bus.subscribe('revoked', (revoked) => {
     const meant = revoked.sessionId === undefined || revoked.sessionId === sessionId;
     if (revoked.accountId === scope.accountId && meant) ended.abort();
   });
   const timer = setInterval(() => void recheck().catch(() => ended.abort()), heartbeatMs);
+  const until = AbortSignal.any([reader.signal, ended.signal]);
+  let followed = first;
+  const end = () => followed.leave();
+  until.addEventListener('abort', end);
   try {
+    let position = from ?? first.member.position;
     // At once, so that a reader knows where it is before anything happens.
-    yield writePage({ events: [], position: from });
-    const until = AbortSignal.any([signal, ended.signal]);
-    for await (const page of follow({ db, bus, scope, from, heartbeatMs, signal: until })) {
-      yield writePage(page);
+    yield writeBeat(position);
+    while (!until.aborted) {
+      yield* readBetween(options, scope, { from: position, to: followed.member.position, until });
+      yield* followed.member.read();
+      // It has been sent all it was given, and could not be given more: it goes on from there.
+      position = followed.member.position;
+      followed.leave();
+      if (!until.aborted) followed = await hub.join(scope);
     }
   } finally {
+    until.removeEventListener('abort', end);
+    followed.leave();
     clearInterval(timer);
     forget();
+  }
+}
+
+type Between = { from: Position; to: Position; until: AbortSignal };
+
+/** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
+async function* readBetween(
+  { db, hub }: EventStreamOptions,
+  scope: StreamScope,
+  { from, to, until }: Between,
+): AsyncGenerator<Buffer> {
+  if (from === to) return;
+  const pages = catchUp(db, scope, from, to);
+  for (;;) {
+    const { value: page, done } = await hub.alone(scope.accountId, () => pages.next());
+    if (done || until.aborted) return;
+    yield* writePage(page, scope.deviceId);
   }
 }

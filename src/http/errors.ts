@@ -1,11 +1,18 @@
 import { STATUS_CODES } from 'node:http';
-import { DomainError, type ErrorCode, type Problem } from '../errors.ts';
+import {
+  DomainError,
+  type ErrorCode,
+  type Problem,
+  type ExceededQuota,
+  type Rate,
+} from '../errors.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
 const statusByCode: Record<ErrorCode, number> = {
   'invalid-input': 400,
   unauthenticated: 401,
   forbidden: 403,
+  'quota-exceeded': 403,
   'not-found': 404,
   'device-gone': 404,
   conflict: 409,
@@ -13,7 +20,7 @@ const statusByCode: Record<ErrorCode, number> = {
   unavailable: 503,
 };
 
-/** RFC 9457's members; `errors` names every problem of an input. */
+/** RFC 9457's members; `errors` names every problem of an input, `quota` and so on what is used up. */
 export type ProblemBody = {
   type: string;
   title: string;
@@ -22,7 +29,7 @@ export type ProblemBody = {
   timestamp: number;
   requestId: string;
   errors?: Problem[];
-};
+} & Partial<ExceededQuota>;
 
 export type Answer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
@@ -40,6 +47,7 @@ export function toAnswer(error: unknown, requestId: string, nowTs: number): Answ
       timestamp: nowTs,
       requestId,
       ...(problems.length > 0 ? { errors: problems } : {}),
+      ...(error instanceof DomainError ? error.exceeded : {}),
     },
   };
 }
@@ -70,6 +78,17 @@ function clientFault(error: unknown): number | null {
 function headersOf(error: unknown, status: number): Record<string, string> {
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' };
   if (status !== 429 && status !== 503) return {};
-  const seconds = error instanceof DomainError ? error.retryAfterSeconds : undefined;
-  return { 'Retry-After': String(Math.max(1, Math.ceil(seconds ?? 1))) };
+  const { retryAfterSeconds, rate } = error instanceof DomainError ? error : {};
+  return {
+    'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds ?? 1))),
+    ...(rate ? rateHeaders(rate) : {}),
+  };
+}
+
+/** draft-ietf-httpapi-ratelimit-headers: sections 3 and 4. */
+function rateHeaders({ quota, limit, windowSeconds, resetSeconds }: Rate): Record<string, string> {
+  return {
+    'RateLimit-Policy': `"${quota}";q=${limit};w=${windowSeconds}`,
+    RateLimit: `"${quota}";r=0;t=${resetSeconds}`,
+  };
 }

@@ -1,12 +1,14 @@
-import type { Sql } from '../db/sql.ts';
+import type { Database } from '../db/database.ts';
 import { coalesce } from '../coalesce.ts';
 import {
   deleteExpiredSessions,
   deleteSession,
   deleteSessions,
+  findSuccessor,
   insertSession,
   listSessions,
   loadSessions,
+  makeRoom,
   replaceRefreshHash,
   slideSession,
 } from './queries.ts';
@@ -20,28 +22,34 @@ export type DatabaseSessionOptions = {
 
 /** Sessions in a table: for an installation without Redis. */
 export function startDatabaseSessions(
-  sql: Sql,
+  db: Database,
   { sweepMs = 3_600_000, onError }: DatabaseSessionOptions,
 ): SessionStore {
-  const { find } = coalesce({ load: (ids: string[]) => loadSessions(sql, ids), parallel: 2 });
-  const sweep = setInterval(() => void deleteExpiredSessions(sql).catch(onError), sweepMs);
+  const { find } = coalesce({ load: (ids: string[]) => loadSessions(db, ids), parallel: 2 });
+  const sweep = setInterval(() => void deleteExpiredSessions(db).catch(onError), sweepMs);
   sweep.unref();
   return {
-    create: (session, refreshHash) => insertSession(sql, session, refreshHash ?? null),
+    create: (session, { refreshHash, limit }) =>
+      db.transaction(async (tx) => {
+        const ended = await makeRoom(tx, session, limit - 1);
+        await insertSession(tx, session, refreshHash ?? null);
+        return ended;
+      }),
     async find(sessionId, nowTs) {
       const session = await find(sessionId);
       return session && session.expiresTs > nowTs ? session : null;
     },
-    touch: (session) => slideSession(sql, session),
-    async rotate(session, oldHash, newHash) {
-      if (await replaceRefreshHash(sql, session, oldHash, newHash)) return 'rotated';
-      return (await deleteSession(sql, session.accountId, session.sessionId))
-        ? 'reused'
-        : 'unknown';
+    touch: (session) => slideSession(db, session),
+    async rotate(session, to) {
+      if (await replaceRefreshHash(db, session, to)) return { outcome: 'rotated' };
+      const successor = await findSuccessor(db, session, to.oldHash);
+      if (successor !== null) return { outcome: 'again', successor };
+      const wasThere = await deleteSession(db, session.accountId, session.sessionId);
+      return { outcome: wasThere ? 'reused' : 'unknown' };
     },
-    list: (accountId, nowTs) => listSessions(sql, accountId, nowTs),
-    revoke: (accountId, sessionId) => deleteSession(sql, accountId, sessionId),
-    revokeAll: (accountId) => deleteSessions(sql, accountId),
+    list: (accountId, nowTs) => listSessions(db, accountId, nowTs),
+    revoke: (accountId, sessionId) => deleteSession(db, accountId, sessionId),
+    revokeAll: (accountId) => deleteSessions(db, accountId),
     async close() {
       clearInterval(sweep);
     },

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { DomainError } from '../errors.ts';
 import type { Keys } from '../keys.ts';
+import type { LimitOf } from '../quota.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
+import { seal, unseal } from './seal.ts';
 import type { Session, SessionKind, SessionStore } from './sessions.ts';
 import { createTokens } from './tokens.ts';
 
@@ -26,6 +28,8 @@ export type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: () => number;
+  /** The quota `sessions`. */
+  limitOf: LimitOf;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
@@ -35,7 +39,10 @@ export type Sessions = {
   startAccountSession: (owner: Owner) => Promise<{ token: string; sessionId: string }>;
   /** `/v1`: an access token for 15 minutes, and a refresh token for 30 days. */
   startPair: (owner: Owner) => Promise<TokenPair & { sessionId: string }>;
-  /** Specification 5.1 step 4. The access token may have expired. Throws `unauthenticated`. */
+  /**
+   * Specification 5.1 step 4. The access token may have expired. For a moment from a rotation the old
+   * refresh token gives the same pair again. Throws `unauthenticated`.
+   */
   refresh: (accessToken: string, refreshToken: string) => Promise<TokenPair>;
   /** Who a bearer token speaks for, asked of the store each time. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Bearer>;
@@ -44,7 +51,8 @@ export type Sessions = {
   revokeAll: (accountId: number) => Promise<void>;
 };
 
-export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps): Sessions {
+export function createSessions(deps: SessionsDeps): Sessions {
+  const { store, keys, clock, onRevoked } = deps;
   const tokens = createTokens(keys.accountTokens);
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
@@ -63,6 +71,14 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
     const expiresTs = issuedTs + livesMs;
     return tokens.sign({ sub: accountUuid, sid: sessionId, issuedTs, expiresTs });
   };
+  const create = async (session: Session, refreshToken?: string): Promise<void> => {
+    const { accountId } = session;
+    const limit = await deps.limitOf(accountId);
+    const refresh =
+      refreshToken === undefined ? {} : { refreshHash: hashRefreshToken(refreshToken) };
+    const ended = await store.create(session, { ...refresh, limit });
+    for (const sessionId of ended) onRevoked({ accountId, sessionId });
+  };
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
     const claims = await tokens.verify(token);
@@ -75,14 +91,14 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
   return {
     async startAccountSession(owner) {
       const session = begin(owner, 'account', lifetimes.accountIdleMs);
-      await store.create(session);
+      await create(session);
       return { token: await sign(session, lifetimes.accountMs), sessionId: session.sessionId };
     },
 
     async startPair(owner) {
       const session = begin(owner, 'pair', lifetimes.refreshMs);
       const refreshToken = makeRefreshToken(keys.refreshTokens, session.sessionId);
-      await store.create(session, hashRefreshToken(refreshToken));
+      await create(session, refreshToken);
       const token = await sign(session, lifetimes.accessMs);
       return { token, refreshToken, sessionId: session.sessionId };
     },
@@ -91,27 +107,29 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
       const session = await find(accessToken, { evenExpired: true });
       const { accountId, sessionId } = session;
       if (!isRefreshToken(keys.refreshTokens, sessionId, refreshToken)) throw noSession();
-      const next = makeRefreshToken(keys.refreshTokens, sessionId);
       const nowTs = clock();
+      const next = makeRefreshToken(keys.refreshTokens, sessionId);
+      const pair = { token: await sign(session, lifetimes.accessMs), refreshToken: next };
       const rotation = await store.rotate(
         { ...session, lastUsedTs: nowTs, expiresTs: nowTs + lifetimes.refreshMs },
-        hashRefreshToken(refreshToken),
-        hashRefreshToken(next),
+        {
+          oldHash: hashRefreshToken(refreshToken),
+          newHash: hashRefreshToken(next),
+          successor: seal(JSON.stringify(pair), refreshToken),
+        },
       );
-      if (rotation === 'reused') onRevoked({ accountId, sessionId });
-      if (rotation !== 'rotated') throw noSession();
-      return { token: await sign(session, lifetimes.accessMs), refreshToken: next };
+      if (rotation.outcome === 'rotated') return pair;
+      if (rotation.outcome === 'again') {
+        return JSON.parse(unseal(rotation.successor, refreshToken)) as TokenPair;
+      }
+      if (rotation.outcome === 'reused') onRevoked({ accountId, sessionId });
+      throw noSession();
     },
 
     async authenticate(token) {
       const session = await find(token);
-      const nowTs = clock();
-      // A pair's life is prolonged by its refresh token alone.
-      if (session.kind === 'account' && nowTs - session.lastUsedTs >= lifetimes.touchMs) {
-        const endTs = session.createdTs + lifetimes.accountMs;
-        const expiresTs = Math.min(nowTs + lifetimes.accountIdleMs, endTs);
-        await store.touch({ ...session, lastUsedTs: nowTs, expiresTs });
-      }
+      const touched = touch(session, clock());
+      if (touched) await store.touch(touched);
       const { accountId, accountUuid, sessionId } = session;
       return { accountId, accountUuid, sessionId };
     },
@@ -129,6 +147,21 @@ export function createSessions({ store, keys, clock, onRevoked }: SessionsDeps):
       onRevoked({ accountId });
     },
   };
+}
+
+/**
+ * A session as it is to be written because of a use now; null where that can wait. The first use is
+ * written at once: a session without one is the first to go when there are too many.
+ */
+function touch(session: Session, nowTs: number): Session | null {
+  const { kind, createdTs, lastUsedTs } = session;
+  const isFirstUse = lastUsedTs <= createdTs;
+  // A pair's life is prolonged by its refresh token alone.
+  const slides = kind === 'account' && nowTs - lastUsedTs >= lifetimes.touchMs;
+  if (!isFirstUse && !slides) return null;
+  const endTs = createdTs + lifetimes.accountMs;
+  const expiresTs = slides ? Math.min(nowTs + lifetimes.accountIdleMs, endTs) : session.expiresTs;
+  return { ...session, lastUsedTs: Math.max(nowTs, createdTs + 1), expiresTs };
 }
 
 function noSession(): DomainError {

@@ -1,6 +1,6 @@
 import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Session, SessionKind } from './sessions.ts';
+import { againMs, type RotateTo, type Session, type SessionKind } from './sessions.ts';
 
 type Row = {
   id: string;
@@ -11,6 +11,34 @@ type Row = {
   used_at: number;
   expires_at: number;
 };
+
+/**
+ * Ends what is beyond `room` sessions of the account, and gives their identifiers: first those never
+ * used since their login, then the least recently used. The lock on the account makes the count exact:
+ * another login waits until this transaction has added its session.
+ */
+export async function makeRoom(
+  tx: Sql,
+  { accountId, createdTs }: Session,
+  room: number,
+): Promise<string[]> {
+  await tx.query('select from account where id = $1 for no key update', [accountId]);
+  const { rows } = await tx.query<{ id: string }>(
+    `
+      delete from session
+      where id in (
+        select id
+        from session
+        where account_id = $1 and expires_at > ms_to_timestamp($2)
+        order by used_at > created_at desc, used_at desc, id desc
+        offset $3
+      )
+      returning id
+    `,
+    [accountId, createdTs, room],
+  );
+  return rows.map(({ id }) => id);
+}
 
 /** Of an account that has gone meanwhile there is no session. */
 export async function insertSession(
@@ -54,13 +82,13 @@ export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string,
   return new Map(rows.map((row) => [row.id, toSession(row)]));
 }
 
-/** Never inserts, so that a revoked session stays revoked. */
+/** Never inserts, so that a revoked session stays revoked; nor does it undo a later use. */
 export async function slideSession(sql: Sql, session: Session): Promise<void> {
   await sql.query(
     `
       update session
       set used_at = ms_to_timestamp($2), expires_at = ms_to_timestamp($3)
-      where id = $1
+      where id = $1 and used_at < ms_to_timestamp($2)
     `,
     [session.sessionId, session.lastUsedTs, session.expiresTs],
   );
@@ -70,18 +98,35 @@ export async function slideSession(sql: Sql, session: Session): Promise<void> {
 export async function replaceRefreshHash(
   sql: Sql,
   session: Session,
-  oldHash: string,
-  newHash: string,
+  { oldHash, newHash, successor }: RotateTo,
 ): Promise<boolean> {
   const { rowCount } = await sql.query(
     `
       update session
-      set refresh_hash = $3, used_at = ms_to_timestamp($4), expires_at = ms_to_timestamp($5)
+      set refresh_hash = $3, used_at = ms_to_timestamp($4), expires_at = ms_to_timestamp($5),
+        previous_hash = $2, rotated_at = ms_to_timestamp($4), successor = $6
       where id = $1 and refresh_hash = $2
     `,
-    [session.sessionId, oldHash, newHash, session.lastUsedTs, session.expiresTs],
+    [session.sessionId, oldHash, newHash, session.lastUsedTs, session.expiresTs, successor],
   );
   return rowCount === 1;
+}
+
+/** What the token before the current one gives again; null for another, and later than `againMs`. */
+export async function findSuccessor(
+  sql: Sql,
+  { sessionId, lastUsedTs: nowTs }: Session,
+  oldHash: string,
+): Promise<string | null> {
+  const { rows } = await sql.query<{ successor: string }>(
+    `
+      select successor
+      from session
+      where id = $1 and previous_hash = $2 and rotated_at > ms_to_timestamp($3)
+    `,
+    [sessionId, oldHash, nowTs - againMs],
+  );
+  return rows[0]?.successor ?? null;
 }
 
 export async function listSessions(sql: Sql, accountId: number, nowTs: number): Promise<Session[]> {

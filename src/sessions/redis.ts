@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { closeRedis, connectRedis, reachRedis } from '../redis.ts';
 import { coalesce } from '../coalesce.ts';
-import { revokeAllScript, rotateScript } from './scripts.ts';
-import type { Rotation, Session, SessionStore } from './sessions.ts';
+import { createScript, revokeAllScript, rotateScript, touchScript } from './scripts.ts';
+import { againMs, type Rotation, type Session, type SessionStore } from './sessions.ts';
 
 export type RedisSessionOptions = {
   url: string;
@@ -21,12 +21,16 @@ const StoredSession = z.object({
   expiresTs: z.int(),
 });
 
-/** Sessions in Redis: `session:{id}` and `refresh:{id}` run out by themselves, `sessions:{account}` lists them. */
+/**
+ * Sessions in Redis: `session:{id}`, `refresh:{id}` and `rotated:{id}` run out by themselves,
+ * `sessions:{account}` lists them.
+ */
 export async function startRedisSessions(options: RedisSessionOptions): Promise<SessionStore> {
   const { url, prefix = 'sensorium:', onError } = options;
   const redis = await connectRedis({ url, onError });
   const sessionKey = (id: string) => `${prefix}session:${id}`;
   const refreshKey = (id: string) => `${prefix}refresh:${id}`;
+  const rotatedKey = (id: string) => `${prefix}rotated:${id}`;
   const listKey = (accountId: number) => `${prefix}sessions:${accountId}`;
   const load = async (ids: string[]): Promise<Map<string, Session>> => {
     if (ids.length === 0) return new Map();
@@ -41,38 +45,31 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
   const { find } = coalesce({ load, parallel: 2 });
 
   return {
-    async create(session, refreshHash) {
+    async create(session, { refreshHash = '', limit }) {
       const { sessionId, accountId, expiresTs } = session;
-      const steps = redis
-        .multi()
-        .set(sessionKey(sessionId), JSON.stringify(session), 'PXAT', expiresTs)
-        .sadd(listKey(accountId), sessionId)
-        .pexpireat(listKey(accountId), expiresTs, 'NX')
-        .pexpireat(listKey(accountId), expiresTs, 'GT');
-      if (refreshHash !== undefined) {
-        steps.set(refreshKey(sessionId), refreshHash, 'PXAT', expiresTs);
-      }
-      await reachRedis(() => steps.exec());
+      const keys = [sessionKey(sessionId), refreshKey(sessionId), listKey(accountId)];
+      const values = [JSON.stringify(session), refreshHash, expiresTs, sessionId, prefix, limit];
+      const ended = await reachRedis(() => redis.eval(createScript, 3, ...keys, ...values));
+      return ended as string[];
     },
     async find(sessionId, nowTs) {
       const session = await find(sessionId);
       return session && session.expiresTs > nowTs ? session : null;
     },
     async touch(session) {
-      const { sessionId, accountId, expiresTs } = session;
-      await reachRedis(() =>
-        redis
-          .multi()
-          .set(sessionKey(sessionId), JSON.stringify(session), 'PXAT', expiresTs, 'XX')
-          .pexpireat(listKey(accountId), expiresTs, 'GT')
-          .exec(),
-      );
+      const { sessionId, accountId, expiresTs, lastUsedTs } = session;
+      const keys = [sessionKey(sessionId), listKey(accountId)];
+      const values = [JSON.stringify(session), expiresTs, lastUsedTs];
+      await reachRedis(() => redis.eval(touchScript, 2, ...keys, ...values));
     },
-    async rotate(session, oldHash, newHash) {
-      const { sessionId, accountId, expiresTs } = session;
-      const keys = [sessionKey(sessionId), refreshKey(sessionId), listKey(accountId)];
-      const values = [oldHash, newHash, JSON.stringify(session), expiresTs, sessionId];
-      return (await reachRedis(() => redis.eval(rotateScript, 3, ...keys, ...values))) as Rotation;
+    async rotate(session, { oldHash, newHash, successor }) {
+      const { sessionId: id, accountId, expiresTs, lastUsedTs } = session;
+      const keys = [sessionKey(id), refreshKey(id), listKey(accountId), rotatedKey(id)];
+      const text = JSON.stringify(session);
+      const values = [oldHash, newHash, text, expiresTs, id, lastUsedTs, againMs, successor];
+      const answer = await reachRedis(() => redis.eval(rotateScript, 4, ...keys, ...values));
+      const [outcome, kept] = answer as [Rotation['outcome'], string];
+      return outcome === 'again' ? { outcome, successor: kept } : { outcome };
     },
     async list(accountId, nowTs) {
       const ids = await reachRedis(() => redis.smembers(listKey(accountId)));
@@ -89,7 +86,7 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
         redis
           .multi()
           .del(sessionKey(sessionId))
-          .del(refreshKey(sessionId))
+          .del(refreshKey(sessionId), rotatedKey(sessionId))
           .srem(listKey(accountId), sessionId)
           .exec(),
       );

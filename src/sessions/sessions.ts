@@ -13,8 +13,25 @@ export type Session = {
   expiresTs: number;
 };
 
-/** `reused`: the token was good once; whoever holds it now, the session has been revoked. */
-export type Rotation = 'rotated' | 'reused' | 'unknown';
+/**
+ * `again`: the token was the current one until a moment ago, and gives the successor that was kept.
+ * `reused`: it was good once; whoever holds it now, the session has been revoked.
+ */
+export type Rotation =
+  { outcome: 'rotated' | 'reused' | 'unknown' } | { outcome: 'again'; successor: string };
+
+/** `successor`: what the old token gives again for `againMs`, sealed. */
+export type RotateTo = { oldHash: string; newHash: string; successor: string };
+
+/** How long from a rotation the old token gives its successor again; using it so prolongs nothing. */
+export const againMs = 10_000;
+
+export type CreateOptions = {
+  /** Of a pair's refresh token. */
+  refreshHash?: string;
+  /** How many sessions the account may have, this one among them. */
+  limit: number;
+};
 
 /**
  * Where sessions live: Redis, or the database where there is none. Nothing is remembered outside of
@@ -22,16 +39,21 @@ export type Rotation = 'rotated' | 'reused' | 'unknown';
  * Every operation rejects with `unavailable` while the store is away.
  */
 export type SessionStore = {
-  create(session: Session, refreshHash?: string): Promise<void>;
+  /**
+   * Gives the identifiers of those that had to end for it: first sessions never used since their
+   * login, then the least recently used.
+   */
+  create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
   find(sessionId: string, nowTs: number): Promise<Session | null>;
-  /** Slides an existing session; never brings back a revoked one. */
+  /** Slides an existing session, never back; nor does it bring back a revoked one. */
   touch(session: Session): Promise<void>;
   /**
    * Replaces the refresh token by its successor and slides the session, atomically: one of any number
-   * of parallel calls with the same token gets `rotated`, the first of the others revokes the session.
+   * of parallel calls with the same token gets `rotated`, the others what that one left as successor.
+   * Later than `againMs` the first of them revokes the session. `lastUsedTs` is the present.
    */
-  rotate(session: Session, oldHash: string, newHash: string): Promise<Rotation>;
+  rotate(session: Session, to: RotateTo): Promise<Rotation>;
   /** Newest first. */
   list(accountId: number, nowTs: number): Promise<Session[]>;
   /** False when the account has no such session. */

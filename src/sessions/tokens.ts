@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { UseKeys } from '../keys.ts';
@@ -35,6 +35,8 @@ export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
         .setSubject(sub)
         .setIssuer(issuer)
         .setAudience(audience)
+        // Two of one second are two tokens, too.
+        .setJti(randomUUID())
         .setIssuedAt(Math.floor(issuedTs / 1_000))
         .setExpirationTime(Math.floor(expiresTs / 1_000))
         .sign(newest),

@@ -38,6 +38,13 @@ describe('4.2 Register New Account', () => {
     ['no body', undefined, ['']],
     ['nothing in it', {}, ['/email', '/password']],
     ['no address', { email: 'ada', password }, ['/email']],
+    ['an umlaut', { email: 'müller@example.com', password }, ['/email', '/email']],
+    [
+      'a letter that lowers to ASCII',
+      { email: '\u212A@example.com', password },
+      ['/email', '/email'],
+    ],
+    ['a domain beyond ASCII', { email: 'ada@exämple.com', password }, ['/email', '/email']],
     ['a number for a password', { email: 'a@example.com', password: 12345678 }, ['/password']],
     ['7 characters', { email: 'a@example.com', password: '1234567' }, ['/password']],
     [

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import type { RemovedDevice } from '../../src/accounts/delete-account.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
+import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
 import { createRegistrationLimit } from '../../src/accounts/registration-limit.ts';
 import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
@@ -25,6 +26,12 @@ export type AppOptions = {
   /** Failed logins for one account from one address, and for all accounts from one address. */
   attempts?: { perAccount: number; perAddress: number };
   registrationsPerAddress?: number;
+  /** How many sessions an account may have; 50. */
+  sessions?: number;
+  /** How long a refused login waits; 1 ms. */
+  refusalPauseMs?: number;
+  /** Logins a minute. */
+  logins?: Partial<LoginQuotas>;
   http?: Partial<HttpOptions>;
 };
 
@@ -55,7 +62,13 @@ export async function startApp(options: AppOptions = {}) {
     ? await startRedisSessions({ url: options.redisUrl, onError })
     : startDatabaseSessions(db, { onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
-  const sessions = createSessions({ store, keys, clock, onRevoked });
+  const sessions = createSessions({
+    store,
+    keys,
+    clock,
+    limitOf: () => options.sessions ?? 50,
+    onRevoked,
+  });
   const limiters = redis ? redisLimiters(redis) : memoryLimiters;
   const routes = [
     ...accountsRoutes({
@@ -69,6 +82,11 @@ export async function startApp(options: AppOptions = {}) {
         },
         limiters,
       ),
+      countLogin: createLoginRates(
+        { loginsPerAccount: 1_000, loginsPerAddress: 1_000, ...options.logins },
+        limiters,
+      ),
+      refusalPauseMs: options.refusalPauseMs ?? 1,
       openRegistration: options.openRegistration ?? true,
       countRegistration: createRegistrationLimit(
         { attempts: options.registrationsPerAddress ?? 1_000, windowSeconds: 300 },

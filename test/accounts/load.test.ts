@@ -37,6 +37,51 @@ describe('200 parallel logins', () => {
   });
 });
 
+describe('300 connections that log in with one right password', () => {
+  let app: App;
+  beforeAll(async () => {
+    const http = { trustedProxies: ['127.0.0.1'] };
+    // No rate holds them back here: that the others get their turn is what is shown.
+    const logins = { loginsPerAccount: 1e6, loginsPerAddress: 1e6 };
+    app = await startApp({ logins, http, maxWaiting: 400 });
+    for (const name of ['ada', 'bob']) await app.register(`${name}@example.com`);
+  });
+  afterAll(() => app.close());
+
+  test("leave others' logins under 2 s, from elsewhere and from the same address", async () => {
+    const over = new AbortController();
+    const logIn = async (name: string, address: string) => {
+      const answer = await fetch(`${app.url}/v2/accounts/login`, {
+        method: 'POST',
+        body: JSON.stringify({ email: `${name}@example.com`, password }),
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        signal: over.signal,
+      });
+      await answer.arrayBuffer();
+      return answer.status;
+    };
+    let through = 0;
+    const noise = Array.from({ length: 300 }, async () => {
+      for (; !over.signal.aborted; through += 1) await logIn('ada', '10.0.0.1');
+    });
+    const ended = Promise.allSettled(noise);
+    await expect.poll(() => through, { timeout: 30_000 }).toBeGreaterThan(5);
+    const waits: { ms: number; behind: number }[] = [];
+    for (let i = 0; i < 10; i += 1) {
+      const [startedMs, before] = [performance.now(), through];
+      expect(await logIn('bob', i % 2 ? '10.0.0.1' : '10.0.0.2')).toBe(200);
+      waits.push({ ms: performance.now() - startedMs, behind: through - before });
+    }
+    // Who has left is passed over: the service has not to hash for 300 before it can end.
+    over.abort();
+    await ended;
+    const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[5] ?? Infinity;
+    expect(medianOf(waits.map(({ ms }) => ms))).toBeLessThan(2_000);
+    // Behind all that wait it would be 300: one each is its turn, the others were on their way out.
+    expect(medianOf(waits.map(({ behind }) => behind))).toBeLessThan(15);
+  });
+});
+
 test('an unknown address costs as much as a wrong password', async () => {
   const app = await startApp();
   try {

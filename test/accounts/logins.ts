@@ -1,3 +1,4 @@
+import { closeRedis, connectRedis } from '../../src/redis.ts';
 import { hasRedis, startRedis } from '../harness/redis.ts';
 import { type Answer, startApp } from './app.ts';
 
@@ -24,6 +25,14 @@ export async function startLogins(store: string) {
       pairOf(await app.call('POST', '/v1/auth/login', { body: { email, password } })),
     refresh: (token: string | undefined, refreshToken: unknown) =>
       app.call('POST', '/v1/auth/refresh', { token, body: { refreshToken } }),
+    /** What the store keeps of rotated refresh tokens. */
+    async keptSuccessors(): Promise<string[]> {
+      if (redis) return readSuccessors(redis.url);
+      const { rows } = await app.db.query<{ successor: string }>(
+        'select successor from session where successor is not null',
+      );
+      return rows.map(({ successor }) => successor);
+    },
     /** The status with which a token is met. */
     opens: async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status,
     async close() {
@@ -36,4 +45,12 @@ export async function startLogins(store: string) {
 /** The tokens in the answer to a login or a refresh of version 1. */
 export function pairOf({ body }: Answer) {
   return body['data'] as { token: string; refreshToken: string };
+}
+
+async function readSuccessors(url: string): Promise<string[]> {
+  const redis = await connectRedis({ url, onError: () => {} });
+  const keys = await redis.keys('sensorium:rotated:*');
+  const kept = await Promise.all(keys.map((key) => redis.hget(key, 'successor')));
+  await closeRedis(redis);
+  return kept.flatMap((text) => (text === null ? [] : [text]));
 }

@@ -72,6 +72,40 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     expect(statuses).toEqual(Array(10).fill(401));
   });
 
+  test('are 50 at most: a login never used ends first, and its streams are told', async () => {
+    const small = await startApp({ redisUrl: app.redisUrl, database: app.database, sessions: 3 });
+    try {
+      const email = `capped-${kind}@example.com`;
+      const { token: used } = await small.register(email);
+      const opens = async (token: string) =>
+        (await small.call('GET', '/v2/accounts', { token })).status;
+      expect(await opens(used)).toBe(200);
+      const logIn = async () => {
+        const answer = await small.call('POST', '/v2/accounts/login', {
+          body: { email, password },
+        });
+        return String(answer.body['accountAuthToken']);
+      };
+      small.time.offsetMs += 5;
+      const unused = await logIn();
+      small.time.offsetMs += 5;
+      const second = await logIn();
+      expect(await opens(second)).toBe(200);
+      small.revoked.length = 0;
+      const third = await logIn();
+      expect(small.revoked).toEqual([
+        { accountId: expect.any(Number), sessionId: decodeJwt(unused)['sid'] },
+      ]);
+      expect([await opens(used), await opens(unused)]).toEqual([200, 401]);
+      expect([await opens(second), await opens(third)]).toEqual([200, 200]);
+      // All were used: now the one whose use is longest ago.
+      await logIn();
+      expect([await opens(used), await opens(second), await opens(third)]).toEqual([401, 200, 200]);
+    } finally {
+      await small.close();
+    }
+  });
+
   test('revocation is told to whoever streams', async () => {
     const { token } = await app.newAccount();
     app.revoked.length = 0;

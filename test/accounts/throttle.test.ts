@@ -45,6 +45,21 @@ describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
       expect((await logIn('10.0.0.1', password, 'ADA@example.com')).status).toBe(429);
     });
 
+    test('count for one account however its address is spelled', async () => {
+      await start();
+      await app.register('kim@example.com');
+      // KELVIN SIGN lowers to "k"; LATIN CAPITAL LETTER I WITH DOT ABOVE to "i" in some locales only.
+      const [kelvin, dotted] = ['\u212Aim@example.com', 'k\u0130m@example.com'];
+      expect((await logIn('10.0.0.2', password, dotted)).status).toBe(401);
+      expect((await logIn('10.0.0.2', password, kelvin)).status).toBe(200);
+      for (const email of ['KIM@example.com', kelvin, 'kim@Example.com']) {
+        expect(await fail('10.0.0.1', 1, email)).toEqual([401]);
+      }
+      for (const email of ['kim@example.com', kelvin]) {
+        expect((await logIn('10.0.0.1', password, email)).status).toBe(429);
+      }
+    });
+
     test('of one address count for all accounts together', async () => {
       await start();
       for (let i = 0; i < 4; i += 1) await fail('10.0.0.1', 2, `someone-${i}@example.com`);

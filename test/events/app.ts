@@ -15,7 +15,13 @@ import { type DatabaseKind, testDatabase } from '../harness/database.ts';
 export type Device = { accountId: number; deviceId: number; uuid: string };
 export type HistoryApp = Awaited<ReturnType<typeof startHistory>>;
 
-export type HistoryOptions = { bus?: Bus; heartbeatMs?: number; patienceMs?: number };
+export type HistoryOptions = {
+  bus?: Bus;
+  heartbeatMs?: number;
+  patienceMs?: number;
+  /** Streams that an account may have open; 20. */
+  streams?: number;
+};
 
 /** One process that serves the history of a database: a bearer token is the account's id. */
 export async function startHistory(db: Database, options: HistoryOptions = {}) {
@@ -42,7 +48,15 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
   };
   const server = await startHttp({
     routes: [
-      ...eventRoutes({ ...options, db, bus, getDeviceId: findDevice, authenticate }),
+      ...eventRoutes({
+        ...options,
+        db,
+        bus,
+        getDeviceId: findDevice,
+        authenticate,
+        limitOf: () => options.streams ?? 20,
+        refusalPauseMs: 1,
+      }),
       ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId: findDevice }),
     ],
     authenticate,

@@ -138,7 +138,10 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
           await recordEvents(tx, [newEvent(device, `${name}${i}`, deviceEvent(t0))]);
           if (slowly) await tx.query('select pg_sleep(0.01)');
         });
-        on.history.bus.publish('events', { accountIds: [], deviceIds: [device.deviceId] });
+        on.history.bus.publish('events', {
+          accountIds: [device.accountId],
+          deviceIds: [device.deviceId],
+        });
       }
     };
     const writing = Promise.all([write(on.db, 'quick', false), write(other, 'slow', true)]);

@@ -45,11 +45,16 @@ describe.each(hasRedis ? ['database', 'redis'] : ['database'])('the %s store', (
     expiresTs: nowTs + 60_000,
     ...over,
   });
-  async function create(over: Partial<Session> = {}, hash = 'first') {
+  async function create(over: Partial<Session> = {}, limit = 1_000) {
     const session = newSession(over);
-    await store.create(session, hash);
+    await store.create(session, { refreshHash: 'first', limit });
     return session;
   }
+  const rotate = (session: Session, oldHash: string, newHash: string, atTs = nowTs) =>
+    store.rotate(
+      { ...session, lastUsedTs: atTs, expiresTs: atTs + 90_000 },
+      { oldHash, newHash, successor: `after ${oldHash}: ${newHash}` },
+    );
   const find = (session: Session, atTs = nowTs) => store.find(session.sessionId, atTs);
 
   test('gives back what was put in, until it runs out', async () => {
@@ -77,29 +82,88 @@ describe.each(hasRedis ? ['database', 'redis'] : ['database'])('the %s store', (
     expect(await find(session)).toBeNull();
   });
 
-  test('replaces a refresh token once; the second use revokes', async () => {
+  test('slides nothing back', async () => {
     const session = await create();
-    const slid = { ...session, lastUsedTs: nowTs + 1, expiresTs: nowTs + 90_000 };
-    expect(await store.rotate(slid, 'first', 'second')).toBe('rotated');
+    const later = { ...session, lastUsedTs: nowTs + 20, expiresTs: nowTs + 120_000 };
+    await store.touch(later);
+    await store.touch({ ...session, lastUsedTs: nowTs + 10, expiresTs: nowTs + 90_000 });
+    expect(await find(session)).toEqual(later);
+  });
+
+  test('replaces a refresh token once; a second use later than 10 s revokes', async () => {
+    const session = await create();
+    const [rotated, reused] = [{ outcome: 'rotated' }, { outcome: 'reused' }];
+    expect(await rotate(session, 'first', 'second', nowTs + 1)).toEqual(rotated);
+    const slid = { ...session, lastUsedTs: nowTs + 1, expiresTs: nowTs + 90_001 };
     expect(await find(session)).toEqual(slid);
-    expect(await store.rotate(slid, 'second', 'third')).toBe('rotated');
-    expect(await store.rotate(slid, 'first', 'fourth')).toBe('reused');
+    expect(await rotate(session, 'second', 'third', nowTs + 2)).toEqual(rotated);
+    expect(await rotate(session, 'second', 'lost', nowTs + 10_002)).toEqual(reused);
     expect(await find(session)).toBeNull();
-    expect(await store.rotate(slid, 'third', 'fourth')).toBe('unknown');
+    expect(await rotate(session, 'third', 'fourth')).toEqual({ outcome: 'unknown' });
     expect(
       (await store.list(session.accountId, nowTs)).map(({ sessionId }) => sessionId),
     ).not.toContain(session.sessionId);
   });
 
-  test('of parallel rotations with one token exactly one succeeds', async () => {
+  test('gives the same successor again for 10 s, which using it so does not prolong', async () => {
+    const session = await create();
+    await rotate(session, 'first', 'second');
+    const again = { outcome: 'again', successor: 'after first: second' };
+    for (const ms of [0, 5_000, 9_999]) {
+      expect(await rotate(session, 'first', `late ${ms}`, nowTs + ms)).toEqual(again);
+    }
+    expect(await find(session)).toMatchObject({ lastUsedTs: nowTs });
+    expect(await rotate(session, 'first', 'late', nowTs + 10_000)).toEqual({ outcome: 'reused' });
+
+    const other = await create();
+    await rotate(other, 'first', 'second');
+    await rotate(other, 'second', 'third');
+    // Its successor has been used: whoever has it is one too many.
+    expect(await rotate(other, 'first', 'late')).toEqual({ outcome: 'reused' });
+  });
+
+  test('of parallel rotations with one token one succeeds, and gives the others their answer', async () => {
     const session = await create();
     const outcomes = await Promise.all(
-      Array.from({ length: 50 }, (_, i) => store.rotate(session, 'first', `next ${i}`)),
+      Array.from({ length: 50 }, (_, i) => rotate(session, 'first', `next ${i}`)),
     );
-    const counted = Object.groupBy(outcomes, (outcome) => outcome);
-    expect(counted.rotated).toHaveLength(1);
-    expect(counted.reused).toHaveLength(1);
-    expect(counted.unknown).toHaveLength(48);
+    const first = outcomes.findIndex(({ outcome }) => outcome === 'rotated');
+    const again = { outcome: 'again', successor: `after first: next ${first}` };
+    expect(outcomes.toSpliced(first, 1)).toEqual(Array.from({ length: 49 }, () => again));
+  });
+
+  test('makes room: never used ones end first, then the least recently used', async () => {
+    const mine = await newOwner();
+    const make = (createdTs: number, lastUsedTs: number, limit: number) =>
+      create({ ...mine, createdTs, lastUsedTs }, limit);
+    const used = await make(nowTs - 50, nowTs - 10, 5);
+    const usedLongAgo = await make(nowTs - 40, nowTs - 30, 5);
+    const unusedOld = await make(nowTs - 90, nowTs - 90, 5);
+    const unusedNew = await make(nowTs - 5, nowTs - 5, 5);
+    const alive = async () => {
+      const all = [used, usedLongAgo, unusedOld, unusedNew];
+      return Promise.all(all.map(async (session) => (await find(session)) !== null));
+    };
+    const another = newSession(mine);
+    expect(await store.create(another, { limit: 4 })).toEqual([unusedOld.sessionId]);
+    expect(await alive()).toEqual([true, true, false, true]);
+    await store.touch({ ...another, lastUsedTs: nowTs + 1 });
+    expect(await store.create(newSession(mine), { limit: 3 })).toEqual(
+      expect.arrayContaining([unusedNew.sessionId, usedLongAgo.sessionId]),
+    );
+    expect(await alive()).toEqual([true, false, false, false]);
+    expect(await find(another)).not.toBeNull();
+  });
+
+  test('of parallel logins no more are left than there may be', async () => {
+    const mine = await newOwner();
+    const before = await create({ ...mine, lastUsedTs: nowTs + 5 });
+    const made = await Promise.all(Array.from({ length: 40 }, () => create(mine, 7)));
+    const left = await store.list(mine.accountId, nowTs);
+    expect(left).toHaveLength(7);
+    expect(left).toContainEqual(before);
+    const found = await Promise.all(made.map((session) => find(session)));
+    expect(found.filter((session) => session !== null)).toHaveLength(6);
   });
 
   test('lists and revokes by account', async () => {

@@ -9,6 +9,15 @@ export async function compareAnswers(url: string, fixture: Fixture): Promise<voi
   for (const { account, path, accept, status, body } of fixture.answers) {
     const token = account === null ? null : tokens.get(account);
     const { next: _, ...reply } = await ask(url, path, { token, accept });
-    expect({ account, path, ...reply }).toEqual({ account, path, status, body });
+    const answered = withoutLastUse({ account, path, ...reply });
+    expect(answered).toEqual(withoutLastUse({ account, path, status, body }));
   }
+}
+
+/** To ask is to use the session. */
+function withoutLastUse(answer: object): unknown {
+  const text = JSON.stringify(answer, (key, value: unknown) =>
+    key === 'lastUsedTs' ? null : value,
+  );
+  return JSON.parse(text);
 }

@@ -121,7 +121,10 @@ describe.each(cases)('an installation of $version, from $kind', ({ version, kind
       const refresh = { method: 'POST', token: pair.token, body: pair };
       const { data } = await call<Pair>(program.url, '/v1/auth/refresh', refresh);
       expect((await ask(program.url, '/v2/accounts', { token: data.token })).status).toBe(200);
-      // A refresh token is good once: another use ends the session.
+      expect((await call<Pair>(program.url, '/v1/auth/refresh', refresh)).data).toEqual(data);
+      // A refresh token is good once: when its successor has been used another use ends the session.
+      const next = { method: 'POST', token: data.token, body: data };
+      expect((await ask(program.url, '/v1/auth/refresh', next)).status).toBe(200);
       expect((await ask(program.url, '/v1/auth/refresh', refresh)).status).toBe(401);
       const logIn = async (password: string) =>
         (await ask(program.url, '/v1/auth/login', { method: 'POST', body: { email, password } }))

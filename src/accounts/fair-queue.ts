@@ -1,0 +1,62 @@
+import { DomainError } from '../errors.ts';
+import { Turns, type Turn } from './turns.ts';
+
+/** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
+export type FairQueue = <T>(turn: Turn, work: () => Promise<T>) => Promise<T>;
+
+type Waiting = PromiseWithResolvers<void>;
+
+/**
+ * At most `parallel` at a time, `perAddress` of one address, `maxWaiting` more in line. Addresses take
+ * turns, and an address's accounts. Where one more is too many, who has most in line loses one.
+ */
+export function createFairQueue({
+  parallel,
+  perAddress,
+  maxWaiting,
+}: {
+  parallel: number;
+  perAddress: number;
+  maxWaiting: number;
+}): FairQueue {
+  const turns = new Turns<Waiting>();
+  const running = new Map<string, number>();
+  let allRunning = 0;
+
+  const mayRun = (address: string) => (running.get(address) ?? 0) < perAddress;
+  const startNext = (): void => {
+    while (allRunning < parallel) {
+      const next = turns.take(mayRun);
+      if (!next) return;
+      allRunning += 1;
+      running.set(next.address, (running.get(next.address) ?? 0) + 1);
+      next.thing.resolve();
+    }
+  };
+  const finish = (address: string): void => {
+    allRunning -= 1;
+    const left = (running.get(address) ?? 0) - 1;
+    if (left > 0) running.set(address, left);
+    else running.delete(address);
+    startNext();
+  };
+
+  return async (turn, work) => {
+    const waiting: Waiting = Promise.withResolvers();
+    turns.add(turn, waiting);
+    startNext();
+    if (turns.waiting > maxWaiting) turns.takeFromLongest().reject(tooMuch());
+    await waiting.promise;
+    try {
+      return await work();
+    } finally {
+      finish(turn.address);
+    }
+  };
+}
+
+function tooMuch(): DomainError {
+  return new DomainError('unavailable', 'Too many requests wait for this already.', {
+    retryAfterSeconds: 2,
+  });
+}

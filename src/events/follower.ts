@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Sql } from '../db/sql.ts';
+import { catchUp } from './catch-up.ts';
+import { readPosition } from './feed.ts';
+import { Member } from './member.ts';
+import type { Position } from './position.ts';
+import { writeBeat, writePage } from './server-sent.ts';
+import type { TakeTurn } from './slices.ts';
+
+export type FollowerOptions = {
+  db: Sql;
+  accountId: number;
+  /** No stream is silent for longer, and the database is asked twice as often unasked. */
+  heartbeatMs: number;
+  takeTurn: TakeTurn;
+  /** The last stream has left. */
+  onEnd: () => void;
+};
+
+/** However many commits there are, the database is asked ten times a second at most. */
+const pauseMs = 100;
+/** An account's streams are written to so often at most; where they are many, less often with more. */
+const writesPerMs = 2;
+/** Streams that are written to before others have their turn: 2 to 3 ms. */
+const writesPerTurn = 32;
+
+type Joining = { deviceId: number | null } & PromiseWithResolvers<Member>;
+
+/**
+ * Follows what is committed for one account, for all its streams together: the database is read once,
+ * and an event is written once, however many streams there are.
+ */
+export class Follower {
+  readonly #options: FollowerOptions;
+  readonly #members = new Map<number | null, Set<Member>>();
+  #joining: Joining[] = [];
+  #position: Position | undefined;
+  #beatMs = performance.now();
+  #woken = false;
+  #wake: (() => void) | undefined;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    void this.#run();
+  }
+
+  /** A stream of the account or of one of its devices: it is given what is committed from now on. */
+  join(deviceId: number | null): Promise<Member> {
+    const joining = { deviceId, ...Promise.withResolvers<Member>() };
+    this.#joining.push(joining);
+    this.wake();
+    return joining.promise;
+  }
+
+  leave(member: Member): void {
+    member.end();
+    this.#forget(member);
+    if (this.#count() === 0) this.wake();
+  }
+
+  /** Something was committed, or may have been. */
+  wake(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      // Whoever made this one joins in the same turn of the event loop.
+      await Promise.resolve();
+      while (this.#count() + this.#joining.length > 0) {
+        this.#woken = false;
+        await this.#round();
+        await delay(Math.max(pauseMs, this.#count() / writesPerMs));
+        await this.#rest();
+      }
+      this.#options.onEnd();
+    } catch (cause) {
+      this.#options.onEnd();
+      for (const { reject } of this.#joining) reject(cause);
+      const error = cause instanceof Error ? cause : new Error('A stream broke off.', { cause });
+      for (const member of this.#all()) member.end(error);
+    }
+  }
+
+  async #round(): Promise<void> {
+    const { db, accountId } = this.#options;
+    // Before the database is asked: they are to miss nothing that comes after they asked.
+    const joining = this.#joining.splice(0);
+    try {
+      const to = await readPosition(db);
+      if (this.#position) await this.#advance(accountId, this.#position, to);
+      this.#position = to;
+      await this.#beat(to);
+      for (const { deviceId, resolve } of joining) resolve(this.#add(new Member(deviceId, to)));
+    } catch (error) {
+      for (const { reject } of joining) reject(error);
+      throw error;
+    }
+  }
+
+  async #advance(accountId: number, from: Position, to: Position): Promise<void> {
+    const { db, takeTurn } = this.#options;
+    if (this.#count() === 0) return;
+    for await (const page of catchUp(db, { accountId, deviceId: null }, from, to)) {
+      const devices = new Set(page.events.map(({ row }) => row.deviceId));
+      for (const scope of [null, ...devices]) {
+        const members = this.#members.get(scope);
+        if (!members) continue;
+        await takeTurn();
+        for (const chunk of writePage(page, scope)) await this.#give(members, chunk);
+      }
+    }
+    for (const member of this.#all()) member.position = to;
+  }
+
+  async #give(members: Iterable<Member>, chunk: Buffer): Promise<void> {
+    let given = 0;
+    for (const member of members) {
+      if (given % writesPerTurn === 0) await this.#options.takeTurn();
+      given += 1;
+      member.give(chunk);
+      if (member.hasEnded) this.#forget(member);
+    }
+  }
+
+  /** Twice in `heartbeatMs`: who was given something since the last time can wait for the next. */
+  async #beat(position: Position): Promise<void> {
+    const everyMs = this.#options.heartbeatMs / 2;
+    const nowMs = performance.now();
+    if (nowMs - this.#beatMs < everyMs) return;
+    this.#beatMs = nowMs;
+    const silent = [...this.#all()].filter(({ givenMs }) => nowMs - givenMs >= everyMs);
+    await this.#give(silent, writeBeat(position));
+  }
+
+  /** Until something is committed, somebody joins, the last one leaves or it is time for a heart-beat. */
+  async #rest(): Promise<void> {
+    const restMs = this.#beatMs + this.#options.heartbeatMs / 2 - performance.now();
+    if (this.#woken || restMs <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, restMs);
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+
+  #add(member: Member): Member {
+    const members = this.#members.get(member.deviceId) ?? new Set();
+    this.#members.set(member.deviceId, members.add(member));
+    return member;
+  }
+
+  #forget(member: Member): void {
+    const members = this.#members.get(member.deviceId);
+    members?.delete(member);
+    if (members?.size === 0) this.#members.delete(member.deviceId);
+  }
+
+  #count(): number {
+    let count = 0;
+    for (const { size } of this.#members.values()) count += size;
+    return count;
+  }
+
+  *#all(): Generator<Member> {
+    for (const members of this.#members.values()) yield* members;
+  }
+}

@@ -1,0 +1,76 @@
+import type { Bus } from '../bus/bus.ts';
+import type { Sql } from '../db/sql.ts';
+import { Follower } from './follower.ts';
+import type { Member } from './member.ts';
+import { createTurns } from './slices.ts';
+import type { StreamScope } from './feed.ts';
+
+export type HubOptions = { db: Sql; bus: Bus; heartbeatMs: number };
+
+/** A place among the streams of an account. */
+export type Followed = {
+  member: Member;
+  leave(): void;
+};
+
+/** All event streams of this process, by account. */
+export type Hub = {
+  /** From then on the member is given what is committed for the scope. */
+  join(scope: StreamScope): Promise<Followed>;
+  /** Runs what one stream asks of the database for itself: one of an account's at a time. */
+  alone<T>(accountId: number, work: () => Promise<T>): Promise<T>;
+};
+
+/** Nothing is listened to or asked before somebody joins. */
+export function createHub({ db, bus, heartbeatMs }: HubOptions): Hub {
+  const followers = new Map<number, Follower>();
+  const lines = new Map<number, Promise<unknown>>();
+  const takeTurn = createTurns();
+  let ends: (() => void)[] = [];
+
+  const listen = (): void => {
+    ends = [
+      bus.subscribe('events', ({ accountIds }) => {
+        for (const accountId of accountIds) followers.get(accountId)?.wake();
+      }),
+      bus.subscribe('resync', () => {
+        for (const follower of followers.values()) follower.wake();
+      }),
+    ];
+  };
+  const follow = (accountId: number): Follower => {
+    if (followers.size === 0) listen();
+    const onEnd = () => {
+      followers.delete(accountId);
+      if (followers.size === 0) for (const end of ends) end();
+    };
+    const follower = new Follower({ db, accountId, heartbeatMs, takeTurn, onEnd });
+    followers.set(accountId, follower);
+    return follower;
+  };
+
+  return {
+    async join({ accountId, deviceId }) {
+      const follower = followers.get(accountId) ?? follow(accountId);
+      const member = await follower.join(deviceId);
+      return { member, leave: () => follower.leave(member) };
+    },
+    async alone(accountId, work) {
+      const before = lines.get(accountId);
+      const own = (async () => {
+        await before;
+        return work();
+      })();
+      const settled = own.then(
+        () => undefined,
+        () => undefined,
+      );
+      lines.set(accountId, settled);
+      try {
+        return await own;
+      } finally {
+        if (lines.get(accountId) === settled) lines.delete(accountId);
+      }
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import type { Position } from './position.ts';
+
+/** What a reader has not been sent yet may grow to this; the bytes are shared by all who wait for them. */
+const maxWaitingBytes = 1_048_576;
+
+/** One stream of those that follow an account: what is to be sent to it, until it ends or falls behind. */
+export class Member {
+  /** Null: all devices of the account. */
+  readonly deviceId: number | null;
+  /** All that it was given comes before this; who falls behind begins there again. */
+  position: Position;
+  /** When it was given something last, of `performance.now()`. */
+  givenMs: number;
+  hasEnded = false;
+  #error: Error | undefined;
+  #waiting: Buffer[] = [];
+  #waitingBytes = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(deviceId: number | null, position: Position) {
+    this.deviceId = deviceId;
+    this.position = position;
+    this.givenMs = performance.now();
+  }
+
+  /** One chunk more; where too much waits already it ends, with what waits left to read. */
+  give(chunk: Buffer): void {
+    if (this.hasEnded) return;
+    if (this.#waiting.length > 0 && this.#waitingBytes + chunk.length > maxWaitingBytes) {
+      this.end();
+      return;
+    }
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length;
+    this.givenMs = performance.now();
+    this.#wake?.();
+  }
+
+  /** Nothing more will come; with an error `read` throws it. */
+  end(error?: Error): void {
+    this.hasEnded = true;
+    this.#error ??= error;
+    this.#wake?.();
+  }
+
+  /** What it is given, as it comes, until it has ended. */
+  async *read(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = this.#waiting.shift();
+      if (chunk) {
+        this.#waitingBytes -= chunk.length;
+        yield chunk;
+        continue;
+      }
+      if (this.#error) throw this.#error;
+      if (this.hasEnded) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await promise;
+      this.#wake = undefined;
+    }
+  }
+}

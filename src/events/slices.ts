@@ -1,0 +1,26 @@
+/** Resolves when it is the caller's turn to do a piece of work of a few milliseconds. */
+export type TakeTurn = () => Promise<void>;
+
+/**
+ * One turn for each round of the event loop, first come first served: however many streams are
+ * written to, everybody else's requests come in between two pieces.
+ */
+export function createTurns(): TakeTurn {
+  const waiting: (() => void)[] = [];
+  let scheduled = false;
+
+  const schedule = (): void => {
+    if (scheduled || waiting.length === 0) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      waiting.shift()?.();
+      schedule();
+    });
+  };
+  return () =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      schedule();
+    });
+}
