@@ -87,6 +87,20 @@ const settings: SettingsInput = {
     ringMaxAgeMs: 900_000,
   },
 
+  /**
+   * What one account may have and do. `npm run account -- quota <email> <name> <value>` changes one for
+   * one account; `GET /v2/accounts/usage` tells it what it uses. What is stored beyond a quota, or was
+   * before it was lowered, goes on working: only additions are refused.
+   */
+  quotas: {
+    /** Devices of the account, and how many it may register a day (UTC), removed ones included. */
+    devices: 10_000,
+    devicesPerDay: 20_000,
+    /** Stored purposes, and what they take together. */
+    purposes: 1_000,
+    purposeBytes: 33_554_432,
+  },
+
   /** How long the history is kept. */
   retention: { eventsDays: 365, measurementsDays: 90 },
 

@@ -8,6 +8,7 @@ export type ErrorCode =
   | 'forbidden'
   | 'not-found'
   | 'conflict'
+  | 'quota-exceeded'
   | 'too-many-requests'
   | 'unavailable'
   | 'device-gone';
@@ -15,20 +16,30 @@ export type ErrorCode =
 /** One thing that is wrong with an input; `path` is a JSON Pointer, or a query parameter's name. */
 export type Problem = { path: string; message: string };
 
+/** What an account would have more of than it may. */
+export type ExceededQuota = { quota: string; limit: number; used: number };
+
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly problems: Problem[];
   readonly retryAfterSeconds: number | undefined;
+  readonly exceeded: ExceededQuota | undefined;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { cause?: unknown; problems?: Problem[]; retryAfterSeconds?: number } = {},
+    options: {
+      cause?: unknown;
+      problems?: Problem[];
+      retryAfterSeconds?: number;
+      exceeded?: ExceededQuota;
+    } = {},
   ) {
     super(message, { cause: options.cause });
     this.name = 'DomainError';
     this.code = code;
     this.problems = options.problems ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.exceeded = options.exceeded;
   }
 }

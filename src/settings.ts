@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { OutboxConfig } from './outbox/settings.ts';
+import { QuotaSettings } from './quotas/settings.ts';
 
 const count = z.int().min(1);
 const ms = z.int().min(1);
@@ -85,6 +86,7 @@ export const Settings = z.strictObject({
     statementTimeoutMs: ms,
   }),
   notifications: OutboxConfig.strict(),
+  quotas: QuotaSettings,
 });
 export type Settings = z.infer<typeof Settings>;
 

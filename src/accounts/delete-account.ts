@@ -41,8 +41,21 @@ export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
   );
 }
 
+/** Whoever adds something to the account holds its row first: here they wait, and find it gone. */
+async function lockAgainstAdditions(tx: Sql, accountId: number): Promise<void> {
+  await tx.query(
+    `
+      select from account
+      where id = $1
+      for update
+    `,
+    [accountId],
+  );
+}
+
 async function deleteRows(tx: Sql, accountId: number): Promise<RemovedDevice[]> {
   await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
+  await lockAgainstAdditions(tx, accountId);
   const { rows } = await tx.query<RemovedDevice>(
     `
       delete from device

@@ -29,6 +29,7 @@ import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
+import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
 import { createSessions } from '../sessions/manage.ts';
@@ -96,6 +97,7 @@ async function listRoutes(
   const { config, db, bus, keys, clock } = shared;
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
+  const { quotas } = config;
   const limiters = await startLimiters(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -121,8 +123,10 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      quotas,
     }),
-    ...purposeRoutes({ db }),
+    ...purposeRoutes({ db, quotas }),
+    ...quotaRoutes({ db, quotas, clock }),
     ...profileRoutes({ db, bus }),
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { DomainError, type ErrorCode, type Problem } from '../errors.ts';
+import { DomainError, type ErrorCode, type ExceededQuota, type Problem } from '../errors.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
 const statusByCode: Record<ErrorCode, number> = {
@@ -9,11 +9,12 @@ const statusByCode: Record<ErrorCode, number> = {
   'not-found': 404,
   'device-gone': 404,
   conflict: 409,
+  'quota-exceeded': 403,
   'too-many-requests': 429,
   unavailable: 503,
 };
 
-/** RFC 9457's members; `errors` names every problem of an input. */
+/** RFC 9457's members; `errors` names every problem of an input, the others a quota. */
 export type ProblemBody = {
   type: string;
   title: string;
@@ -22,7 +23,7 @@ export type ProblemBody = {
   timestamp: number;
   requestId: string;
   errors?: Problem[];
-};
+} & Partial<ExceededQuota>;
 
 export type Answer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
@@ -40,6 +41,7 @@ export function toAnswer(error: unknown, requestId: string, nowTs: number): Answ
       timestamp: nowTs,
       requestId,
       ...(problems.length > 0 ? { errors: problems } : {}),
+      ...(error instanceof DomainError ? error.exceeded : undefined),
     },
   };
 }

@@ -19,6 +19,12 @@ const ProblemResponse = z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
       .meta({ description: 'All problems; `path` is a JSON Pointer or a query parameter.' }),
+    quota: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the quota that this would go beyond.' }),
+    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
+    used: z.int().optional().meta({ description: 'What it has.' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
 

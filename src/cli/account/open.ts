@@ -3,13 +3,20 @@ import { createLocalBus } from '../../bus/local.ts';
 import { startRedisBus } from '../../bus/redis.ts';
 import type { Config } from '../../config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import type { QuotaSettings } from '../../quotas/settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/sessions.ts';
 import { reachDatabase } from './reach-database.ts';
 
 /** What the service's own functions need to do their work from here. */
-export type Tools = { db: Database; store: SessionStore; bus: Bus; close(): Promise<void> };
+export type Tools = {
+  db: Database;
+  store: SessionStore;
+  bus: Bus;
+  quotas: QuotaSettings;
+  close(): Promise<void>;
+};
 
 export async function openTools(config: Config): Promise<Tools> {
   const reached = await reachDatabase(config);
@@ -33,6 +40,7 @@ export async function openTools(config: Config): Promise<Tools> {
     db,
     store,
     bus,
+    quotas: config.quotas,
     async close() {
       await bus.close();
       await store.close();

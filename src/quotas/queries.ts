@@ -1,0 +1,77 @@
+import type { Sql } from '../db/sql.ts';
+import type { QuotaName } from './settings.ts';
+
+/** A quota's limit for one account, as SQL: its own, or else the configuration's (`otherwise`). */
+export function limitOf(account: string, quota: QuotaName, otherwise: string): string {
+  return `coalesce(
+    (select value from account_quota where account_id = ${account} and quota = '${quota}'),
+    ${otherwise}::bigint)`;
+}
+
+/** Today, as registrations are counted. */
+export const today = `(now() at time zone 'UTC')::date`;
+
+/** What an account has stored, and which quotas are its own. */
+export type Usage = {
+  used: Partial<Record<QuotaName, number>>;
+  overrides: Partial<Record<QuotaName, number>>;
+};
+
+/** Null when the account is gone. */
+export async function findUsage(sql: Sql, accountId: number): Promise<Usage | null> {
+  const { rows } = await sql.query<Usage>(
+    `
+      select json_build_object(
+               'devices', coalesce(u.devices, 0),
+               'devicesPerDay',
+                 case when u.registrations_day = ${today} then u.registrations else 0 end,
+               'purposes', coalesce(u.purposes, 0),
+               'purposeBytes', coalesce(u.purpose_bytes, 0)) as used,
+             coalesce(
+               (select json_object_agg(quota, value) from account_quota where account_id = a.id),
+               '{}') as overrides
+        from account a
+        left join account_usage u on u.account_id = a.id
+       where a.id = $1`,
+    [accountId],
+  );
+  return rows[0] ?? null;
+}
+
+/**
+ * Keeps everybody else from counting for this account until the transaction ends. Before anything else
+ * of the account is locked, so that nobody waits in a circle; false when it is gone.
+ */
+export async function lockUsage(tx: Sql, accountId: number): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `
+      insert into account_usage (account_id)
+      select id from account where id = $1 for key share
+      on conflict (account_id) do update set devices = account_usage.devices`,
+    [accountId],
+  );
+  return rowCount === 1;
+}
+
+/** The account has a limit of its own from now on. */
+export async function saveOverride(
+  sql: Sql,
+  accountId: number,
+  quota: QuotaName,
+  value: number,
+): Promise<void> {
+  await sql.query(
+    `
+      insert into account_quota (account_id, quota, value) values ($1, $2, $3)
+      on conflict (account_id, quota) do update set value = excluded.value`,
+    [accountId, quota, value],
+  );
+}
+
+/** The configuration's limit counts for the account again. */
+export async function removeOverride(sql: Sql, accountId: number, quota: QuotaName): Promise<void> {
+  await sql.query('delete from account_quota where account_id = $1 and quota = $2', [
+    accountId,
+    quota,
+  ]);
+}
