@@ -99,6 +99,19 @@ const settings: SettingsInput = {
     /** Stored purposes, and what they take together. */
     purposes: 1_000,
     purposeBytes: 33_554_432,
+    /** Installed profiles that a device still has; alike ones count once. What they take together. */
+    profiles: 1_000,
+    profileBytesTotal: 67_108_864,
+    /** Senses, and modules, of one device. */
+    sensesPerDevice: 1_024,
+    /** Characters of a stored name (device, module, sense, purpose, state, event), and of other texts. */
+    nameLength: 200,
+    textLength: 1_024,
+    /** Causes that can read one sense at once, in any state of a profile; looked at when it is installed. */
+    causesPerMeasurement: 256,
+    /** Of one installed profile, and of what the engine can come to keep of a device that runs it. */
+    profileBytes: 524_288,
+    evidenceBytes: 65_536,
   },
 
   /** How long the history is kept. */

@@ -27,6 +27,7 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
+import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
@@ -94,7 +95,7 @@ async function listRoutes(
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
-  const { config, db, bus, keys, clock } = shared;
+  const { config, db, bus, keys, clock, limitsOf } = shared;
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
@@ -124,10 +125,11 @@ async function listRoutes(
       removeDevice: removal.removeDevice,
       findNewest,
       quotas,
+      limitsOf,
     }),
-    ...purposeRoutes({ db, quotas }),
+    ...purposeRoutes({ db, quotas, limitsOf }),
     ...quotaRoutes({ db, quotas, clock }),
-    ...profileRoutes({ db, bus }),
+    ...profileRoutes({ db, bus, quotas, limitsOf }),
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
@@ -162,7 +164,9 @@ async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
     log.warn({ jobs }, 'jobs of TimescaleDB on the history failed; it will try them again');
-  releases.add(startUpkeep({ db, retention: config.retention, onError, onFailedJobs }));
+  const chores = [(signal: AbortSignal) => removeUnusedProfiles(db, signal)];
+  const { retention } = config;
+  releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>
     log.warn({ err }, 'the history of a removed device is cleared at the next start');
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });

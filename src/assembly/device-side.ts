@@ -80,7 +80,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
 }
 
 async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ingest> {
-  const { config, log, releases, storage, db, bus, clock } = shared;
+  const { config, log, releases, storage, db, bus, clock, limitsOf } = shared;
   const outbox = await startOutbox({
     db,
     connectionString: storage.connectionString,
@@ -107,6 +107,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         ringMaxAgeMs,
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
+        sizesOf: limitsOf,
       },
       maxInFlight: 2,
       anotherAtMessages: 1_000,

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../http/metrics.ts';
 import type { Metrics } from '../http/metrics.ts';
+import { startLimits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
@@ -25,6 +26,7 @@ export type Shared = {
   metrics: Metrics;
   clock: () => number;
   edges: Edges;
+  limitsOf: LimitsOf;
 };
 
 export type SharedOptions = {
@@ -48,7 +50,21 @@ export async function startShared(
   releases.add(() => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  return { config, log, releases, storage, db, bus, keys, metrics, edges, clock: Date.now };
+  const limitsOf = await startQuotas(db, config, log, releases);
+  const clock = Date.now;
+  return { config, log, releases, storage, db, bus, keys, metrics, edges, clock, limitsOf };
+}
+
+async function startQuotas(
+  db: Database,
+  { quotas }: Config,
+  log: Logger,
+  releases: Releases,
+): Promise<LimitsOf> {
+  const onError = (err: unknown) => log.warn({ err }, "accounts' own quotas could not be read");
+  const limits = await startLimits({ db, quotas, onError });
+  releases.add(() => limits.close());
+  return limits.limitsOf;
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

@@ -1,12 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
+import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
+import { createTurns } from '../quotas/turns.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
@@ -30,6 +34,7 @@ export type DeviceRouteDeps = {
   removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
   findNewest: FindNewest;
   quotas: QuotaSettings;
+  limitsOf: LimitsOf;
 };
 
 const tag = 'Devices';
@@ -48,7 +53,8 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   ];
 }
 
-function register({ db, keys, listConnectors, quotas }: DeviceRouteDeps): Route {
+function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
+  const inTurn = createTurns();
   return defineRoute({
     method: 'post',
     path: '/v2/devices',
@@ -59,16 +65,14 @@ function register({ db, keys, listConnectors, quotas }: DeviceRouteDeps): Route 
     response: Registration,
     errors: [403],
     handler: async ({ account, body }) => {
+      refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = randomUUID();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
       const { accountId } = account;
       const device = { accountId, uuid, connectorId: id, configuration: body };
       const adding = { devices: 1, devicesPerDay: 1 };
-      await storeWithin(
-        db,
-        { accountId, quotas, adding },
-        async () => (await insertDevice(db, device, quotas)) || null,
-      );
+      const store = async () => (await insertDevice(db, device, quotas)) || null;
+      await inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
       return {
         connectorId: id,
         connectorName: name,

@@ -1,12 +1,16 @@
 import { Purpose } from '../core/purpose.ts';
+import { checkPurposeSizes } from '../core/sizes.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
+import { createTurns } from '../quotas/turns.ts';
 import {
   deletePurpose,
   findGrowth,
@@ -18,7 +22,7 @@ import {
 } from './queries.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
-export type PurposeRouteDeps = { db: Database; quotas: QuotaSettings };
+export type PurposeRouteDeps = { db: Database; quotas: QuotaSettings; limitsOf: LimitsOf };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
 
@@ -36,7 +40,8 @@ function remark(purpose: Purpose) {
   return remarkProfile([purpose], undefined, () => '');
 }
 
-function register({ db, quotas }: PurposeRouteDeps): Route {
+function register({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
+  const inTurn = createTurns();
   return defineRoute({
     ...common,
     method: 'post',
@@ -47,10 +52,12 @@ function register({ db, quotas }: PurposeRouteDeps): Route {
     errors: [403],
     handler: async ({ account, body }) => {
       const { accountId } = account;
+      refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
       const adding = { purposes: 1, purposeBytes: text.bytes };
-      const purposeUuid = await storeWithin(db, { accountId, quotas, adding }, () =>
-        insertPurpose(db, accountId, text, quotas),
+      const store = () => insertPurpose(db, accountId, text, quotas);
+      const purposeUuid = await inTurn(accountId, () =>
+        storeWithin(db, { accountId, quotas, adding }, store),
       );
       return { purposeUuid, timestamp: Date.now(), warnings: remark(body) };
     },
@@ -94,7 +101,7 @@ function read({ db }: PurposeRouteDeps): Route {
   });
 }
 
-function update({ db, quotas }: PurposeRouteDeps): Route {
+function update({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     method: 'put',
@@ -108,6 +115,7 @@ function update({ db, quotas }: PurposeRouteDeps): Route {
     handler: async ({ account, params, body }) => {
       const { accountId } = account;
       const { purposeUuid } = params;
+      refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
       const adding = { purposeBytes: 0 };
       await storeWithin(db, { accountId, quotas, adding }, async () => {

@@ -26,7 +26,9 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                'devicesPerDay',
                  case when u.registrations_day = ${today} then u.registrations else 0 end,
                'purposes', coalesce(u.purposes, 0),
-               'purposeBytes', coalesce(u.purpose_bytes, 0)) as used,
+               'purposeBytes', coalesce(u.purpose_bytes, 0),
+               'profiles', coalesce(u.profiles, 0),
+               'profileBytesTotal', coalesce(u.profile_bytes, 0)) as used,
              coalesce(
                (select json_object_agg(quota, value) from account_quota where account_id = a.id),
                '{}') as overrides
@@ -51,6 +53,16 @@ export async function lockUsage(tx: Sql, accountId: number): Promise<boolean> {
     [accountId],
   );
   return rowCount === 1;
+}
+
+/** All accounts that have quotas of their own, with these. */
+export async function listOverrides(
+  sql: Sql,
+): Promise<Map<number, Partial<Record<QuotaName, number>>>> {
+  const { rows } = await sql.query<{ account_id: number; quotas: Usage['overrides'] }>(
+    'select account_id, json_object_agg(quota, value) as quotas from account_quota group by 1',
+  );
+  return new Map(rows.map(({ account_id, quotas }) => [account_id, quotas]));
 }
 
 /** The account has a limit of its own from now on. */

@@ -8,6 +8,14 @@ export const QuotaSettings = z.strictObject({
   devicesPerDay: count,
   purposes: count,
   purposeBytes: count,
+  profiles: count,
+  profileBytesTotal: count,
+  sensesPerDevice: count,
+  nameLength: count,
+  textLength: count,
+  causesPerMeasurement: count,
+  profileBytes: count,
+  evidenceBytes: count,
 });
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;

@@ -26,14 +26,30 @@ export async function storeWithin<T>(
   for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
     const stored = await store();
     if (stored !== null) return stored;
-    const usage = await findUsage(sql, accountId);
-    if (!usage) throw new DomainError('unauthenticated', 'The account is gone.');
-    for (const [name, more] of Object.entries(adding)) {
-      const quota = name as QuotaName;
-      const limit = usage.overrides[quota] ?? quotas[quota];
-      const used = usage.used[quota] ?? 0;
-      if (used + more > limit) throw quotaExceeded({ quota, limit, used });
-    }
+    const refusal = await findRefusal(sql, { accountId, quotas, adding });
+    if (refusal) throw refusal;
   }
   throw new DomainError('unavailable', 'Others take and give back the last of a quota.');
+}
+
+/** Why something was not stored, for whoever has the account's usage locked. */
+export async function explainRefusal(sql: Sql, within: Within): Promise<DomainError> {
+  const refusal = await findRefusal(sql, within);
+  return refusal ?? new DomainError('unavailable', 'Nothing was stored, and no quota says why.');
+}
+
+/** Null where it would be within all quotas by now. */
+async function findRefusal(
+  sql: Sql,
+  { accountId, quotas, adding }: Within,
+): Promise<DomainError | null> {
+  const usage = await findUsage(sql, accountId);
+  if (!usage) return new DomainError('unauthenticated', 'The account is gone.');
+  for (const [name, more] of Object.entries(adding)) {
+    const quota = name as QuotaName;
+    const limit = usage.overrides[quota] ?? quotas[quota];
+    const used = usage.used[quota] ?? 0;
+    if (used + more > limit) return quotaExceeded({ quota, limit, used });
+  }
+  return null;
 }

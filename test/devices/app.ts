@@ -68,6 +68,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   const database = beside ?? (await testDatabase(kind));
   const db = beside ? openTestDatabase(beside.url) : database.db;
   const quotas: QuotaSettings = { ...defaults.quotas, ...options.quotas };
+  const limitsOf = () => quotas;
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -91,7 +92,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     onPurgeError: () => {},
   });
   const routes = [
-    ...profileRoutes({ db, bus }),
+    ...profileRoutes({ db, bus, quotas, limitsOf }),
     ...deviceRoutes({
       db,
       bus,
@@ -100,8 +101,9 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,
       quotas,
+      limitsOf,
     }),
-    ...purposeRoutes({ db, quotas }),
+    ...purposeRoutes({ db, quotas, limitsOf }),
     ...quotaRoutes({ db, quotas, clock: Date.now }),
   ];
   const server = await startHttp({

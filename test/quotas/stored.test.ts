@@ -98,7 +98,8 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
   it('counts a purpose that grows, shrinks and goes', async () => {
     const token = await one.account();
     const small = purpose(1);
-    const large = { ...small, states: [{ stId: 1, name: 'x'.repeat(3_000) }, { stId: 2 }] };
+    const states = Array.from({ length: 40 }, (_, stId) => ({ stId, name: 'x'.repeat(20) }));
+    const large = { ...small, states };
     const post = (body: unknown) => one.call('POST', '/v2/purposes', { token, body });
     const put = async (uuid: string, body: unknown) =>
       one.call('PUT', `/v2/purposes/${uuid}`, { token, body });

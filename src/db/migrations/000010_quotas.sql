@@ -19,20 +19,55 @@ create table account_usage (
   registrations_day date not null default '-infinity',
   registrations bigint not null default 0,
   purposes bigint not null default 0,
-  purpose_bytes bigint not null default 0
+  purpose_bytes bigint not null default 0,
+  -- Of `profile_content`.
+  profiles bigint not null default 0,
+  profile_bytes bigint not null default 0
 ) with (fillfactor = 50);
 
 -- Of the purpose as JSON.
 alter table purpose add column bytes integer not null default 0;
 update purpose set bytes = octet_length(body::text);
 
-insert into account_usage (account_id, devices, purposes, purpose_bytes)
-select account.id, devices.count, purposes.count, purposes.bytes
+-- What profiles say: once for all profiles of an account that say the same, and only as long as a device
+-- has one of them as current, pending or sent. Then it is removed; how far the roll-out came stays.
+create table profile_content (
+  id bigint generated always as identity primary key,
+  account_id bigint not null references account on delete cascade,
+  -- SHA-256 of the JSON.
+  hash bytea not null,
+  bytes integer not null,
+  purposes json not null,
+  unique (account_id, hash)
+);
+alter table profile add column content_id bigint references profile_content on delete set null;
+insert into profile_content (account_id, hash, bytes, purposes)
+select distinct on (p.account_id, h.hash) p.account_id, h.hash, octet_length(p.purposes::text), p.purposes
+  from profile p
+ cross join lateral (select sha256(convert_to(p.purposes::text, 'UTF8')) as hash) as h
+ where exists (
+   select from device_profile d
+    where d.profile_id = p.id and d.state in ('current', 'pending', 'sent'))
+ order by p.account_id, h.hash;
+update profile p
+   set content_id = c.id
+  from profile_content c
+ where c.account_id = p.account_id
+   and c.hash = sha256(convert_to(p.purposes::text, 'UTF8'));
+alter table profile drop column purposes;
+create index profile_content_id on profile (content_id);
+
+insert into account_usage
+  (account_id, devices, purposes, purpose_bytes, profiles, profile_bytes)
+select account.id, devices.count, purposes.count, purposes.bytes, profiles.count, profiles.bytes
   from account
  cross join lateral (select count(*) from device where account_id = account.id) as devices
  cross join lateral (
    select count(*), coalesce(sum(bytes), 0) as bytes
-     from purpose where account_id = account.id) as purposes;
+     from purpose where account_id = account.id) as purposes
+ cross join lateral (
+   select count(*), coalesce(sum(bytes), 0) as bytes
+     from profile_content where account_id = account.id) as profiles;
 
 -- However they are removed: with their account nothing is left to count.
 create function count_removed_devices() returns trigger language plpgsql as $$
@@ -66,4 +101,9 @@ drop trigger count_removed_purposes on purpose;
 drop function count_removed_devices;
 drop function count_removed_purposes;
 alter table purpose drop column bytes;
+alter table profile add column purposes json;
+update profile p set purposes = c.purposes from profile_content c where c.id = p.content_id;
+update profile set purposes = '[]' where purposes is null;
+alter table profile alter column purposes set not null, drop column content_id;
+drop table profile_content;
 drop table account_usage, account_quota;
