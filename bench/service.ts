@@ -25,7 +25,12 @@ export const raisedLimits = {
     measurementsPerSecond: 1_000_000,
     connectsPerSecond: 1_000_000,
   },
-  quotas: { devices: 1_000_000, devicesPerDay: 1_000_000 },
+  quotas: {
+    devices: 1_000_000,
+    devicesPerDay: 1_000_000,
+    requestsPerSecond: 1_000_000,
+    requestsBurst: 1_000_000,
+  },
 };
 
 const project = new URL('..', import.meta.url).pathname;

@@ -112,6 +112,9 @@ const settings: SettingsInput = {
     /** Of one installed profile, and of what the engine can come to keep of a device that runs it. */
     profileBytes: 524_288,
     evidenceBytes: 65_536,
+    /** REST requests with a token, in each process: on average, and at once after a pause. */
+    requestsPerSecond: 200,
+    requestsBurst: 2_000,
   },
 
   /** How long the history is kept. */

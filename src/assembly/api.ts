@@ -30,6 +30,7 @@ import { notificationRoutes } from '../outbox/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
+import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
@@ -67,6 +68,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     ...config.httpListen,
     routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
     authenticate: sessions.authenticate,
+    takeRequest: createRequestRate(shared.limitsOf),
     log,
     clock,
     observe: metrics.observeHttp,

@@ -40,7 +40,7 @@ export function crossOrigin(origins: string[]): Middleware {
     },
     allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
     allowHeaders: ['Authorization', 'Content-Type', 'Last-Event-ID'],
-    exposeHeaders: ['Link', 'Retry-After', 'X-Request-Id'],
+    exposeHeaders: ['Link', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
     maxAge: 600,
   });
 }

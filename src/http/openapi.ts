@@ -102,6 +102,7 @@ function failures(route: Route): Responses {
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);
   if (route.auth !== 'none') statuses.add(401);
+  if (route.auth === 'account') statuses.add(429);
   if (route.params) statuses.add(404);
   const entries = [...statuses]
     .toSorted((a, b) => a - b)

@@ -16,6 +16,8 @@ export const QuotaSettings = z.strictObject({
   causesPerMeasurement: count,
   profileBytes: count,
   evidenceBytes: count,
+  requestsPerSecond: count,
+  requestsBurst: count,
 });
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;
