@@ -30,6 +30,7 @@ export const raisedLimits = {
     devicesPerDay: 1_000_000,
     requestsPerSecond: 1_000_000,
     requestsBurst: 1_000_000,
+    eventsPerDay: 1_000_000_000,
   },
 };
 

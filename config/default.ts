@@ -115,6 +115,23 @@ const settings: SettingsInput = {
     /** REST requests with a token, in each process: on average, and at once after a pause. */
     requestsPerSecond: 200,
     requestsBurst: 2_000,
+    /**
+     * Sense events recorded on one day (UTC). Further ones are not recorded: devices move, push and SMS
+     * go out, and a row a minute among the device's rejections says so.
+     */
+    eventsPerDay: 5_000_000,
+    /** What the history takes, by estimate, and purposes and profiles. Told, and not enforced yet. */
+    storedBytes: 21_474_836_480,
+    /** Sessions of the account, and event streams that it has open. */
+    sessions: 50,
+    streams: 20,
+    /** Logins a minute, right and wrong ones: for one account from one address, and from one address. */
+    loginsPerAccount: 60,
+    loginsPerAddress: 300,
+    /** Messages to people on one day (UTC), those to one of them, and SMS. */
+    messagesPerDay: 1_000,
+    messagesPerRecipient: 200,
+    smsPerDay: 20,
   },
 
   /** How long the history is kept. */

@@ -30,6 +30,7 @@ import { notificationRoutes } from '../outbox/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
+import { compactActivity } from '../quotas/activity-queries.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
@@ -101,6 +102,9 @@ async function listRoutes(
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
+  const counters = {
+    sessions: async (accountId: number) => (await sessions.list(accountId)).length,
+  };
   const limiters = await startLimiters(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -130,7 +134,7 @@ async function listRoutes(
       limitsOf,
     }),
     ...purposeRoutes({ db, quotas, limitsOf }),
-    ...quotaRoutes({ db, quotas, clock }),
+    ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf }),
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
@@ -166,8 +170,11 @@ async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
     log.warn({ jobs }, 'jobs of TimescaleDB on the history failed; it will try them again');
-  const chores = [(signal: AbortSignal) => removeUnusedProfiles(db, signal)];
   const { retention } = config;
+  const chores = [
+    (signal: AbortSignal) => removeUnusedProfiles(db, signal),
+    () => compactActivity(db, retention),
+  ];
   releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>
     log.warn({ err }, 'the history of a removed device is cleared at the next start');

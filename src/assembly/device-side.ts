@@ -17,6 +17,7 @@ import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
+import { startActivity } from '../quotas/activity.ts';
 import { drainMs, startBridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
@@ -99,6 +100,13 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   });
   // What answers now may be another server, which took over without all that was known of the one before.
   ingestDb.pool.on('connect', knownSeries.clear);
+  const activity = await startActivity({
+    db,
+    limitsOf,
+    clock,
+    onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
+  });
+  releases.add(() => activity.close());
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const ingest: Ingest = startIngest(
     {
@@ -129,6 +137,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),
       },
       findNewest,
+      eventQuota: activity,
       handOver: downlinks.handOver,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },

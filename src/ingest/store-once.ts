@@ -2,6 +2,7 @@ import type { NewEvent } from '../core/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Committing, Transaction } from '../db/transaction.ts';
 import type { Work } from './lanes.ts';
+import type { LeaveOut, LeftOut } from './leave-out.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
@@ -14,6 +15,8 @@ export type StoreDeps = {
   writers: Writers;
   loadContexts: ContextLoader;
   limits: ApplyLimits;
+  /** Absent: all events are recorded, and nothing is counted. */
+  leaveOut?: LeaveOut | undefined;
 };
 
 /** A batch whose commit is under way, and whose lanes have gone on. */
@@ -40,6 +43,7 @@ export async function storeOnce(
   turn: Turn | undefined,
 ): Promise<Stored> {
   let after: Plan['after'] = [];
+  let leftOut: LeftOut = { events: [], told: [] };
   let isGivenUp = false;
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
@@ -58,11 +62,14 @@ export async function storeOnce(
     }
     const plan = planBatch(work, deps.limits);
     after = plan.after;
+    if (deps.leaveOut) leftOut = deps.leaveOut.apply(plan, work);
     return { plan, recorded: await write(tx, plan, areNew, deps.writers) };
   };
   const behind = turn?.ahead?.committing;
   try {
-    return await deps.db.transaction(store, { behind, onCommitting });
+    const stored = await deps.db.transaction(store, { behind, onCommitting });
+    deps.leaveOut?.committed(work, stored.recorded, leftOut);
+    return stored;
   } finally {
     isGivenUp = true;
   }

@@ -1,14 +1,13 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { listUsage } from './list-usage.ts';
+import { listUsage, type UsageSources } from './list-usage.ts';
 import { UsageList } from './schema.ts';
-import type { QuotaSettings } from './settings.ts';
 
-export type QuotaRouteDeps = { db: Sql; quotas: QuotaSettings; clock: () => number };
+export type QuotaRouteDeps = UsageSources & { db: Sql; clock: () => number };
 
 /** What an account may have, and has. */
-export function quotaRoutes({ db, quotas, clock }: QuotaRouteDeps): Route[] {
+export function quotaRoutes({ db, clock, ...sources }: QuotaRouteDeps): Route[] {
   return [
     defineRoute({
       method: 'get',
@@ -19,7 +18,7 @@ export function quotaRoutes({ db, quotas, clock }: QuotaRouteDeps): Route[] {
       errors: [],
       response: UsageList,
       handler: async ({ account: { accountId } }) => {
-        const usage = await listUsage(db, quotas, accountId);
+        const usage = await listUsage(db, sources, accountId);
         if (!usage) throw new DomainError('unauthenticated', 'The account is gone.');
         return { usage, timestamp: clock() };
       },

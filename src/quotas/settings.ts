@@ -18,13 +18,27 @@ export const QuotaSettings = z.strictObject({
   evidenceBytes: count,
   requestsPerSecond: count,
   requestsBurst: count,
+  eventsPerDay: count,
+  storedBytes: count,
+  sessions: count,
+  streams: count,
+  loginsPerAccount: count,
+  loginsPerAddress: count,
+  messagesPerDay: count,
+  messagesPerRecipient: count,
+  smsPerDay: count,
 });
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;
 
-/** All names, in the order in which they are told. */
-export const quotaNames = Object.keys(QuotaSettings.shape) as QuotaName[];
+/** An address is nobody's: there is nothing to tell an account of it, or to change for one. */
+const ofAddresses: QuotaName[] = ['loginsPerAddress'];
+
+/** The names of those that an account has, in the order in which they are told. */
+export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filter(
+  (name) => !ofAddresses.includes(name),
+);
 
 export function isQuotaName(name: string): name is QuotaName {
-  return Object.hasOwn(QuotaSettings.shape, name);
+  return quotaNames.some((quota) => quota === name);
 }

@@ -104,7 +104,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       limitsOf,
     }),
     ...purposeRoutes({ db, quotas, limitsOf }),
-    ...quotaRoutes({ db, quotas, clock: Date.now }),
+    ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
   ];
   const server = await startHttp({
     routes,

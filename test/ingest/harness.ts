@@ -12,6 +12,7 @@ import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
+import type { EventQuota } from '../../src/ingest/leave-out.ts';
 import type { Ring } from '../../src/ingest/rows.ts';
 import type { ApplyLimits } from '../../src/ingest/scope.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
@@ -56,7 +57,11 @@ function promised({ ingest }: Ingest) {
 }
 
 /** One process's ingest on the given database, with what it told its devices. */
-export function ingestProcess(url: string, limits: Partial<ApplyLimits> = {}): IngestProcess {
+export function ingestProcess(
+  url: string,
+  limits: Partial<ApplyLimits> = {},
+  eventQuota?: EventQuota,
+): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const counted: Database = {
@@ -104,6 +109,7 @@ export function ingestProcess(url: string, limits: Partial<ApplyLimits> = {}): I
         notify: async (_tx, given) => void rings.push(...given),
       },
       findNewest,
+      eventQuota,
       handOver: async () => {},
     },
   );

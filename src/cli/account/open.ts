@@ -4,6 +4,7 @@ import { startRedisBus } from '../../bus/redis.ts';
 import type { Config } from '../../config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import type { QuotaSettings } from '../../quotas/settings.ts';
+import type { Settings } from '../../settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/sessions.ts';
@@ -15,6 +16,7 @@ export type Tools = {
   store: SessionStore;
   bus: Bus;
   quotas: QuotaSettings;
+  retention: Settings['retention'];
   close(): Promise<void>;
 };
 
@@ -41,6 +43,7 @@ export async function openTools(config: Config): Promise<Tools> {
     store,
     bus,
     quotas: config.quotas,
+    retention: config.retention,
     async close() {
       await bus.close();
       await store.close();

@@ -20,11 +20,11 @@ export const quota: Command = async (tools, email, _askPassword, [name, value]) 
 };
 
 async function show(
-  { db, quotas }: Tools,
+  { db, quotas, retention }: Tools,
   accountId: number,
   names: QuotaName[],
 ): Promise<string[]> {
-  const usage = (await listUsage(db, quotas, accountId)) ?? [];
+  const usage = (await listUsage(db, { quotas, retention }, accountId)) ?? [];
   const shown = usage.filter(({ quota }) => names.some((name) => name === quota));
   return shown.map(({ quota, limit, used }) => {
     const own =

@@ -69,6 +69,19 @@ select account.id, devices.count, purposes.count, purposes.bytes, profiles.count
    select count(*), coalesce(sum(bytes), 0) as bytes
      from profile_content where account_id = account.id) as profiles;
 
+-- What accounts' devices sent and gave rise to, by day (UTC). Each process counts in a row of its own, and
+-- writes it every few seconds; rows of days that are over become one.
+create table account_activity (
+  account_id bigint not null references account on delete cascade,
+  day date not null,
+  process uuid not null,
+  measurements bigint not null,
+  events bigint not null,
+  -- Events beyond the quota of the day, which were not recorded.
+  events_left_out bigint not null,
+  primary key (account_id, day, process)
+) with (fillfactor = 50);
+
 -- However they are removed: with their account nothing is left to count.
 create function count_removed_devices() returns trigger language plpgsql as $$
 begin
@@ -106,4 +119,4 @@ update profile p set purposes = c.purposes from profile_content c where c.id = p
 update profile set purposes = '[]' where purposes is null;
 alter table profile alter column purposes set not null, drop column content_id;
 drop table profile_content;
-drop table account_usage, account_quota;
+drop table account_activity, account_usage, account_quota;
