@@ -97,11 +97,9 @@ export async function insertDevice(
   const name = nameOf(configuration);
   const { rowCount } = await db.query(
     `
-      with holder as (
-        select id from account where id = $1 for key share
-      ), counted as (
+      with counted as (
         insert into account_usage as u (account_id, devices, registrations_day, registrations)
-        select id, 1, ${today}, 1 from holder
+        select id, 1, ${today}, 1 from account where id = $1
         on conflict (account_id) do update
            set devices = u.devices + 1,
                registrations_day = excluded.registrations_day,

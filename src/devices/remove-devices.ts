@@ -44,8 +44,8 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
   return {
     async removeDevice(accountId, uuid) {
       const removed = await db.transaction(async (tx) => {
-        await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
         await lockUsage(tx, accountId);
+        await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
         return deleteDevice(tx, accountId, uuid);
       });
       await finishRemoval(removed);

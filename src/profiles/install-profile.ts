@@ -70,9 +70,7 @@ async function installWithin(
   tx: Sql,
   { accountId, uuids, text, problems, quotas }: Installing,
 ): Promise<{ pId: string; targets: Target[] }> {
-  if (!(await lockUsage(tx, accountId))) {
-    throw new DomainError('unauthenticated', 'The account is gone.');
-  }
+  await lockUsage(tx, accountId);
   const targets = await claimDevices(tx, accountId, uuids);
   if (targets.length !== uuids.length) {
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');

@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
 /** What of the account's profiles no device has any more is removed; its usage is locked (`lockUsage`). */
@@ -36,10 +37,18 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
 export async function removeUnusedProfiles(db: Database, signal: AbortSignal): Promise<void> {
   for (const accountId of await listOwners(db)) {
     if (signal.aborted) return;
-    await db.transaction(async (tx) => {
-      if (await lockUsage(tx, accountId)) await removeUnused(tx, accountId);
-    });
+    await db
+      .transaction(async (tx) => {
+        await lockUsage(tx, accountId);
+        await removeUnused(tx, accountId);
+      })
+      .catch(ignoreGone);
   }
+}
+
+/** Removed meanwhile, with all that it had. */
+function ignoreGone(error: unknown): void {
+  if (!(error instanceof DomainError && error.code === 'unauthenticated')) throw error;
 }
 
 /** Those with something that no device has, as far as can be seen without a lock. */

@@ -23,14 +23,14 @@ export async function insertPurpose(
 ): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
     `
-      with holder as (
-        select id from account where id = $1 for key share
-      ), allowed as (
+      with allowed as (
         select ${limitOf('$1', 'purposes', '$5')} as purposes,
                ${limitOf('$1', 'purposeBytes', '$6')} as bytes
       ), counted as (
         insert into account_usage as u (account_id, purposes, purpose_bytes)
-        select holder.id, 1, $4::bigint from holder, allowed where $4::bigint <= allowed.bytes
+        select account.id, 1, $4::bigint
+          from account, allowed
+         where account.id = $1 and $4::bigint <= allowed.bytes
         on conflict (account_id) do update
            set purposes = u.purposes + 1, purpose_bytes = u.purpose_bytes + excluded.purpose_bytes
          where u.purposes < (select purposes from allowed)

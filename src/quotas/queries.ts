@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import type { QuotaName } from './settings.ts';
 
 /** A quota's limit for one account, as SQL: its own, or else the configuration's (`otherwise`). */
@@ -41,18 +42,31 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
 }
 
 /**
- * Keeps everybody else from counting for this account until the transaction ends. Before anything else
- * of the account is locked, so that nobody waits in a circle; false when it is gone.
+ * Keeps everybody else from counting for this account until the transaction ends; `unauthenticated` when
+ * it is gone. Before anything else of the account is locked, and before `ingestLock`: nobody waits in a
+ * circle then, and no other account for what this one does.
  */
-export async function lockUsage(tx: Sql, accountId: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `
-      insert into account_usage (account_id)
-      select id from account where id = $1 for key share
-      on conflict (account_id) do update set devices = account_usage.devices`,
-    [accountId],
-  );
-  return rowCount === 1;
+export async function lockUsage(tx: Sql, accountId: number): Promise<void> {
+  const { rowCount } = await tx
+    .query(
+      `
+        insert into account_usage (account_id)
+        select id from account where id = $1
+        on conflict (account_id) do update set devices = account_usage.devices`,
+      [accountId],
+    )
+    .catch(throwGone);
+  if (rowCount === 0) throw accountGone();
+}
+
+export function accountGone(): DomainError {
+  return new DomainError('unauthenticated', 'The account is gone.');
+}
+
+/** foreign_key_violation: the account was removed while somebody waited to count for it. */
+export function throwGone(error: unknown): never {
+  if (error instanceof Error && 'code' in error && error.code === '23503') throw accountGone();
+  throw error;
 }
 
 /** All accounts that have quotas of their own, with these. */

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { quotaExceeded } from './exceeded.ts';
-import { findUsage } from './queries.ts';
+import { accountGone, findUsage, throwGone } from './queries.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 
 export type Within = {
@@ -24,7 +24,7 @@ export async function storeWithin<T>(
   store: () => Promise<T | null>,
 ): Promise<T> {
   for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
-    const stored = await store();
+    const stored = await store().catch(throwGone);
     if (stored !== null) return stored;
     const refusal = await findRefusal(sql, { accountId, quotas, adding });
     if (refusal) throw refusal;
@@ -44,7 +44,7 @@ async function findRefusal(
   { accountId, quotas, adding }: Within,
 ): Promise<DomainError | null> {
   const usage = await findUsage(sql, accountId);
-  if (!usage) return new DomainError('unauthenticated', 'The account is gone.');
+  if (!usage) return accountGone();
   for (const [name, more] of Object.entries(adding)) {
     const quota = name as QuotaName;
     const limit = usage.overrides[quota] ?? quotas[quota];

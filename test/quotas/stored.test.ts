@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import { saveOverride } from '../../src/quotas/queries.ts';
 import { configuration, purpose, startApp, type App } from '../devices/app.ts';
 import { databaseKinds } from '../harness/database.ts';
@@ -131,6 +132,27 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
       [raised, lowered].map((token) => storm(token, '/v2/devices', configuration, 40)),
     );
     expect([more?.stored.length, fewer?.stored.length]).toEqual([12, 3]);
+  });
+
+  it('an account that is removed while it adds things is gone, with all of them', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const token = await one.account();
+      const accountId = Number(token);
+      const { uuid } = await one.device(token);
+      const install = { deviceAuthUuids: [uuid], purposes: [purpose(1)] };
+      const adding = [one, other, one, other].flatMap((app, i) => [
+        app.call('POST', '/v2/devices', { token, body: configuration }),
+        app.call('POST', '/v2/purposes', { token, body: purpose(i) }),
+        app.call('POST', '/v2/devices/profile', { token, body: install }),
+      ]);
+      const exclusively = <T>(work: () => Promise<T>) => work();
+      const onDevicesRemoved = async () => {};
+      const deps = { db: one.db, exclusively, revokeSessions: async () => {}, onDevicesRemoved };
+      const [answers] = await Promise.all([Promise.all(adding), deleteAccount(deps, accountId)]);
+      expect(answers.filter(({ status }) => ![200, 401, 404].includes(status))).toEqual([]);
+      for (const table of ['device', 'purpose', 'profile', 'profile_content', 'account_usage'])
+        expect(await count(table, token)).toBe(0);
+    }
   });
 
   it('leaves nothing waiting in a circle, whatever happens at once', async () => {

@@ -11,7 +11,7 @@ create table account_quota (
 
 -- How many of its things an account has stored. Counted by the statement that stores them, under the
 -- quota's condition: whoever counts rows instead counts what others have not committed yet. One narrow
--- row, locked before anything else of its account, but for the lock that removals take (`ingestLock`).
+-- row, locked before anything else of its account.
 create table account_usage (
   account_id bigint primary key references account on delete cascade,
   devices bigint not null default 0,
