@@ -54,7 +54,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
 }
 
 function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
-  const inTurn = createTurns();
+  const inTurn = createTurns(3);
   return defineRoute({
     method: 'post',
     path: '/v2/devices',

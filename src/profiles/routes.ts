@@ -13,7 +13,7 @@ export function profileRoutes(deps: InstallDeps): Route[] {
 }
 
 function install(deps: InstallDeps): Route {
-  const inTurn = createTurns();
+  const inTurn = createTurns(2);
   return defineRoute({
     method: 'post',
     path: '/v2/devices/profile',

@@ -41,7 +41,7 @@ function remark(purpose: Purpose) {
 }
 
 function register({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
-  const inTurn = createTurns();
+  const inTurn = createTurns(3);
   return defineRoute({
     ...common,
     method: 'post',
