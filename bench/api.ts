@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { meterConfiguration, meterPurpose } from './meter.ts';
 
 export type RegisteredDevice = { uuid: string; token: string };
@@ -12,17 +13,30 @@ export async function call<T>(
   path: string,
   { token, body }: { token?: string; body?: unknown } = {},
 ): Promise<T> {
-  const response = await fetch(`${baseUrl}${path}`, {
-    method,
-    headers: {
-      'Content-Type': 'application/json',
-      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
+  const send = () =>
+    fetch(`${baseUrl}${path}`, {
+      method,
+      headers: {
+        'Content-Type': 'application/json',
+        ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  const response = await patiently(send);
   const text = await response.text();
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
   return JSON.parse(text) as T;
+}
+
+/** An account may ask only so much in a second; what is told to come later comes later. */
+async function patiently(send: () => Promise<Response>): Promise<Response> {
+  for (let tries = 1; ; tries += 1) {
+    const response = await send();
+    const waitSeconds = Number(response.headers.get('retry-after') ?? NaN);
+    if (response.status !== 429 || tries === 10 || !(waitSeconds <= 10)) return response;
+    await response.arrayBuffer();
+    await delay(waitSeconds * 1_000);
+  }
 }
 
 export async function registerAccount(baseUrl: string): Promise<RegisteredAccount> {

@@ -24,7 +24,7 @@ export function toMarkdown(machine: Machine, options: BenchOptions, results: Row
   return [
     ...Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`),
     `- medians of ${options.rounds} interleaved round(s), ${options.seconds} s each; load client, servers and database share the cores`,
-    `- rates of one device and of new connections raised for this: ${JSON.stringify(raisedLimits)}`,
+    `- rates of one device and of new connections, and quotas of an account, raised for this: ${JSON.stringify(raisedLimits)}`,
     '',
     '| work | measured | beside | ours | theirs | ratio | in single rounds | to reach |',
     '|---|---|---|--:|--:|--:|--:|--:|',

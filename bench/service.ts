@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startFlags } from '../test/harness/start-command.ts';
@@ -15,8 +15,8 @@ export type BenchService = {
 export type ServiceOptions = { databaseUrl: string; redisUrl: string | null };
 
 /**
- * What differs from the defaults. The rates of one device and of new connections protect an
- * installation; here they would be what is measured.
+ * What differs from the defaults. The rates of one device and of new connections, and what one account
+ * may have and ask, protect an installation; here they would be what is measured.
  */
 export const raisedLimits = {
   mqtt: {
@@ -24,6 +24,13 @@ export const raisedLimits = {
     messagesBurst: 1_000_000,
     measurementsPerSecond: 1_000_000,
     connectsPerSecond: 1_000_000,
+  },
+  quotas: {
+    devices: 1_000_000,
+    devicesPerDay: 1_000_000,
+    requestsPerSecond: 1_000_000,
+    requestsBurst: 1_000_000,
+    eventsPerDay: 1_000_000_000,
   },
 };
 
@@ -37,15 +44,12 @@ export async function startBenchService({
 }: ServiceOptions): Promise<BenchService> {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
   const configFile = join(dir, 'bench.json');
-  writeFileSync(configFile, JSON.stringify(raisedLimits));
+  const tree = process.env['SENSORIUM_BENCH_TREE'] ?? project;
+  writeFileSync(configFile, JSON.stringify(limitsFor(tree)));
   const program = await startProgram({
     command: process.execPath,
     // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
-    args: [
-      ...startFlags(),
-      ...profilingArgs(),
-      join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
-    ],
+    args: [...startFlags(), ...profilingArgs(), join(tree, 'src/main.ts')],
     env: {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl ?? '',
@@ -69,6 +73,13 @@ export async function startBenchService({
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Those that it knows: the tree may be an earlier version's. */
+function limitsFor(tree: string): Partial<typeof raisedLimits> {
+  const { quotas, ...earlier } = raisedLimits;
+  const settings = readFileSync(join(tree, 'config/default.ts'), 'utf8');
+  return settings.includes('quotas: {') ? { ...earlier, quotas } : earlier;
 }
 
 function profilingArgs(): string[] {

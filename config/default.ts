@@ -48,18 +48,6 @@ const settings: SettingsInput = {
     },
   },
 
-  /** What one account may have and do. */
-  quotas: {
-    /** Logins that live; one more ends one: first one never used, then the least recently used. */
-    sessions: 50,
-    /** Event streams open at once, in one process (403 beyond it). */
-    streams: 20,
-    /** Logins a minute, right and wrong ones, of one account from one address (429 beyond it). */
-    loginsPerAccount: 60,
-    /** The same from one address, whatever the account. */
-    loginsPerAddress: 300,
-  },
-
   /** What one device may do. Beyond a rate reading slows down; nothing is dropped. */
   mqtt: {
     /** Largest MQTT packet; a larger one closes the connection. */
@@ -97,6 +85,55 @@ const settings: SettingsInput = {
     maxAheadMs: 300_000,
     /** Events whose measurements are older than this are recorded but ring no phone. */
     ringMaxAgeMs: 900_000,
+  },
+
+  /**
+   * What one account may have and do. `npm run account -- quota <email> <name> <value>` changes one for
+   * one account; `GET /v2/accounts/usage` tells it what it uses. What is stored beyond a quota, or was
+   * before it was lowered, goes on working: only additions are refused.
+   */
+  quotas: {
+    /** Devices of the account, and how many it may register a day (UTC), removed ones included. */
+    devices: 10_000,
+    devicesPerDay: 20_000,
+    /** Stored purposes, and what they take together. */
+    purposes: 1_000,
+    purposeBytes: 33_554_432,
+    /** Installed profiles that a device still has; alike ones count once. What they take together. */
+    profiles: 1_000,
+    profileBytesTotal: 67_108_864,
+    /** Senses, and modules, of one device. */
+    sensesPerDevice: 1_024,
+    /** Characters of a stored name (device, module, sense, purpose, state, event), and of other texts. */
+    nameLength: 200,
+    textLength: 1_024,
+    /** Causes that can read one sense at once, in any state of a profile; looked at when it is installed. */
+    causesPerMeasurement: 256,
+    /** Of one installed profile, and of what the engine can come to keep of a device that runs it. */
+    profileBytes: 524_288,
+    evidenceBytes: 65_536,
+    /** REST requests with a token, in each process: on average, and at once after a pause. */
+    requestsPerSecond: 200,
+    requestsBurst: 2_000,
+    /**
+     * Sense events recorded on one day (UTC). Further ones are not recorded: devices move, push and SMS
+     * go out, and a row a minute among the device's rejections says so.
+     */
+    eventsPerDay: 5_000_000,
+    /** What the history takes, by estimate, and purposes and profiles. Told, and not enforced yet. */
+    storedBytes: 21_474_836_480,
+    /** Logins that live; one more ends one: first one never used, then the least recently used. */
+    sessions: 50,
+    /** Event streams open at once, in one process. */
+    streams: 20,
+    /** Logins a minute, right and wrong ones, of one account from one address (429 beyond it). */
+    loginsPerAccount: 60,
+    /** The same from one address, whatever the account; not to be changed for one account. */
+    loginsPerAddress: 300,
+    /** Messages to people on one day (UTC), those to one of them, and SMS. */
+    messagesPerDay: 1_000,
+    messagesPerRecipient: 200,
+    smsPerDay: 20,
   },
 
   /** How long the history is kept. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { OutboxConfig } from './outbox/settings.ts';
+import { QuotaSettings } from './quotas/settings.ts';
 
 const count = z.int().min(1);
 const ms = z.int().min(1);
@@ -59,12 +60,6 @@ export const Settings = z.strictObject({
     registrationsPerAddress: Attempts,
     failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
   }),
-  quotas: z.strictObject({
-    sessions: count,
-    streams: count,
-    loginsPerAccount: count,
-    loginsPerAddress: count,
-  }),
   mqtt: z.strictObject({
     maxPacketBytes: count,
     maxConnectBytes: count,
@@ -91,6 +86,7 @@ export const Settings = z.strictObject({
     statementTimeoutMs: ms,
   }),
   notifications: OutboxConfig.strict(),
+  quotas: QuotaSettings,
 });
 export type Settings = z.infer<typeof Settings>;
 

@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
+import { lockUsage } from '../quotas/queries.ts';
 import type { Queue } from './queue.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };
@@ -42,6 +43,8 @@ export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
 }
 
 async function deleteRows(tx: Sql, accountId: number): Promise<RemovedDevice[]> {
+  // Whoever adds something waits here, and finds the account gone.
+  await lockUsage(tx, accountId);
   await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
   const { rows } = await tx.query<RemovedDevice>(
     `

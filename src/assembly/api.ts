@@ -29,8 +29,12 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
+import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
+import { compactActivity } from '../quotas/activity-queries.ts';
+import { createRequestRate } from '../quotas/request-rate.ts';
+import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
 import { createSessions } from '../sessions/manage.ts';
@@ -51,7 +55,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     store: sessionStore,
     keys: shared.keys,
     clock,
-    limitOf: () => config.quotas.sessions,
+    limitOf: (accountId) => shared.limitsOf(accountId).sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
@@ -69,6 +73,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     ...config.httpListen,
     routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
     authenticate: sessions.authenticate,
+    takeRequest: createRequestRate(shared.limitsOf),
     log,
     clock,
     observe: metrics.observeHttp,
@@ -98,9 +103,13 @@ async function listRoutes(
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
-  const { config, db, bus, keys, clock } = shared;
+  const { config, db, bus, keys, clock, limitsOf } = shared;
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
+  const { quotas } = config;
+  const counters = {
+    sessions: async (accountId: number) => (await sessions.list(accountId)).length,
+  };
   const limiters = await startLimiters(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -127,15 +136,18 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      quotas,
+      limitsOf,
     }),
-    ...purposeRoutes({ db }),
-    ...profileRoutes({ db, bus }),
+    ...purposeRoutes({ db, quotas, limitsOf }),
+    ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),
+    ...profileRoutes({ db, bus, quotas, limitsOf }),
     ...eventRoutes({
       db,
       bus,
       getDeviceId,
       authenticate: sessions.authenticate,
-      limitOf: () => config.quotas.streams,
+      limitOf: (accountId) => limitsOf(accountId).streams,
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
@@ -170,7 +182,12 @@ async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
     log.warn({ jobs }, 'jobs of TimescaleDB on the history failed; it will try them again');
-  releases.add(startUpkeep({ db, retention: config.retention, onError, onFailedJobs }));
+  const { retention } = config;
+  const chores = [
+    (signal: AbortSignal) => removeUnusedProfiles(db, signal),
+    () => compactActivity(db, retention),
+  ];
+  releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>
     log.warn({ err }, 'the history of a removed device is cleared at the next start');
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });

@@ -18,6 +18,7 @@ import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
+import { startActivity } from '../quotas/activity.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
@@ -90,7 +91,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
 }
 
 async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ingest> {
-  const { config, log, releases, storage, db, bus, clock } = shared;
+  const { config, log, releases, storage, db, bus, clock, limitsOf } = shared;
   const outbox = await startOutbox({
     db,
     connectionString: storage.connectionString,
@@ -109,6 +110,13 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   });
   // What answers now may be another server, which took over without all that was known of the one before.
   ingestDb.pool.on('connect', knownSeries.clear);
+  const activity = await startActivity({
+    db,
+    limitsOf,
+    clock,
+    onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
+  });
+  releases.add(() => activity.close());
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const ingest: Ingest = startIngest(
     {
@@ -117,6 +125,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         ringMaxAgeMs,
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
+        sizesOf: limitsOf,
       },
       maxInFlight: 2,
       anotherAtMessages: 1_000,
@@ -138,6 +147,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),
       },
       findNewest,
+      eventQuota: activity,
       handOver: downlinks.handOver,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },

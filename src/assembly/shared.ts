@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../http/metrics.ts';
 import type { Metrics } from '../http/metrics.ts';
+import { startLimits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
@@ -30,6 +31,7 @@ export type Shared = {
   edges: Edges;
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
+  limitsOf: LimitsOf;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -53,14 +55,28 @@ export async function startShared(
   releases.add(() => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
+  const limitsOf = await startQuotas(db, config, log, releases);
   const clock = Date.now;
-  return { config, log, releases, storage, db, bus, keys, metrics, edges, readiness, clock };
+  const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
+  return { ...parts, clock, limitsOf };
 }
 
 /** Before the database, which may have to be made first. */
 async function checkRedisOf({ redisUrl: url }: Config, log: Logger): Promise<void> {
   const onAway = (why: string) => log.warn({ why }, 'Redis is away: starting without it');
   if (url !== null) await checkRedis({ url, onAway });
+}
+
+async function startQuotas(
+  db: Database,
+  { quotas }: Config,
+  log: Logger,
+  releases: Releases,
+): Promise<LimitsOf> {
+  const onError = (err: unknown) => log.warn({ err }, "accounts' own quotas could not be read");
+  const limits = await startLimits({ db, quotas, onError });
+  releases.add(() => limits.close());
+  return limits.limitsOf;
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

@@ -4,6 +4,7 @@ import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import { type Command, create, list, remove, resetPassword } from './account/commands.ts';
 import { openTools } from './account/open.ts';
+import { quota } from './account/quota.ts';
 import { readPassword } from './simulate/password.ts';
 
 const usage = `Usage:
@@ -11,16 +12,21 @@ const usage = `Usage:
   npm run account -- list                     identifier, day of creation, devices, e-mail address
   npm run account -- reset-password <email>   give it a new password and end its sessions
   npm run account -- delete <email>           remove it with its devices, purposes and history
+  npm run account -- quota <email> [<name> [<value>]]
+                                              show what it may have and has; give it a quota of its
+                                              own, or with "default" as value that of config/ again
 
 The password is asked for on a terminal, and read from standard input elsewhere. The environment is
 that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
 `;
 
-const commands: Record<string, { run: Command; takesEmail: boolean }> = {
-  create: { run: create, takesEmail: true },
-  list: { run: list, takesEmail: false },
-  'reset-password': { run: resetPassword, takesEmail: true },
-  delete: { run: remove, takesEmail: true },
+/** `takes`: how many arguments, at least and at most. */
+const commands: Record<string, { run: Command; takes: [number, number] }> = {
+  create: { run: create, takes: [1, 1] },
+  list: { run: list, takes: [0, 0] },
+  'reset-password': { run: resetPassword, takes: [1, 1] },
+  delete: { run: remove, takes: [1, 1] },
+  quota: { run: quota, takes: [1, 3] },
 };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -31,15 +37,15 @@ async function main([name = '', ...rest]: string[]): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  if (!command || rest.length !== (command.takesEmail ? 1 : 0)) {
+  if (!command || rest.length < command.takes[0] || rest.length > command.takes[1]) {
     process.stderr.write(usage);
     return 2;
   }
   const tools = await openTools(await loadConfig(process.env));
   try {
-    const lines = await command.run(tools, rest[0] ?? '', (email) =>
-      readPassword(email, process.stdin, process.stderr),
-    );
+    const [email = '', ...others] = rest;
+    const ask = (email: string) => readPassword(email, process.stdin, process.stderr);
+    const lines = await command.run(tools, email, ask, others);
     for (const line of lines) console.log(line);
     return 0;
   } finally {

@@ -8,6 +8,7 @@ import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../outbox/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
+import { quotaRoutes } from '../quotas/routes.ts';
 
 /** All routes with nothing behind them: enough to document them, not to call one. */
 export function listDocumentedRoutes(): Route[] {
@@ -19,6 +20,7 @@ export function listDocumentedRoutes(): Route[] {
     ...eventRoutes(nothing),
     ...measurementRoutes(nothing),
     ...notificationRoutes(nothing),
+    ...quotaRoutes(nothing),
     ...statusRoutes(nothing),
     ...probeRoutes(nothing),
   ];

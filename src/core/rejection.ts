@@ -15,4 +15,5 @@ export type RejectionReason =
   | 'expired-timestamp'
   | 'unknown-state'
   | 'unknown-profile'
-  | 'unstorable';
+  | 'unstorable'
+  | 'events-not-recorded';

@@ -26,14 +26,16 @@ export async function listConfigurations(
     name: 'devices-configurations',
     text: `
       select d.uuid, d.account_id, d.configuration, s.pu_id, s.st_id, s.state_at,
-             c.profile_id as current_id, cp.purposes as current_purposes, c.changed_at as current_at,
-             p.profile_id as pending_id, pp.purposes as pending_purposes, pp.created_at as pending_at
+             c.profile_id as current_id, cc.purposes as current_purposes, c.changed_at as current_at,
+             p.profile_id as pending_id, pc.purposes as pending_purposes, pp.created_at as pending_at
         from device d
         join device_state s on s.device_id = d.id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
         left join profile cp on cp.id = c.profile_id
+        left join profile_content cc on cc.id = cp.content_id
         left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')
         left join profile pp on pp.id = p.profile_id
+        left join profile_content pc on pc.id = pp.content_id
        where d.uuid = any(${unseenArray('$1', 'uuid')})`,
     values: [uuids],
   });

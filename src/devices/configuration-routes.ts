@@ -1,9 +1,12 @@
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
+import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
 import { updateConfiguration } from './configuration-queries.ts';
 import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
@@ -30,7 +33,15 @@ export function describeRoute({ db }: { db: Sql }): Route {
 }
 
 /** Replaces a device's description of itself, and hands it to the device. */
-export function configureRoute({ db, bus }: { db: Sql; bus: Bus }): Route {
+export function configureRoute({
+  db,
+  bus,
+  limitsOf,
+}: {
+  db: Sql;
+  bus: Bus;
+  limitsOf: LimitsOf;
+}): Route {
   return defineRoute({
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
@@ -42,6 +53,7 @@ export function configureRoute({ db, bus }: { db: Sql; bus: Bus }): Route {
     response: TimestampResponse,
     errors: [404],
     handler: async ({ account, params, body }) => {
+      refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = params.deviceAuthUuid;
       const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
       if (deviceId === null) throw noSuchDevice();

@@ -75,11 +75,12 @@ async function findEvaluation(
 ): Promise<EvaluationRow | null> {
   const { rows } = await db.query<EvaluationRow>(
     `
-      select s.device_id, s.runtime, c.profile_id, c.engine, p.purposes
+      select s.device_id, s.runtime, c.profile_id, c.engine, pc.purposes
         from device d
         join device_state s on s.device_id = d.id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
         left join profile p on p.id = c.profile_id
+        left join profile_content pc on pc.id = p.content_id
        where d.uuid = $2 and d.account_id = $1`,
     [accountId, uuid],
   );

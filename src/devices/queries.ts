@@ -1,5 +1,7 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { Sql } from '../db/sql.ts';
+import { limitOf, today } from '../quotas/queries.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
 
 /** What opens a device's door: `previous` says that the token before this version does too. */
 export type Access = {
@@ -84,19 +86,37 @@ export type NewDevice = {
   configuration: Configuration;
 };
 
-/** Says whether it was stored: not where the account is gone. */
-export async function insertDevice(db: Sql, device: NewDevice): Promise<boolean> {
+/** Says whether it was stored: not beyond a quota, nor where the account is gone. */
+export async function insertDevice(
+  db: Sql,
+  device: NewDevice,
+  quotas: Pick<QuotaSettings, 'devices' | 'devicesPerDay'>,
+): Promise<boolean> {
   const { accountId, uuid, connectorId, configuration } = device;
+  const { devices, devicesPerDay } = quotas;
+  const name = nameOf(configuration);
   const { rowCount } = await db.query(
     `
-      with added as (
+      with counted as (
+        insert into account_usage as u (account_id, devices, registrations_day, registrations)
+        select id, 1, ${today}, 1 from account where id = $1
+        on conflict (account_id) do update
+           set devices = u.devices + 1,
+               registrations_day = excluded.registrations_day,
+               registrations = 1 + case when u.registrations_day = excluded.registrations_day
+                                        then u.registrations else 0 end
+         where u.devices < ${limitOf('$1', 'devices', '$6')}
+           and (u.registrations_day <> excluded.registrations_day
+                or u.registrations < ${limitOf('$1', 'devicesPerDay', '$7')})
+        returning account_id
+      ), added as (
         insert into device (uuid, account_id, connector_id, configuration, name)
-        select $2, id, $3, $4::text::json, $5 from account where id = $1
+        select $2, account_id, $3, $4::text::json, $5 from counted
         returning id, created_at
       )
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
-    [accountId, uuid, connectorId, JSON.stringify(configuration), nameOf(configuration)],
+    [accountId, uuid, connectorId, JSON.stringify(configuration), name, devices, devicesPerDay],
   );
   return rowCount === 1;
 }

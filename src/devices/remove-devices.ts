@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
+import { lockUsage } from '../quotas/queries.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };
 
@@ -43,6 +44,7 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
   return {
     async removeDevice(accountId, uuid) {
       const removed = await db.transaction(async (tx) => {
+        await lockUsage(tx, accountId);
         await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
         return deleteDevice(tx, accountId, uuid);
       });

@@ -1,11 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
+import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
-import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
+import { storeWithin } from '../quotas/store-within.ts';
+import { createTurns } from '../quotas/turns.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
@@ -28,6 +33,8 @@ export type DeviceRouteDeps = {
   /** False when the account has no such device. */
   removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
   findNewest: FindNewest;
+  quotas: QuotaSettings;
+  limitsOf: LimitsOf;
 };
 
 const tag = 'Devices';
@@ -46,7 +53,8 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   ];
 }
 
-function register({ db, keys, listConnectors }: DeviceRouteDeps): Route {
+function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
+  const inTurn = createTurns(3);
   return defineRoute({
     method: 'post',
     path: '/v2/devices',
@@ -55,18 +63,16 @@ function register({ db, keys, listConnectors }: DeviceRouteDeps): Route {
     auth: 'account',
     body: Configuration,
     response: Registration,
-    errors: [],
+    errors: [403],
     handler: async ({ account, body }) => {
+      refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = randomUUID();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
       const { accountId } = account;
-      const stored = await insertDevice(db, {
-        accountId,
-        uuid,
-        connectorId: id,
-        configuration: body,
-      });
-      if (!stored) throw new DomainError('unauthenticated', 'The account is gone.');
+      const device = { accountId, uuid, connectorId: id, configuration: body };
+      const adding = { devices: 1, devicesPerDay: 1 };
+      const store = async () => (await insertDevice(db, device, quotas)) || null;
+      await inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
       return {
         connectorId: id,
         connectorName: name,

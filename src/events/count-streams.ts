@@ -1,4 +1,5 @@
-import { quotaExceeded, type LimitOf } from '../quota.ts';
+import { quotaExceeded } from '../quotas/exceeded.ts';
+import type { LimitOf } from '../quotas/limits.ts';
 
 /** One more stream of the account. Gives what is to be called when it has ended; throws `quota-exceeded`. */
 export type CountStream = (accountId: number) => Promise<() => void>;
@@ -9,7 +10,7 @@ export function createStreamCount(limitOf: LimitOf): CountStream {
   return async (accountId) => {
     const limit = await limitOf(accountId);
     const used = open.get(accountId) ?? 0;
-    if (used >= limit) throw quotaExceeded('streams', { limit, used, what: 'event streams open' });
+    if (used >= limit) throw quotaExceeded({ quota: 'streams', limit, used });
     open.set(accountId, used + 1);
     let ended = false;
     return () => {

@@ -2,7 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
-import type { LimitOf } from '../quota.ts';
+import type { LimitOf } from '../quotas/limits.ts';
 import { createStreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
 import { DeviceParams, EventView } from './schema.ts';

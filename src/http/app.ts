@@ -5,12 +5,15 @@ import { createBodyReader } from './body.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
+import type { Allowance } from './rate-limit.ts';
 import { mountRoutes } from './router.ts';
 
 export type AppOptions = {
   routes: Route[];
   /** Whom a bearer token speaks for; throws `unauthenticated`, or `unavailable` with its store away. */
   authenticate: (token: string) => Promise<Account>;
+  /** Counts a request of an account, and says what is left of what it may ask. */
+  takeRequest?: (accountId: number) => Allowance;
   log: Logger;
   clock?: () => number;
   observe?: Observe;
@@ -36,7 +39,8 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
-  app.use(mountRoutes({ routes, authenticate, readBody, stopping }));
+  const { takeRequest } = options;
+  app.use(mountRoutes({ routes, authenticate, takeRequest, readBody, stopping }));
   return app;
 }
 

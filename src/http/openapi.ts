@@ -19,6 +19,12 @@ const ProblemResponse = z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
       .meta({ description: 'All problems; `path` is a JSON Pointer or a query parameter.' }),
+    quota: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the quota that this would go beyond.' }),
+    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
+    used: z.int().optional().meta({ description: 'What it has.' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
 
@@ -96,6 +102,7 @@ function failures(route: Route): Responses {
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);
   if (route.auth !== 'none') statuses.add(401);
+  if (route.auth === 'account') statuses.add(429);
   if (route.params) statuses.add(404);
   const entries = [...statuses]
     .toSorted((a, b) => a - b)

@@ -4,6 +4,7 @@ import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
+import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import { type Account, type Auth, type Method, type Route, Streamed } from './route.ts';
 
@@ -11,6 +12,8 @@ export type RouterDeps = {
   routes: Route[];
   /** Throws `unauthenticated` for a token that opens nothing. */
   authenticate: (token: string) => Promise<Account>;
+  /** Counts a request of an account; nothing is counted without it. */
+  takeRequest?: ((accountId: number) => Allowance) | undefined;
   readBody: BodyReader;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
@@ -79,10 +82,13 @@ async function answer(
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
 }
 
-async function identify({ authenticate }: RouterDeps, auth: Auth, ctx: Context) {
+async function identify({ authenticate, takeRequest }: RouterDeps, auth: Auth, ctx: Context) {
   if (auth === 'none') return null;
   const token = bearer(ctx);
-  return auth === 'token' ? { token } : authenticate(token);
+  if (auth === 'token') return { token };
+  const account = await authenticate(token);
+  if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
+  return account;
 }
 
 /** RFC 6750 section 2.1. Throws `unauthenticated`. */

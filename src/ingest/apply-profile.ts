@@ -1,4 +1,5 @@
 import type { Profile } from '../core/compile.ts';
+import { cutText } from '../core/sizes.ts';
 import { startRuntime } from '../core/runtime.ts';
 import type { ProfileAnswer } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
@@ -8,9 +9,10 @@ import type { Scope } from './scope.ts';
 /** A device's word on the profile it was handed; counts only for the one that waits for it, or runs. */
 export function applyAnswer(
   context: DeviceContext,
-  answer: ProfileAnswer,
+  given: ProfileAnswer,
   scope: Scope,
 ): DeviceContext {
+  const answer = withShortText(context, given, scope);
   const answering = { ...context, answersProfiles: true };
   const { pending, current } = context;
   if (pending?.pId === answer.pId) {
@@ -29,6 +31,17 @@ export function applyAnswer(
   const message = `Profile ${answer.pId} is not pending here: ${waiting}.`;
   scope.reject({ reason: 'unknown-profile', message, path: '/pId' });
   return answering;
+}
+
+/** A device's answer counts, however much it has to say. */
+function withShortText(
+  { device }: DeviceContext,
+  answer: ProfileAnswer,
+  { limits }: Scope,
+): ProfileAnswer {
+  const sizes = limits.sizesOf?.(device.accountId);
+  if (answer.text === undefined || !sizes) return answer;
+  return { ...answer, text: cutText(answer.text, sizes.textLength) };
 }
 
 /** From now on the device answers for itself; what waits for it, or runs unasked, is handed over. */

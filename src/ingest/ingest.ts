@@ -7,6 +7,7 @@ import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
 import type { Work } from './lanes.ts';
+import { createLeaveOut, type EventQuota } from './leave-out.ts';
 import { createContextLoader } from './load-contexts.ts';
 import type { FindNewest } from './load-contexts.ts';
 import { createPump } from './pump.ts';
@@ -29,6 +30,7 @@ export type IngestDeps = FollowUpDeps & {
   db: Database;
   writers: Writers;
   findNewest: FindNewest;
+  eventQuota?: EventQuota | undefined;
 };
 
 export type Ingest = {
@@ -51,6 +53,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     limits: options.limits,
     maxBatchItems: options.maxBatchItems,
     loadContexts: createContextLoader(deps.findNewest),
+    leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
     pause,

@@ -77,7 +77,11 @@ export async function listProfiles(
 ): Promise<{ id: string; purposes: Purpose[] }[]> {
   const { rows } = await db.query<{ id: string; purposes: Purpose[] }>({
     name: 'ingest-profiles',
-    text: 'select id, purposes from profile where id = any($1::uuid[])',
+    text: `
+      select p.id, c.purposes
+        from profile p
+        join profile_content c on c.id = p.content_id
+       where p.id = any($1::uuid[])`,
     values: [profileIds],
   });
   return rows;

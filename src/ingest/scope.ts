@@ -1,3 +1,4 @@
+import type { Sizes } from '../core/sizes.ts';
 import type { Rejection } from '../core/rejection.ts';
 import type { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
@@ -10,6 +11,8 @@ export type ApplyLimits = {
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;
   ringMaxAgeMs: number;
+  /** How much an account's devices may say of themselves; absent: anything. */
+  sizesOf?: (accountId: number) => Sizes;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */

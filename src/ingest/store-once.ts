@@ -3,6 +3,7 @@ import type { NewEvent } from '../core/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Committing, Transaction } from '../db/transaction.ts';
 import type { Work } from './lanes.ts';
+import type { LeaveOut, LeftOut } from './leave-out.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
@@ -17,6 +18,8 @@ export type StoreDeps = {
   limits: ApplyLimits;
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;
+  /** Absent: all events are recorded, and nothing is counted. */
+  leaveOut?: LeaveOut | undefined;
 };
 
 /** A batch whose commit is under way, and whose lanes have gone on. */
@@ -47,6 +50,7 @@ export async function storeOnce(
   onCut: (plan: Plan) => void,
 ): Promise<Stored> {
   let plan: Plan | undefined;
+  let leftOut: LeftOut = { events: [], told: [] };
   let isGivenUp = false;
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
@@ -65,6 +69,7 @@ export async function storeOnce(
       for (const lane of unknown) lane.context = contexts.get(lane.device.deviceId) ?? null;
     }
     const planned = (plan = planBatch(work, deps.limits, deps.maxBatchItems));
+    if (deps.leaveOut) leftOut = deps.leaveOut.apply(planned, planned.planned);
     // To write down what took half of that to plan is a piece of its own.
     if (planned.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -74,7 +79,9 @@ export async function storeOnce(
   };
   const behind = turn?.ahead?.committing;
   try {
-    return await deps.db.transaction(store, { behind, onCommitting });
+    const stored = await deps.db.transaction(store, { behind, onCommitting });
+    deps.leaveOut?.committed(stored.plan.planned, stored.recorded, leftOut);
+    return stored;
   } finally {
     isGivenUp = true;
   }

@@ -23,7 +23,7 @@ export async function listDue(db: Sql, deviceIds: number[]): Promise<Map<number,
     name: 'profiles-due',
     text: `
       select s.device_id, d.configuration, d.configured_at, s.pu_id, s.st_id, s.state_at,
-             s.answers_profiles, p.id as offered_id, p.purposes as offered_purposes,
+             s.answers_profiles, p.id as offered_id, pc.purposes as offered_purposes,
              p.created_at as offered_at
         from device_state s
         join device d on d.id = s.device_id
@@ -31,6 +31,7 @@ export async function listDue(db: Sql, deviceIds: number[]): Promise<Map<number,
         left join device_profile c on c.device_id = s.device_id and c.state = 'current'
                                   and c.delivered_at is null
         left join profile p on p.id = coalesce(w.profile_id, c.profile_id)
+        left join profile_content pc on pc.id = p.content_id
        where s.device_id = any(${unseenArray('$1', 'bigint')})`,
     values: [deviceIds],
   });

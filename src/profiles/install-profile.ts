@@ -1,23 +1,31 @@
 import type { Bus } from '../bus/bus.ts';
-import { checkProfile } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
-import { retryDeadlock } from './retry-deadlock.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { lockUsage } from '../quotas/queries.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
+import { explainRefusal } from '../quotas/store-within.ts';
+import { checkInstall, placeIn } from './check-install.ts';
 import { claimDevices, insertProfile, listPurposes, listSenses } from './queries.ts';
-import type { Target } from './queries.ts';
+import { supersedeProfiles } from './queries.ts';
+import type { ProfileText, Target } from './queries.ts';
+import { removeUnused } from './remove-unused.ts';
+import { retryDeadlock } from './retry-deadlock.ts';
 import type { ProfileInstall } from './schema.ts';
 
-export type InstallDeps = { db: Database; bus: Bus };
+export type InstallDeps = {
+  db: Database;
+  bus: Bus;
+  quotas: QuotaSettings;
+  limitsOf: LimitsOf;
+};
 
 // What a large fleet's senses are would take longer to read than the remark is worth.
 const maxRemarkedDevices = 1_000;
-
-// It goes to devices in one message.
-const maxProfileBytes = 1_048_576;
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -27,7 +35,7 @@ const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * are handed it at once.
  */
 export async function installProfile(
-  { db, bus }: InstallDeps,
+  { db, bus, quotas, limitsOf }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
@@ -37,8 +45,10 @@ export async function installProfile(
     ...request.purposes,
   ];
   const pathOf = placeIn(request);
-  const problems = [...checkProfile(purposes, pathOf), ...checkSize(purposes)];
-  const install = (tx: Sql) => installWithin(tx, accountId, { uuids, purposes, problems });
+  const text = toText(purposes);
+  const problems = checkInstall(request, purposes, text, limitsOf(accountId));
+  const installing = { accountId, uuids, text, problems, quotas };
+  const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
   for (const device of targets) bus.publish('device', { ...device, push: 'profile' });
 
@@ -48,11 +58,19 @@ export async function installProfile(
   return { pId, warnings: remarkProfile(purposes, senses, pathOf) };
 }
 
+type Installing = {
+  accountId: number;
+  uuids: string[];
+  text: ProfileText;
+  problems: Problem[];
+  quotas: QuotaSettings;
+};
+
 async function installWithin(
   tx: Sql,
-  accountId: number,
-  { uuids, purposes, problems }: { uuids: string[]; purposes: Purpose[]; problems: Problem[] },
+  { accountId, uuids, text, problems, quotas }: Installing,
 ): Promise<{ pId: string; targets: Target[] }> {
+  await lockUsage(tx, accountId);
   const targets = await claimDevices(tx, accountId, uuids);
   if (targets.length !== uuids.length) {
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');
@@ -61,14 +79,19 @@ async function installWithin(
     throw new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
   }
   const deviceIds = targets.map(({ deviceId }) => deviceId);
-  return { pId: await insertProfile(tx, accountId, deviceIds, purposes), targets };
-}
-
-function checkSize(purposes: Purpose[]): Problem[] {
-  const bytes = Buffer.byteLength(JSON.stringify(purposes));
-  if (bytes <= maxProfileBytes) return [];
-  const message = `a profile has at most ${maxProfileBytes} bytes, this one has ${bytes}`;
-  return [{ path: '', message }];
+  await supersedeProfiles(tx, deviceIds);
+  const insert = () => insertProfile(tx, accountId, deviceIds, text, quotas);
+  let pId = await insert();
+  if (pId === null) {
+    // There may be room after all: what no device has any more is removed now and then only.
+    await removeUnused(tx, accountId);
+    pId = await insert();
+  }
+  if (pId === null) {
+    const adding = { profiles: 1, profileBytesTotal: text.bytes };
+    throw await explainRefusal(tx, { accountId, quotas, adding });
+  }
+  return { pId, targets };
 }
 
 /** In the order given. Throws `not-found` when one is not there. */
@@ -96,9 +119,7 @@ function normalize(deviceAuthUuids: string[]): string[] {
   throw new DomainError('not-found', 'A device is not there: nothing was installed.');
 }
 
-/** Where a purpose of the profile stands in the request: stored ones come first. */
-function placeIn({ purposeUuids }: ProfileInstall) {
-  const stored = purposeUuids.length;
-  return (index: number) =>
-    index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
+function toText(purposes: Purpose[]): ProfileText {
+  const text = JSON.stringify(purposes);
+  return { text, bytes: Buffer.byteLength(text) };
 }

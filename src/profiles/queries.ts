@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
 import type { Sense } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import type { Sql } from '../db/sql.ts';
+import { limitOf } from '../quotas/queries.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
 import type { ProfileState } from './schema.ts';
 
 /** The account's purposes of these identifiers; what it does not have is left out. */
@@ -44,13 +47,8 @@ export async function claimDevices(tx: Sql, accountId: number, uuids: string[]):
   return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
 }
 
-/** Installs the purposes on the devices as a new profile: an older one without an answer is superseded. */
-export async function insertProfile(
-  tx: Sql,
-  accountId: number,
-  deviceIds: number[],
-  purposes: Purpose[],
-): Promise<string> {
+/** From now on these devices wait for no profile. */
+export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query(
     `
       update device_profile
@@ -58,19 +56,53 @@ export async function insertProfile(
        where device_id = any($1::bigint[]) and state in ('pending', 'sent')`,
     [deviceIds],
   );
-  const { rows } = await tx.query<{ profile_id: string }>(
+}
+
+/** A profile's purposes as they are kept. */
+export type ProfileText = { text: string; bytes: number };
+
+/**
+ * Installs a new profile on devices that wait for none; null beyond a quota. What it says is stored
+ * once for all profiles of the account that say the same. The account's usage is locked (`lockUsage`).
+ */
+export async function insertProfile(
+  tx: Sql,
+  accountId: number,
+  deviceIds: number[],
+  { text, bytes }: ProfileText,
+  quotas: Pick<QuotaSettings, 'profiles' | 'profileBytesTotal'>,
+): Promise<string | null> {
+  const { rows } = await tx.query<{ id: string }>(
     `
-      with installed as (
-        insert into profile (account_id, purposes) values ($1, $2::text::json) returning id
+      with known as (
+        select id from profile_content where account_id = $1 and hash = $4
+      ), counted as (
+        update account_usage u
+           set profiles = u.profiles + 1, profile_bytes = u.profile_bytes + $5
+         where u.account_id = $1
+           and not exists (select from known)
+           and u.profiles < ${limitOf('$1', 'profiles', '$6')}
+           and u.profile_bytes + $5 <= ${limitOf('$1', 'profileBytesTotal', '$7')}
+        returning u.account_id
+      ), added as (
+        insert into profile_content (account_id, hash, bytes, purposes)
+        select account_id, $4, $5, $2::text::json from counted
+        returning id
+      ), installed as (
+        insert into profile (account_id, content_id)
+        select $1, id from (select id from known union all select id from added) as content
+        returning id
       ), waiting as (
         insert into device_profile (device_id, profile_id)
         select device_id, id from installed, unnest($3::bigint[]) as device_id
       )
-      select id as profile_id from installed`,
-    [accountId, JSON.stringify(purposes), deviceIds],
+      select id from installed`,
+    [accountId, text, deviceIds, hashOf(text), bytes, quotas.profiles, quotas.profileBytesTotal],
   );
-  return rows[0]?.profile_id ?? '';
+  return rows[0]?.id ?? null;
 }
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest();
 
 /** The senses of each of these devices. */
 export async function listSenses(db: Sql, deviceIds: number[]): Promise<Sense[][]> {

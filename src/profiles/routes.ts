@@ -1,6 +1,7 @@
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
+import { createTurns } from '../quotas/turns.ts';
 import { installProfile } from './install-profile.ts';
 import type { InstallDeps } from './install-profile.ts';
 import { findRollOut } from './queries.ts';
@@ -12,6 +13,7 @@ export function profileRoutes(deps: InstallDeps): Route[] {
 }
 
 function install(deps: InstallDeps): Route {
+  const inTurn = createTurns(2);
   return defineRoute({
     method: 'post',
     path: '/v2/devices/profile',
@@ -21,9 +23,11 @@ function install(deps: InstallDeps): Route {
     auth: 'account',
     body: ProfileInstall,
     response: InstalledProfile,
-    errors: [404],
+    errors: [403, 404],
     handler: async ({ account, body }) => {
-      const { pId, warnings } = await installProfile(deps, account.accountId, body);
+      const { accountId } = account;
+      const install = () => installProfile(deps, accountId, body);
+      const { pId, warnings } = await inTurn(accountId, install);
       return { timestamp: Date.now(), state: 'pending' as const, pId, warnings };
     },
   });

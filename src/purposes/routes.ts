@@ -1,26 +1,34 @@
 import { Purpose } from '../core/purpose.ts';
+import { checkPurposeSizes } from '../core/sizes.ts';
 import { remarkProfile } from '../core/remarks.ts';
-import type { Sql } from '../db/sql.ts';
+import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
+import type { LimitsOf } from '../quotas/limits.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
+import { storeWithin } from '../quotas/store-within.ts';
+import { createTurns } from '../quotas/turns.ts';
 import {
   deletePurpose,
+  findGrowth,
   findPurpose,
   insertPurpose,
   listPurposes,
+  toText,
   updatePurpose,
 } from './queries.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
-export type PurposeRouteDeps = { db: Sql };
+export type PurposeRouteDeps = { db: Database; quotas: QuotaSettings; limitsOf: LimitsOf };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
 
 /** Specification section 4.5. */
-export function purposeRoutes({ db }: PurposeRouteDeps): Route[] {
-  return [register(db), list(db), read(db), update(db), remove(db)];
+export function purposeRoutes(deps: PurposeRouteDeps): Route[] {
+  return [register(deps), list(deps), read(deps), update(deps), remove(deps)];
 }
 
 function noSuchPurpose(): DomainError {
@@ -32,7 +40,8 @@ function remark(purpose: Purpose) {
   return remarkProfile([purpose], undefined, () => '');
 }
 
-function register(db: Sql): Route {
+function register({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
+  const inTurn = createTurns(3);
   return defineRoute({
     ...common,
     method: 'post',
@@ -40,16 +49,22 @@ function register(db: Sql): Route {
     summary: 'Register New Purpose',
     body: Purpose,
     response: RegisteredPurpose,
-    errors: [],
+    errors: [403],
     handler: async ({ account, body }) => {
-      const purposeUuid = await insertPurpose(db, account.accountId, body);
-      if (purposeUuid === null) throw new DomainError('unauthenticated', 'The account is gone.');
+      const { accountId } = account;
+      refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
+      const text = toText(body);
+      const adding = { purposes: 1, purposeBytes: text.bytes };
+      const store = () => insertPurpose(db, accountId, text, quotas);
+      const purposeUuid = await inTurn(accountId, () =>
+        storeWithin(db, { accountId, quotas, adding }, store),
+      );
       return { purposeUuid, timestamp: Date.now(), warnings: remark(body) };
     },
   });
 }
 
-function list(db: Sql): Route {
+function list({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     method: 'get',
@@ -69,7 +84,7 @@ function list(db: Sql): Route {
   });
 }
 
-function read(db: Sql): Route {
+function read({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     method: 'get',
@@ -86,7 +101,7 @@ function read(db: Sql): Route {
   });
 }
 
-function update(db: Sql): Route {
+function update({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     method: 'put',
@@ -96,16 +111,26 @@ function update(db: Sql): Route {
     params: PurposeParams,
     body: Purpose,
     response: UpdatedPurpose,
-    errors: [404],
+    errors: [403, 404],
     handler: async ({ account, params, body }) => {
-      const updated = await updatePurpose(db, account.accountId, params.purposeUuid, body);
-      if (!updated) throw noSuchPurpose();
+      const { accountId } = account;
+      const { purposeUuid } = params;
+      refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
+      const text = toText(body);
+      const adding = { purposeBytes: 0 };
+      await storeWithin(db, { accountId, quotas, adding }, async () => {
+        if (await updatePurpose(db, accountId, purposeUuid, text, quotas)) return true;
+        const growth = await findGrowth(db, accountId, purposeUuid, text);
+        if (growth === null) throw noSuchPurpose();
+        adding.purposeBytes = growth;
+        return null;
+      });
       return { timestamp: Date.now(), warnings: remark(body) };
     },
   });
 }
 
-function remove(db: Sql): Route {
+function remove({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     method: 'delete',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DomainError } from '../errors.ts';
 import type { Keys } from '../keys.ts';
-import type { LimitOf } from '../quota.ts';
+import type { LimitOf } from '../quotas/limits.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
 import { seal, unseal } from './seal.ts';
 import type { Session, SessionKind, SessionStore } from './sessions.ts';

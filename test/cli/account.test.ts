@@ -67,6 +67,42 @@ describe('npm run account, beside a running service with registration closed', (
     );
   });
 
+  test('shows and changes what an account may have', async () => {
+    await account(env, ['create', 'quota@example.com'], 'first password\n');
+    const quota = (...args: string[]) => account(env, ['quota', 'quota@example.com', ...args]);
+    expect((await quota()).stdout).toMatch(/^devices  0 of 10000\ndevicesPerDay  0 of 20000\n/);
+    expect(await quota('devices', '1')).toMatchObject({
+      status: 0,
+      stdout: 'devices  0 of 1  (default 10000)\n',
+    });
+    const login = await post('/v2/accounts/login', 'quota@example.com', 'first password');
+    const { accountAuthToken } = (await login.json()) as Record<string, string>;
+    const register = () =>
+      fetch(`${service.url}/v2/devices`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${accountAuthToken}`,
+        },
+        body: '{"device":{},"module":[]}',
+      });
+    expect([(await register()).status, (await register()).status]).toEqual([200, 403]);
+    expect((await quota('devices', 'default')).stdout).toBe('devices  1 of 10000\n');
+    expect((await register()).status).toBe(200);
+
+    const [unknown, none, wrong] = await Promise.all([
+      quota('elephants', '1'),
+      account(env, ['quota', 'nobody@example.com']),
+      quota('devices', '-1'),
+    ]);
+    expect(unknown).toMatchObject({ status: 1, stdout: '' });
+    expect(unknown.stderr).toMatch(/^There is no quota elephants. There are: devices, /);
+    expect(none).toMatchObject({ status: 1, stderr: 'There is no account nobody@example.com.\n' });
+    expect(wrong.stderr).toBe(
+      'devices: expected a whole number above 0, or "default", got "-1".\n',
+    );
+  });
+
   test('says what is wrong and exits 1, or 2 for what it does not understand', async () => {
     const [short, empty, nobody, argument, unknown] = await Promise.all([
       account(env, ['create', 'no address'], 'short\n'),

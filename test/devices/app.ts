@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
 import type { Actions } from '../../src/core/purpose.ts';
@@ -10,8 +11,11 @@ import { deriveKeys } from '../../src/keys.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { profileRoutes } from '../../src/profiles/routes.ts';
 import { purposeRoutes } from '../../src/purposes/routes.ts';
+import { quotaRoutes } from '../../src/quotas/routes.ts';
+import type { QuotaSettings } from '../../src/quotas/settings.ts';
 import { call, type CallOptions } from '../accounts/app.ts';
-import { testDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../harness/database.ts';
+import type { DatabaseKind, TestDatabase } from '../harness/database.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
@@ -51,10 +55,20 @@ export function purpose(puId: number, limit = 20) {
   };
 }
 
+export type AppOptions = {
+  /** Another process of the same installation: connections of its own to the same database. */
+  beside?: TestDatabase;
+  /** Where they differ from the defaults. */
+  quotas?: Partial<QuotaSettings>;
+  kind?: DatabaseKind;
+};
+
 /** Devices, purposes and profiles on a port of their own; a bearer token is the account's id. */
-export async function startApp() {
-  const database = await testDatabase();
-  const { db } = database;
+export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
+  const database = beside ?? (await testDatabase(kind));
+  const db = beside ? openTestDatabase(beside.url) : database.db;
+  const quotas: QuotaSettings = { ...defaults.quotas, ...options.quotas };
+  const limitsOf = () => quotas;
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -78,7 +92,7 @@ export async function startApp() {
     onPurgeError: () => {},
   });
   const routes = [
-    ...profileRoutes({ db, bus }),
+    ...profileRoutes({ db, bus, quotas, limitsOf }),
     ...deviceRoutes({
       db,
       bus,
@@ -86,8 +100,11 @@ export async function startApp() {
       listConnectors: () => connectors,
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,
+      quotas,
+      limitsOf,
     }),
-    ...purposeRoutes({ db }),
+    ...purposeRoutes({ db, quotas, limitsOf }),
+    ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
   ];
   const server = await startHttp({
     routes,
@@ -104,6 +121,7 @@ export async function startApp() {
 
   const app = {
     url,
+    database,
     db,
     bus,
     told,
@@ -137,7 +155,7 @@ export async function startApp() {
     },
     async close() {
       await server.close();
-      await database.drop();
+      await (beside ? db.close() : database.drop());
     },
   };
   return app;

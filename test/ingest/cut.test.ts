@@ -45,7 +45,7 @@ async function firings(device: Parameters<typeof recordedEvents>[1]): Promise<st
 }
 
 test('a message is stored in as many transactions as it takes, and acknowledged after the last', async () => {
-  const process = ingestProcess(database.url, 30);
+  const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const [device, other] = [await insertDevice(db), await insertDevice(db)];
   const pId = await installProfile(db, device, [counting]);
   const stored = process.ingest.ingest(device, message, forever);
@@ -84,7 +84,7 @@ test('a message that very many causes read is cut where one of as many measureme
 });
 
 test('messages behind it keep their order', async () => {
-  const process = ingestProcess(database.url, 30);
+  const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const device = await insertDevice(db);
   const pId = await installProfile(db, device, [counting]);
   const parts = [0, 50, 150].map((from, i, all) => points.slice(from, all[i + 1] ?? points.length));
@@ -110,7 +110,7 @@ test('a message of which a process stored a part is judged once when it comes ag
     $$ begin raise exception 'full' using errcode = '53100'; end $$;
     create trigger full_at before insert on measurement
     for each row when (new.ts >= ms_to_timestamp(${now + 120})) execute function full_at()`);
-  const first = ingestProcess(database.url, 30);
+  const first = ingestProcess(database.url, { maxBatchItems: 30 });
   const failed = expect(first.ingest.ingest(device, message, forever)).rejects.toMatchObject({
     code: 'unavailable',
   });
@@ -122,7 +122,7 @@ test('a message of which a process stored a part is judged once when it comes ag
   await first.close();
   expect((await storedValues(db, device)).length).toBeLessThan(121);
   await db.query('drop trigger full_at on measurement');
-  const second = ingestProcess(database.url, 30);
+  const second = ingestProcess(database.url, { maxBatchItems: 30 });
   await second.ingest.ingest(device, message, forever);
   expect(await storedValues(db, device)).toEqual(vals);
   expect(await firings(device)).toEqual(expected(pId));
@@ -135,7 +135,7 @@ test('of a message that is cut one poison item is set apart, and nothing else', 
     $$ begin raise exception 'poison' using errcode = '22000'; end $$;
     create trigger poison before insert on measurement
     for each row when (new.val = 666) execute function refuse()`);
-  const process = ingestProcess(database.url, 30);
+  const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const device = await insertDevice(db);
   await installProfile(db, device, [countingPurpose(1)]);
   const poisoned = points.map(([ts, val], n): [number, number] => [ts, n === 77 ? 666 : val]);
@@ -149,7 +149,7 @@ test('of a message that is cut one poison item is set apart, and nothing else', 
 });
 
 test('what is left of a message whose connection closes is dropped', async () => {
-  const process = ingestProcess(database.url, 30);
+  const process = ingestProcess(database.url, { maxBatchItems: 30 });
   const device = await insertDevice(db);
   const holder = await db.pool.connect();
   try {

@@ -12,7 +12,9 @@ import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
+import type { EventQuota } from '../../src/ingest/leave-out.ts';
 import type { Ring } from '../../src/ingest/rows.ts';
+import type { ApplyLimits } from '../../src/ingest/scope.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
@@ -54,8 +56,17 @@ function promised({ ingest }: Ingest) {
     });
 }
 
+export type ProcessOptions = {
+  limits?: Partial<ApplyLimits>;
+  eventQuota?: EventQuota;
+  maxBatchItems?: number;
+};
+
 /** One process's ingest on the given database, with what it told its devices. */
-export function ingestProcess(url: string, maxBatchItems = 5_000): IngestProcess {
+export function ingestProcess(
+  url: string,
+  { limits = {}, eventQuota, maxBatchItems = 5_000 }: ProcessOptions = {},
+): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
   const counted: Database = {
@@ -81,6 +92,7 @@ export function ingestProcess(url: string, maxBatchItems = 5_000): IngestProcess
         measurementMaxAgeMs: 90 * dayMs,
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
+        ...limits,
       },
       maxInFlight: 2,
       anotherAtMessages: 1_000,
@@ -102,6 +114,7 @@ export function ingestProcess(url: string, maxBatchItems = 5_000): IngestProcess
         notify: async (_tx, given) => void rings.push(...given),
       },
       findNewest,
+      eventQuota,
       handOver: async () => {},
     },
   );
@@ -144,8 +157,11 @@ export async function installProfile(
   purposes: Purpose[],
 ): Promise<string> {
   const { rows } = await db.query<{ id: string }>(
-    `with made as (
-       insert into profile (account_id, purposes) values ($1, $2) returning id
+    `with content as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       values ($1, gen_random_uuid()::text::bytea, 0, $2) returning id
+     ), made as (
+       insert into profile (account_id, content_id) select $1, id from content returning id
      ), waits as (
        insert into device_profile (device_id, profile_id) select $3, id from made
      ), raised as (

@@ -17,9 +17,12 @@ test('a device has its profile also where more are loaded meanwhile than are rem
        select owner.id, 1, $1 from owner, generate_series(1, 1100) returning id
      ), states as (
        insert into device_state (device_id) select id from devices
+     ), content as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       select owner.id, '', 0, $2 from owner returning id
      ), profiles as (
-       insert into profile (account_id, purposes)
-       select owner.id, $2 from owner, generate_series(1, 1100) returning id
+       insert into profile (account_id, content_id)
+       select owner.id, content.id from owner, content, generate_series(1, 1100) returning id
      )
      insert into device_profile (device_id, profile_id)
      select d.id, p.id

@@ -13,7 +13,12 @@ import type { Tools } from './open.ts';
 export type AskPassword = (email: string) => Promise<string>;
 
 /** Each gives the lines to print, and throws a DomainError that says what is wrong. */
-export type Command = (tools: Tools, email: string, askPassword: AskPassword) => Promise<string[]>;
+export type Command = (
+  tools: Tools,
+  email: string,
+  askPassword: AskPassword,
+  rest: string[],
+) => Promise<string[]>;
 
 const exclusively = createQueue({ parallel: 1, maxWaiting: 1 });
 const passwords = createPasswords();
@@ -63,7 +68,7 @@ export const remove: Command = async (tools, email) => {
   return [`Deleted ${email} with everything that belonged to it.`];
 };
 
-async function getByEmail({ db }: Tools, email: string) {
+export async function getByEmail({ db }: Tools, email: string) {
   const account = await findAccountByEmail(db, email);
   if (!account) throw new DomainError('not-found', `There is no account ${email}.`);
   return account;

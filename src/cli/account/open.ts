@@ -4,13 +4,22 @@ import { startRedisBus } from '../../bus/redis.ts';
 import { checkRedis } from '../../check-redis.ts';
 import type { Config } from '../../config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
+import type { QuotaSettings } from '../../quotas/settings.ts';
+import type { Settings } from '../../settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/sessions.ts';
 import { reachDatabase } from './reach-database.ts';
 
 /** What the service's own functions need to do their work from here. */
-export type Tools = { db: Database; store: SessionStore; bus: Bus; close(): Promise<void> };
+export type Tools = {
+  db: Database;
+  store: SessionStore;
+  bus: Bus;
+  quotas: QuotaSettings;
+  retention: Settings['retention'];
+  close(): Promise<void>;
+};
 
 export async function openTools(config: Config): Promise<Tools> {
   const { redisUrl: url } = config;
@@ -35,6 +44,8 @@ export async function openTools(config: Config): Promise<Tools> {
     db,
     store,
     bus,
+    quotas: config.quotas,
+    retention: config.retention,
     async close() {
       await bus.close();
       await store.close();

@@ -12,6 +12,8 @@ export type UpkeepOptions = {
   onError: (error: unknown) => void;
   /** Told each time anew, as long as there are some. */
   onFailedJobs: (jobs: FailedJob[]) => void;
+  /** What else is to be done as often. */
+  chores?: ((signal: AbortSignal) => Promise<void>)[];
 };
 
 /**
@@ -24,6 +26,7 @@ export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   let running = Promise.resolve();
   async function work(): Promise<void> {
     await pruneHistory(db, { retention, nowTs: clock(), signal: stopping.signal });
+    for (const chore of options.chores ?? []) await chore(stopping.signal);
     const failed = await listFailedJobs(db);
     if (failed.length > 0) options.onFailedJobs(failed);
   }

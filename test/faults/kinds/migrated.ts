@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../../../src/db/migrate.ts';
 import { silent } from '../../db/earlier.ts';
 import { runOn, schema } from '../../harness/template.ts';
@@ -100,6 +101,10 @@ async function askUntilRefused(world: World): Promise<boolean> {
       () => null,
     );
     if (status === null) return true;
+    if (status === 429) {
+      await delay(100);
+      continue;
+    }
     if (isRefused && status !== 503) return false;
     isRefused ||= status === 503;
     if (status !== 200 && status !== 503) return false;

@@ -1,4 +1,4 @@
-import { call } from '../../../bench/api.ts';
+import { call, registerAccount } from '../../../bench/api.ts';
 import { createFleet } from '../../../bench/client/fleet.ts';
 import { runOn } from '../../harness/template.ts';
 import { expectHolds, runFor } from '../fault.ts';
@@ -7,9 +7,16 @@ import { sId } from '../messages.ts';
 import { registerDevices } from '../register.ts';
 import type { World } from '../world.ts';
 
-/** A further device sends these messages, one after the other, each acknowledged; gives its uuid. */
-async function sendFromStranger(world: World, payloads: string[]): Promise<string> {
-  const [device] = await registerDevices(world.service.url, world.accountToken, 1);
+/** A device, and what opens the account that it belongs to. */
+type Stranger = { uuid: string; accountToken: string };
+
+/**
+ * A further device sends these messages, one after the other, each acknowledged. Of an account of its own:
+ * that of the others may have as many devices as it may.
+ */
+async function sendFromStranger(world: World, payloads: string[]): Promise<Stranger> {
+  const { token: accountToken } = await registerAccount(world.service.url);
+  const [device] = await registerDevices(world.service.url, accountToken, 1);
   const { uuid, token } = device ?? { uuid: '', token: '' };
   const fleet = createFleet({
     host: '127.0.0.1',
@@ -29,15 +36,15 @@ async function sendFromStranger(world: World, payloads: string[]): Promise<strin
   } finally {
     await fleet.close();
   }
-  return uuid;
+  return { uuid, accountToken };
 }
 
-const countsOf = async (world: World, uuid: string) => {
+const countsOf = async (world: World, { uuid, accountToken }: Stranger) => {
   const { rejections } = await call<{ rejections: { reason: string }[] }>(
     world.service.url,
     'GET',
     `/v2/devices/${uuid}/rejections`,
-    { token: world.accountToken },
+    { token: accountToken },
   );
   const stored = await runOn(world.cluster.url(), (client) =>
     client.query<{ count: string }>(
@@ -73,8 +80,8 @@ export const wrongClocks: Fault = {
         JSON.stringify(backlog.slice(0, 720)),
         JSON.stringify(backlog.slice(720)),
       ];
-      const uuid = await sendFromStranger(world, payloads);
-      const { stored, reasons } = await countsOf(world, uuid);
+      const stranger = await sendFromStranger(world, payloads);
+      const { stored, reasons } = await countsOf(world, stranger);
       expectHolds(stored === 5 + 1_440, `5 and a backlog of 1440 stored, were ${stored}`);
       const expected = 'expired-timestamp,future-timestamp';
       expectHolds(reasons.join() === expected, `rejected ${expected}, were ${reasons.join()}`);
@@ -106,8 +113,8 @@ export const poison: Fault = {
       const startTs = Date.now() - 1_000;
       const items = Array.from({ length: 1_000 }, (_, n) => ({ sId, val: n, ts: startTs + n }));
       items[500] = { sId, val: refused, ts: startTs + 500 };
-      const uuid = await sendFromStranger(world, [JSON.stringify(items)]);
-      const { stored, reasons } = await countsOf(world, uuid);
+      const stranger = await sendFromStranger(world, [JSON.stringify(items)]);
+      const { stored, reasons } = await countsOf(world, stranger);
       expectHolds(stored === 999, `999 stored, were ${stored}`);
       expectHolds(reasons.join() === 'unstorable', `one rejection, were ${reasons.join()}`);
     }

@@ -1,0 +1,41 @@
+import { DomainError } from '../../errors.ts';
+import { listUsage } from '../../quotas/list-usage.ts';
+import { removeOverride, saveOverride } from '../../quotas/queries.ts';
+import { isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
+import { getByEmail } from './commands.ts';
+import type { Command } from './commands.ts';
+import type { Tools } from './open.ts';
+
+/** Shows what an account may have and has, all of it or one quota; changes that one for it. */
+export const quota: Command = async (tools, email, _askPassword, [name, value]) => {
+  const { accountId } = await getByEmail(tools, email);
+  if (name === undefined) return show(tools, accountId, quotaNames);
+  if (!isQuotaName(name)) {
+    const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
+    throw new DomainError('not-found', message);
+  }
+  if (value === 'default') await removeOverride(tools.db, accountId, name);
+  else if (value !== undefined) await saveOverride(tools.db, accountId, name, parse(name, value));
+  return show(tools, accountId, [name]);
+};
+
+async function show(
+  { db, quotas, retention }: Tools,
+  accountId: number,
+  names: QuotaName[],
+): Promise<string[]> {
+  const usage = (await listUsage(db, { quotas, retention }, accountId)) ?? [];
+  const shown = usage.filter(({ quota }) => names.some((name) => name === quota));
+  return shown.map(({ quota, limit, used }) => {
+    const own =
+      limit === quotas[quota as QuotaName] ? '' : `  (default ${quotas[quota as QuotaName]})`;
+    return `${quota}  ${used === null ? '' : `${used} of `}${limit}${own}`;
+  });
+}
+
+function parse(name: string, text: string): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
+  const message = `${name}: expected a whole number above 0, or "default", got "${text}".`;
+  throw new DomainError('invalid-input', message);
+}

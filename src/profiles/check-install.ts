@@ -1,0 +1,40 @@
+import { checkCosts } from '../core/cost.ts';
+import { checkProfile } from '../core/profile.ts';
+import type { Purpose } from '../core/purpose.ts';
+import { checkPurposeSizes } from '../core/sizes.ts';
+import type { Problem } from '../errors.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
+import type { ProfileText } from './queries.ts';
+import type { ProfileInstall } from './schema.ts';
+
+// A large array of rubbish must not be answered with a larger one.
+const maxProblems = 100;
+
+/** All that is wrong with these purposes as one profile. Stored ones keep the names that they have. */
+export function checkInstall(
+  request: ProfileInstall,
+  purposes: Purpose[],
+  { bytes }: ProfileText,
+  limits: QuotaSettings,
+): Problem[] {
+  const pathOf = placeIn(request);
+  const problems = [
+    ...checkProfile(purposes, pathOf),
+    ...request.purposes.flatMap((purpose, i) =>
+      checkPurposeSizes(purpose, limits, `/purposes/${i}`),
+    ),
+    ...checkCosts(purposes, limits, pathOf),
+  ];
+  if (bytes > limits.profileBytes) {
+    const message = `a profile has at most ${limits.profileBytes} bytes, this one has ${bytes}`;
+    problems.push({ path: '', message });
+  }
+  return problems.slice(0, maxProblems);
+}
+
+/** Where a purpose of the profile stands in the request: stored ones come first. */
+export function placeIn({ purposeUuids }: ProfileInstall) {
+  const stored = purposeUuids.length;
+  return (index: number) =>
+    index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+
+const count = z.int().min(1);
+
+/** What one account may have and do; what each is for stands in config/default.ts. */
+export const QuotaSettings = z.strictObject({
+  devices: count,
+  devicesPerDay: count,
+  purposes: count,
+  purposeBytes: count,
+  profiles: count,
+  profileBytesTotal: count,
+  sensesPerDevice: count,
+  nameLength: count,
+  textLength: count,
+  causesPerMeasurement: count,
+  profileBytes: count,
+  evidenceBytes: count,
+  requestsPerSecond: count,
+  requestsBurst: count,
+  eventsPerDay: count,
+  storedBytes: count,
+  sessions: count,
+  streams: count,
+  loginsPerAccount: count,
+  loginsPerAddress: count,
+  messagesPerDay: count,
+  messagesPerRecipient: count,
+  smsPerDay: count,
+});
+export type QuotaSettings = z.infer<typeof QuotaSettings>;
+export type QuotaName = keyof QuotaSettings;
+
+/** An address is nobody's: there is nothing to tell an account of it, or to change for one. */
+const ofAddresses: QuotaName[] = ['loginsPerAddress'];
+
+/** The names of those that an account has, in the order in which they are told. */
+export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filter(
+  (name) => !ofAddresses.includes(name),
+);
+
+export function isQuotaName(name: string): name is QuotaName {
+  return quotaNames.some((quota) => quota === name);
+}

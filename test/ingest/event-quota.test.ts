@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Purpose } from '../../src/core/purpose.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import * as harness from './harness.ts';
+import { forever, ingestProcess, insertDevice, measured, now, uplink } from './harness.ts';
+
+let database: TestDatabase;
+let own: harness.IngestProcess;
+let counted: { measurements: number; events: number; leftOut: number };
+beforeEach(async () => {
+  database = await testDatabase();
+  counted = { measurements: 0, events: 0, leftOut: 0 };
+  own = ingestProcess(database.url, {
+    eventQuota: {
+      eventsLeft: () => 3 - counted.events,
+      count(_accountId, more) {
+        counted.measurements += more.measurements;
+        counted.events += more.events;
+        counted.leftOut += more.leftOut;
+      },
+    },
+  });
+});
+afterEach(async () => {
+  await own.close();
+  await database.drop();
+});
+
+/** Any measurement is recorded, rings, and moves the device to and fro. */
+const to = (gotoStId: number) => ({
+  evId: 1,
+  eventLog: true,
+  actions: { engine: { gotoStId }, cloud: { sendPush: true } },
+  causes: [{ sId: '0x01', thresholds: { isAny: true } }],
+});
+const swing = Purpose.parse({
+  puId: 7,
+  initStId: 1,
+  states: [
+    { stId: 1, events: [to(2)] },
+    { stId: 2, events: [to(1)] },
+  ],
+});
+
+describe('events beyond those of the day', () => {
+  it('are not recorded; measurements are, the device moves, phones ring', async () => {
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    const points = Array.from({ length: 5 }, (_, n) => [now + n, n] as [number, number]);
+    await own.ingest.ingest(device, measured('0x01', ...points), forever);
+    await own.ingest.ingest(device, measured('0x01', [now + 5, 5], [now + 6, 6]), forever);
+
+    const events = await harness.recordedEvents(database.db, device);
+    const times = (type: string) =>
+      events.filter((event) => event.type === type).map(({ ts }) => ts - now);
+    expect(times('sense')).toEqual([0, 1, 2]);
+    const moves = events.filter(({ body }) => 'event' in body && body.event === 'stateChanged');
+    expect(moves).toHaveLength(7);
+    expect(await harness.storedValues(database.db, device)).toHaveLength(7);
+    expect(own.rings).toHaveLength(7);
+    expect(own.down.filter(({ topic }) => topic === 'state')).toHaveLength(7);
+    expect(counted).toEqual({ measurements: 7, events: 3, leftOut: 4 });
+  });
+
+  it('are said among the rejections, once a minute', async () => {
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    for (let n = 0; n < 10; n += 1)
+      await own.ingest.ingest(device, measured('0x01', [now + n, n]), forever);
+    expect(await harness.rejections(database.db, device)).toEqual([
+      { reason: 'events-not-recorded', path: null, payload: '' },
+    ]);
+    const errors = own.down.filter(({ topic }) => topic === 'errors');
+    expect(errors).toMatchObject([
+      { payload: { reason: 'events-not-recorded', message: expect.stringContaining('1 events') } },
+    ]);
+    expect(counted).toMatchObject({ events: 3, leftOut: 7 });
+  });
+
+  it("ring also where the device's own engine found them", async () => {
+    const device = await insertDevice(database.db);
+    const pId = await harness.installProfile(database.db, device, [swing]);
+    const answer = { pId, state: 'current' as const, engine: 'device' as const };
+    await own.ingest.ingest(device, uplink({ kind: 'profile-answer', answer }), forever);
+    const report = (n: number) => ({
+      index: n,
+      value: {
+        cause: {
+          engine: { pId, puId: 7, stId: 1, evId: 1, ts: now + n },
+          senses: [{ sId: '0x01', val: n, ts: now + n }],
+        },
+      },
+    });
+    const items = [0, 1, 2, 3, 4].map(report);
+    await own.ingest.ingest(device, uplink({ kind: 'events', items }), forever);
+    const events = await harness.recordedEvents(database.db, device);
+    expect(events.filter(({ type }) => type === 'sense')).toHaveLength(3);
+    expect(own.rings).toHaveLength(5);
+    // Beyond the quota nobody looks whether it was recorded before: it rings again.
+    await own.ingest.ingest(device, uplink({ kind: 'events', items: items.slice(0, 3) }), forever);
+    expect(counted).toMatchObject({ events: 3, leftOut: 5 });
+    expect(own.rings).toHaveLength(8);
+    expect(await harness.recordedEvents(database.db, device)).toEqual(events);
+  });
+});

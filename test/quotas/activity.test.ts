@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import defaults from '../../config/default.ts';
+import { startActivity } from '../../src/quotas/activity.ts';
+import { compactActivity, findActivity } from '../../src/quotas/activity-queries.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+
+const retention = { eventsDays: 365, measurementsDays: 90 };
+const dayMs = 86_400_000;
+
+describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+  });
+  afterAll(() => database.drop());
+
+  const account = async () => {
+    const { rows } = await database.db.query<{ id: number }>(
+      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+       returning id`,
+    );
+    return rows[0]?.id ?? 0;
+  };
+  /** A process that writes only when it is told to. */
+  const start = (clock = Date.now, db: Sql = database.db, errors: unknown[] = []) =>
+    startActivity({
+      db,
+      limitsOf: () => ({ ...defaults.quotas, eventsPerDay: 100 }),
+      clock,
+      intervalMs: 1_000_000,
+      onError: (error) => errors.push(error),
+    });
+  const events = (count: number) => ({ measurements: 0, events: count, leftOut: 0 });
+
+  it('is counted by each process, and known to the others once it is written', async () => {
+    const [one, other] = [await start(), await start()];
+    const [id, stranger] = [await account(), await account()];
+    one.count(id, { measurements: 1_000, events: 30, leftOut: 0 });
+    one.count(id, { measurements: 1_000, events: 0, leftOut: 7 });
+    other.count(id, events(20));
+    expect([one.eventsLeft(id), other.eventsLeft(id), one.eventsLeft(stranger)]).toEqual([
+      70, 80, 100,
+    ]);
+    await one.flush();
+    await other.flush();
+    expect([one.eventsLeft(id), other.eventsLeft(id)]).toEqual([70, 50]);
+    one.count(id, events(10));
+    expect(one.eventsLeft(id)).toBe(60);
+    await one.close();
+    expect(await findActivity(database.db, id, retention)).toEqual({
+      eventsPerDay: 67,
+      storedBytes: 2_000 * 100 + 60 * 1_400,
+    });
+    // One that starts knows what was counted before.
+    const next = await start();
+    expect(next.eventsLeft(id)).toBe(40);
+    await Promise.all([other.close(), next.close()]);
+  });
+
+  it('is kept while it cannot be written, and of accounts that are gone it is forgotten', async () => {
+    let isAway = true;
+    const failing = {
+      query: (...args: [string]) =>
+        isAway && args[0].includes('insert')
+          ? Promise.reject(new Error('away'))
+          : database.db.query(...args),
+    } as Sql;
+    const errors: unknown[] = [];
+    const [id, gone] = [await account(), await account()];
+    const own = await start(Date.now, failing, errors);
+    own.count(id, events(5));
+    own.count(gone, events(5));
+    await own.flush();
+    expect(errors).toHaveLength(1);
+    expect(own.eventsLeft(id)).toBe(95);
+    await database.db.query('delete from account where id = $1', [gone]);
+    isAway = false;
+    own.count(id, events(5));
+    await own.close();
+    expect(errors).toHaveLength(1);
+    expect(await findActivity(database.db, id, retention)).toMatchObject({ eventsPerDay: 10 });
+  });
+
+  it('begins anew with each day, of which one row is left', async () => {
+    const id = await account();
+    let nowMs = Date.now() - 3 * dayMs;
+    const clock = () => nowMs;
+    const [one, other] = [await start(clock), await start(clock)];
+    for (let day = 3; day >= 0; day -= 1) {
+      for (const own of [one, other]) {
+        expect(own.eventsLeft(id)).toBe(100);
+        own.count(id, { measurements: 0, events: 60, leftOut: 5 });
+      }
+      await Promise.all([one.flush(), other.flush()]);
+      nowMs += dayMs;
+    }
+    await Promise.all([one.close(), other.close()]);
+    await compactActivity(database.db, retention);
+    const { rows } = await database.db.query(
+      `select (now() at time zone 'UTC')::date - day as age, count(*), sum(events)::integer as events
+         from account_activity where account_id = $1 group by 1 order by 1`,
+      [id],
+    );
+    expect(rows).toEqual([
+      { age: 0, count: 2, events: 120 },
+      { age: 1, count: 2, events: 120 },
+      { age: 2, count: 1, events: 120 },
+      { age: 3, count: 1, events: 120 },
+    ]);
+    expect(await findActivity(database.db, id, { eventsDays: 2, measurementsDays: 2 })).toEqual({
+      eventsPerDay: 130,
+      storedBytes: 360 * 1_400,
+    });
+    await compactActivity(database.db, { eventsDays: 2, measurementsDays: 1 });
+    const left = await database.db.query('select from account_activity where account_id = $1', [
+      id,
+    ]);
+    expect(left.rowCount).toBe(5);
+  });
+});
