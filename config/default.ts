@@ -87,6 +87,24 @@ const settings: SettingsInput = {
     ringMaxAgeMs: 900_000,
   },
 
+  /**
+   * What one account may have and do, unless another one is said. Days are days of UTC. What goes
+   * beyond is refused, held back or counted, and said.
+   */
+  quotas: {
+    /** Of what is wrong with one message so much is kept one by one; of the rest, how much it is. */
+    rejectionsPerMessage: 10,
+    /** Rejections kept of a device beside the newest 1,000, in bytes of their texts. */
+    rejectionBytesPerDevice: 1_048_576,
+    /** Mail and push, and how many of them one recipient gets. */
+    messagesPerDay: 1_000,
+    messagesPerRecipient: 200,
+    smsPerDay: 20,
+    /** SMS to one telephone number, and of the whole installation, whichever accounts they are of. */
+    smsPerNumber: 20,
+    smsPerInstallation: 1_000,
+  },
+
   /** How long the history is kept. */
   retention: { eventsDays: 365, measurementsDays: 90 },
 

@@ -78,6 +78,15 @@ export const Settings = z.strictObject({
     maxAheadMs: z.int().min(0),
     ringMaxAgeMs: z.int().min(0),
   }),
+  quotas: z.strictObject({
+    rejectionsPerMessage: z.int().min(1).max(100),
+    rejectionBytesPerDevice: count,
+    messagesPerDay: count,
+    messagesPerRecipient: count,
+    smsPerDay: count,
+    smsPerNumber: count,
+    smsPerInstallation: count,
+  }),
   retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
   database: z.strictObject({
     maxConnections: z.int().min(4),

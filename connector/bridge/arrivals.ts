@@ -9,6 +9,7 @@ import type { BridgePorts } from './ports.ts';
 
 export type ArrivalsDeps = {
   ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
+  rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
   onHeard: (device: DeviceIdentity) => void;
@@ -26,7 +27,8 @@ type Arrival = {
 const retryMs = 500;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
-export function createArrivals({ ports, observe, log, onHeard, stopping }: ArrivalsDeps) {
+export function createArrivals(deps: ArrivalsDeps) {
+  const { ports, rejectionsPerMessage, observe, log, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
 
@@ -58,7 +60,8 @@ export function createArrivals({ ports, observe, log, onHeard, stopping }: Arriv
 
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
-    const uplink = parseUplink(topic, upPrefix(device.uuid), payload, arrivedTs);
+    const prefix = upPrefix(device.uuid);
+    const uplink = parseUplink(topic, prefix, payload, arrivedTs, rejectionsPerMessage);
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');

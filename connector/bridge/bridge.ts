@@ -27,7 +27,7 @@ const lookMs = 10;
  * the broker redelivers changes nothing.
  */
 export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
-  const { broker, maxPacketBytes, log, observe } = options;
+  const { broker, maxPacketBytes, rejectionsPerMessage, log, observe } = options;
   const stopping = new AbortController();
   let isDraining = false;
   const unacknowledged = createUnacknowledged(
@@ -61,6 +61,7 @@ export function startBridge(options: BridgeOptions, ports: BridgePorts): Bridge 
   const downlinks = startBridgeDownlinks({ ports, log, publish: client.publish });
   const arrivals = createArrivals({
     ports,
+    rejectionsPerMessage,
     log,
     observe: observe ?? { message() {} },
     onHeard: downlinks.heard,

@@ -23,9 +23,11 @@ export async function startBridgeSide(
   const identifier = createDeviceIdentifier({ db, bus });
   shared.releases.add(() => identifier.close());
   const broker = await readBroker(side.broker, settings.id);
+  const { maxPacketBytes } = config.mqtt;
+  const { rejectionsPerMessage } = config.quotas;
   const start = () =>
     startBridge(
-      { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, observe: observer },
+      { broker, maxPacketBytes, rejectionsPerMessage, log, observe: observer },
       { ...devicePorts(side), identify: identifier.identify },
     );
   if (broker.shareName === null) {

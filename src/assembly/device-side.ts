@@ -64,7 +64,10 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     {
       tcp: config.mqttListen,
       tls: config.mqttsListen,
-      limits: config.mqtt,
+      limits: {
+        ...config.mqtt,
+        rejectionsPerMessage: config.quotas.rejectionsPerMessage,
+      },
       trustedProxies: config.mqtt.trustedProxies,
       log,
       observe: observer,
@@ -100,11 +103,13 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   // What answers now may be another server, which took over without all that was known of the one before.
   ingestDb.pool.on('connect', knownSeries.clear);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
+  const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
   const ingest: Ingest = startIngest(
     {
       limits: {
         maxAheadMs,
         ringMaxAgeMs,
+        rejectionsPerMessage,
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
       },
@@ -122,7 +127,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
-        keepRejections,
+        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
         settleProfiles,
         replaceConfigurations,
         notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),

@@ -1,11 +1,11 @@
-import { randomUUID } from 'node:crypto';
-import type { Rejection } from '../core/rejection.ts';
 import { applyAnswer, applyRequest, becomeCurrent } from './apply-profile.ts';
 import { applyConfiguration } from './apply-configuration.ts';
 import { applyEvents } from './apply-events.ts';
 import { applyMeasurements } from './apply-measurements.ts';
 import { applyState } from './apply-state.ts';
+import type { UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
+import { collectRejections } from './collect-rejections.ts';
 import type { Unit } from './entry.ts';
 import type { Rows } from './rows.ts';
 import type { ApplyLimits, Scope } from './scope.ts';
@@ -20,12 +20,16 @@ export function apply(
   rows: Rows,
   limits: ApplyLimits,
 ): DeviceContext {
-  const { entry, content } = unit;
-  const { arrivedTs } = entry.uplink;
-  const reject = (rejection: Rejection) => keepRejection(context, unit, rows, rejection);
-  const scope: Scope = { arrivedTs, rows, limits, reject };
-  for (const rejection of unit.rejections) reject(rejection);
+  const { arrivedTs } = unit.entry.uplink;
+  const rejections = collectRejections(context.device, unit, rows, limits.rejectionsPerMessage);
+  for (const rejection of unit.rejections) rejections.add(rejection);
+  const scope: Scope = { arrivedTs, rows, limits, reject: rejections.add };
+  const after = applyContent(context, unit.content, scope);
+  rejections.end();
+  return after;
+}
 
+function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): DeviceContext {
   if (content.kind === 'profile-answer') return applyAnswer(context, content.answer, scope);
   if (content.kind === 'profile-request') return applyRequest(context, scope);
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
@@ -45,37 +49,4 @@ export function apply(
     case 'none':
       return running;
   }
-}
-
-function keepRejection(
-  { device }: DeviceContext,
-  { entry }: Unit,
-  rows: Rows,
-  rejection: Rejection,
-): void {
-  const { topic, arrivedTs: ts, excerpt } = entry.uplink;
-  const { deviceId, uuid } = device;
-  const { reason, message, path } = rejection;
-  rows.rejections.push({
-    deviceId,
-    messageId: (entry.id ??= randomUUID()),
-    item: itemOf(path),
-    ts,
-    topic,
-    reason,
-    message: storable(message),
-    path: path === undefined ? undefined : storable(path),
-    payload: storable(excerpt),
-  });
-  const payload = { topic, ...rejection, ts };
-  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
-}
-
-/** PostgreSQL's text holds every character but NUL. */
-const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
-
-/** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */
-function itemOf(path: string | undefined): number {
-  const index = /^\/(\d+)(\/|$)/.exec(path ?? '')?.[1];
-  return index === undefined ? -1 : Number(index);
 }

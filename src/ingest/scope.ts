@@ -8,6 +8,8 @@ export type ApplyLimits = {
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;
   ringMaxAgeMs: number;
+  /** Rejections of one message that are kept one by one. */
+  rejectionsPerMessage: number;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */

@@ -70,6 +70,7 @@ export async function settleBatch(batch: Work[], deps: SettleDeps, turn?: Turn):
 }
 
 function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {
+  for (const [entry, kept] of plan.rows.kept) entry.kept = kept;
   for (const { entry } of plan.settled) entry.settle();
   for (const { entry } of plan.orphaned) {
     entry.fail(new DomainError('device-gone', 'The device was removed.'));

@@ -81,6 +81,7 @@ export function ingestProcess(url: string): IngestProcess {
         measurementMaxAgeMs: 90 * dayMs,
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
+        rejectionsPerMessage: 10,
       },
       maxInFlight: 2,
       anotherAtMessages: 1_000,
@@ -96,7 +97,7 @@ export function ingestProcess(url: string): IngestProcess {
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
-        keepRejections,
+        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles,
         replaceConfigurations,
         notify: async (_tx, given) => void rings.push(...given),
@@ -195,9 +196,12 @@ export async function recordedEvents(db: Database, device: DeviceIdentity) {
   return rows;
 }
 
+type RejectionRow = { reason: string; path: string | null; payload: string; more: number | null };
+
 export async function rejections(db: Database, device: DeviceIdentity) {
-  const { rows } = await db.query<{ reason: string; path: string | null; payload: string }>(
-    'select reason, path, payload from rejection where device_id = $1 order by item',
+  const { rows } = await db.query<RejectionRow>(
+    `select reason, path, payload, more from rejection
+      where device_id = $1 order by more is not null, item`,
     [device.deviceId],
   );
   return rows;

@@ -45,7 +45,10 @@ function bridgeNamed(clientId: string) {
   const broker = { url: `mqtt://127.0.0.1:${port}`, clientId, shareName: null };
   const { ports } = createStore();
   const identify = async () => null;
-  return startBridge({ broker, maxPacketBytes: 65_536, log }, { ...ports, identify });
+  return startBridge(
+    { broker, rejectionsPerMessage: 10, maxPacketBytes: 65_536, log },
+    { ...ports, identify },
+  );
 }
 
 /** A lease that the test gives and takes. */
