@@ -40,6 +40,7 @@ import { version } from '../version.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answers, databaseAnswers } from './health.ts';
 import type { Shared } from './shared.ts';
+import { createSmsRemarks } from './sms-rules.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
@@ -98,6 +99,7 @@ async function listRoutes(
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const limiters = await startLimiters(shared);
+  const remarks = createSmsRemarks(db, config);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -123,8 +125,8 @@ async function listRoutes(
       removeDevice: removal.removeDevice,
       findNewest,
     }),
-    ...purposeRoutes({ db }),
-    ...profileRoutes({ db, bus }),
+    ...purposeRoutes({ db, remarkNumbers: remarks.remarkNumbers }),
+    ...profileRoutes({ db, bus, remarkSms: remarks.remarkSms }),
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),

@@ -22,6 +22,7 @@ import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import type { Shared } from './shared.ts';
+import { isSmsForAll } from './sms-rules.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions beside each other, and what reads devices for them. */
@@ -88,6 +89,8 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
     db,
     connectionString: storage.connectionString,
     config: config.notifications,
+    quotas: config.quotas,
+    isSmsForAll: isSmsForAll(config),
     log,
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
@@ -130,7 +133,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
         settleProfiles,
         replaceConfigurations,
-        notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),
+        notify: (tx, rings) => outbox.enqueue(tx, notificationsOf(rings)),
       },
       findNewest,
       handOver: downlinks.handOver,

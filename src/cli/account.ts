@@ -2,7 +2,15 @@ import process from 'node:process';
 import { loadConfig } from '../config.ts';
 import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
-import { type Command, create, list, remove, resetPassword } from './account/commands.ts';
+import {
+  allow,
+  type Command,
+  create,
+  deny,
+  list,
+  remove,
+  resetPassword,
+} from './account/commands.ts';
 import { openTools } from './account/open.ts';
 import { readPassword } from './simulate/password.ts';
 
@@ -11,16 +19,20 @@ const usage = `Usage:
   npm run account -- list                     identifier, day of creation, devices, e-mail address
   npm run account -- reset-password <email>   give it a new password and end its sessions
   npm run account -- delete <email>           remove it with its devices, purposes and history
+  npm run account -- allow <email> sms        let SMS be sent for it; one made here may already
+  npm run account -- deny <email> sms
 
 The password is asked for on a terminal, and read from standard input elsewhere. The environment is
 that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
 `;
 
-const commands: Record<string, { run: Command; takesEmail: boolean }> = {
-  create: { run: create, takesEmail: true },
-  list: { run: list, takesEmail: false },
-  'reset-password': { run: resetPassword, takesEmail: true },
-  delete: { run: remove, takesEmail: true },
+const commands: Record<string, { run: Command; takes: number }> = {
+  create: { run: create, takes: 1 },
+  list: { run: list, takes: 0 },
+  'reset-password': { run: resetPassword, takes: 1 },
+  delete: { run: remove, takes: 1 },
+  allow: { run: allow, takes: 2 },
+  deny: { run: deny, takes: 2 },
 };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -31,15 +43,15 @@ async function main([name = '', ...rest]: string[]): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  if (!command || rest.length !== (command.takesEmail ? 1 : 0)) {
+  if (!command || rest.length !== command.takes) {
     process.stderr.write(usage);
     return 2;
   }
   const tools = await openTools(await loadConfig(process.env));
   try {
-    const lines = await command.run(tools, rest[0] ?? '', (email) =>
-      readPassword(email, process.stdin, process.stderr),
-    );
+    const [email = '', what = ''] = rest;
+    const askPassword = (of: string) => readPassword(of, process.stdin, process.stderr);
+    const lines = await command.run(tools, email, askPassword, what);
     for (const line of lines) console.log(line);
     return 0;
   } finally {

@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import { checkProfile } from '../core/profile.ts';
+import type { PurposePath } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
@@ -11,7 +12,12 @@ import { claimDevices, insertProfile, listPurposes, listSenses } from './queries
 import type { Target } from './queries.ts';
 import type { ProfileInstall } from './schema.ts';
 
-export type InstallDeps = { db: Database; bus: Bus };
+export type InstallDeps = {
+  db: Database;
+  bus: Bus;
+  /** What is to be said about the SMS that purposes ask for. */
+  remarkSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
+};
 
 // What a large fleet's senses are would take longer to read than the remark is worth.
 const maxRemarkedDevices = 1_000;
@@ -27,7 +33,7 @@ const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * are handed it at once.
  */
 export async function installProfile(
-  { db, bus }: InstallDeps,
+  { db, bus, remarkSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
@@ -45,7 +51,8 @@ export async function installProfile(
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
     deviceIds.length > maxRemarkedDevices ? undefined : await listSenses(db, deviceIds);
-  return { pId, warnings: remarkProfile(purposes, senses, pathOf) };
+  const ofSms = await remarkSms(accountId, purposes, pathOf);
+  return { pId, warnings: [...remarkProfile(purposes, senses, pathOf), ...ofSms] };
 }
 
 async function installWithin(

@@ -2,6 +2,7 @@ import { Purpose } from '../core/purpose.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import type { Problem } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
@@ -14,13 +15,18 @@ import {
 } from './queries.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
-export type PurposeRouteDeps = { db: Sql };
+export type PurposeRouteDeps = {
+  db: Sql;
+  /** Telephone numbers that no SMS will be sent to. */
+  remarkNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
+};
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
 
 /** Specification section 4.5. */
-export function purposeRoutes({ db }: PurposeRouteDeps): Route[] {
-  return [register(db), list(db), read(db), update(db), remove(db)];
+export function purposeRoutes(deps: PurposeRouteDeps): Route[] {
+  const { db } = deps;
+  return [register(deps), list(db), read(db), update(deps), remove(db)];
 }
 
 function noSuchPurpose(): DomainError {
@@ -28,11 +34,13 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-function remark(purpose: Purpose) {
-  return remarkProfile([purpose], undefined, () => '');
+function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps) {
+  const pathOf = () => '';
+  return [...remarkProfile([purpose], undefined, pathOf), ...remarkNumbers([purpose], pathOf)];
 }
 
-function register(db: Sql): Route {
+function register(deps: PurposeRouteDeps): Route {
+  const { db } = deps;
   return defineRoute({
     ...common,
     method: 'post',
@@ -44,7 +52,7 @@ function register(db: Sql): Route {
     handler: async ({ account, body }) => {
       const purposeUuid = await insertPurpose(db, account.accountId, body);
       if (purposeUuid === null) throw new DomainError('unauthenticated', 'The account is gone.');
-      return { purposeUuid, timestamp: Date.now(), warnings: remark(body) };
+      return { purposeUuid, timestamp: Date.now(), warnings: remark(body, deps) };
     },
   });
 }
@@ -86,7 +94,8 @@ function read(db: Sql): Route {
   });
 }
 
-function update(db: Sql): Route {
+function update(deps: PurposeRouteDeps): Route {
+  const { db } = deps;
   return defineRoute({
     ...common,
     method: 'put',
@@ -100,7 +109,7 @@ function update(db: Sql): Route {
     handler: async ({ account, params, body }) => {
       const updated = await updatePurpose(db, account.accountId, params.purposeUuid, body);
       if (!updated) throw noSuchPurpose();
-      return { timestamp: Date.now(), warnings: remark(body) };
+      return { timestamp: Date.now(), warnings: remark(body, deps) };
     },
   });
 }

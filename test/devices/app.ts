@@ -78,7 +78,7 @@ export async function startApp() {
     onPurgeError: () => {},
   });
   const routes = [
-    ...profileRoutes({ db, bus }),
+    ...profileRoutes({ db, bus, remarkSms: async () => [] }),
     ...deviceRoutes({
       db,
       bus,
@@ -87,7 +87,7 @@ export async function startApp() {
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,
     }),
-    ...purposeRoutes({ db }),
+    ...purposeRoutes({ db, remarkNumbers: () => [] }),
   ];
   const server = await startHttp({
     routes,
