@@ -14,8 +14,8 @@ export const deliverTask = 'deliver-notification';
  */
 const maxRuns = 100;
 
-/** Of what is not sent, only so much is kept. */
-const maxUnsentText = 1_000;
+/** Of what is not sent, and of any title, only so much is kept. */
+const maxText = 1_000;
 
 const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
@@ -148,7 +148,7 @@ export async function writeNotifications(
       all.map(({ notification }) => notification.deviceId),
       all.map(({ notification }) => notification.kind),
       all.map(({ recipient }) => recipient),
-      all.map(({ notification }) => titleOf(notification).slice(0, maxUnsentText)),
+      all.map(({ notification }) => cut(titleOf(notification))),
       [
         ...queued.map(({ notification, isLast }) => bodyOf(notification, isLast)),
         ...unsent.map(({ notification }) => cut(bodyOf(notification, false))),
@@ -172,4 +172,4 @@ export async function writeNotifications(
   });
 }
 
-const cut = (text: string) => text.slice(0, maxUnsentText).toWellFormed();
+const cut = (text: string) => text.slice(0, maxText).toWellFormed();

@@ -48,12 +48,10 @@ function address(
   unsent: UnsentList,
 ): Candidate[] {
   const mayRing = maySendSms || isSmsForAll;
-  for (const { notification, recipient, count } of beyond.values()) {
-    if (notification.kind === 'sms')
-      unsent.add(notification, recipient, mayRing ? 'sms-per-day' : 'sms-not-allowed', count);
-    else if (tokens[0] !== undefined)
-      unsent.add(notification, tokens[0], 'messages-per-day', count * tokens.length);
-  }
+  for (const { notification, recipient, count } of beyond.sms.values())
+    unsent.add(notification, recipient, mayRing ? 'sms-per-day' : 'sms-not-allowed', count);
+  for (const { notification, count } of tokens[0] === undefined ? [] : beyond.push.values())
+    unsent.add(notification, tokens[0] ?? '', 'messages-per-day', count * tokens.length);
   const candidates: Candidate[] = [];
   for (const notification of pushes) {
     if (messagesUsed + candidates.length < quotas.messagesPerDay)

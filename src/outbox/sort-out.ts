@@ -47,9 +47,11 @@ export type Asked = {
   /** Each is for all of the account's push tokens. */
   pushes: NewNotification[];
   sms: Candidate[];
-  /** More than the account may send on a day, whatever else is decided: how many of each device. */
-  beyond: Map<string, { notification: NewNotification; recipient: string; count: number }>;
+  /** More than the account may send on a day, whatever else is decided: how many, by device. */
+  beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
 };
+
+type Beyond = { notification: NewNotification; recipient: string; count: number };
 
 // Some of those that are looked at may be refused for their number, and the next ones are sent then.
 const spareSms = 200;
@@ -68,7 +70,7 @@ export function sortOut(
   for (const notification of notifications) {
     const { accountId, kind } = notification;
     let asked = byAccount.get(accountId);
-    if (!asked) byAccount.set(accountId, (asked = { pushes: [], sms: [], beyond: new Map() }));
+    if (!asked) byAccount.set(accountId, (asked = nothingAsked()));
     if (kind === 'push') {
       if (asked.pushes.length < quotas.messagesPerDay) asked.pushes.push(notification);
       else countBeyond(asked, notification, '');
@@ -87,11 +89,17 @@ export function sortOut(
   return byAccount;
 }
 
-function countBeyond(asked: Asked, notification: NewNotification, recipient: string): void {
-  const key = `${notification.deviceId} ${notification.kind}`;
-  const entry = asked.beyond.get(key);
+const nothingAsked = (): Asked => ({
+  pushes: [],
+  sms: [],
+  beyond: { push: new Map(), sms: new Map() },
+});
+
+function countBeyond({ beyond }: Asked, notification: NewNotification, recipient: string): void {
+  const { deviceId, kind } = notification;
+  const entry = beyond[kind].get(deviceId);
   if (entry) entry.count += 1;
-  else asked.beyond.set(key, { notification, recipient, count: 1 });
+  else beyond[kind].set(deviceId, { notification, recipient, count: 1 });
 }
 
 function judge(
