@@ -71,7 +71,16 @@ export async function startConnector(
     accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
   const acknowledger = createAcknowledger({ ports, intake, observe, log, now });
-  const publisher = createPublisher({ ports, intake, acknowledger, rates, tuning, observe, now });
+  const publisher = createPublisher({
+    ports,
+    intake,
+    acknowledger,
+    rates,
+    tuning,
+    limits,
+    observe,
+    now,
+  });
   const authenticator = createAuthenticator({ ports, registry, limits, log });
   const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
   const subscriber = createSubscriber(limits, downlinkDeps, now);

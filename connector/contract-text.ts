@@ -13,12 +13,12 @@ sent again (same sense, ts and value) is stored once. What carries no time of it
 from something new, so send \`ts\`.
 
 What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
-same array are stored.
+same array are stored. Of one message the first 10 rejections are said one by one, the others as a number.
 
 Sessions are not kept and nothing is retained: what a device is to know is sent each time it
 subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
 
 Limits, unless the operator changed them: packets of 64 KiB, a CONNECT of 4 KiB, 16 subscriptions a
 connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
-measurements a second, beyond which reading slows down and nothing is dropped.
+measurements and events a second, wrong ones included, beyond which reading slows down and nothing is dropped.
 `.trim();

@@ -12,6 +12,8 @@ export type ConnectorLimits = {
   measurementsPerSecond: number;
   connectsPerSecond: number;
   storeTimeoutMs: number;
+  /** Of one message so many rejections are told one by one, the others counted. */
+  rejectionsPerMessage: number;
 };
 
 /** Bounds that no user has a reason to turn. */

@@ -4,7 +4,7 @@ import { findUpTopic } from '../src/core/topic.ts';
 import type { Acknowledger } from './acknowledge.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
 import type { Intake, Rates } from './intake.ts';
-import type { Observer, Tuning } from './options.ts';
+import type { ConnectorLimits, Observer, Tuning } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
 import { readPublish } from './publish-frame.ts';
 import type { Proceed } from './received.ts';
@@ -17,6 +17,7 @@ export type PublishDeps = {
   acknowledger: Acknowledger;
   rates: Rates;
   tuning: Tuning;
+  limits: ConnectorLimits;
   observe: Observer;
   now: () => number;
 };
@@ -31,7 +32,8 @@ export type Publisher = ReturnType<typeof createPublisher>;
 
 /** The way of a PUBLISH into the store. */
 export function createPublisher(deps: PublishDeps) {
-  const { ports, intake, acknowledger, rates, tuning, observe, now } = deps;
+  const { ports, intake, acknowledger, rates, tuning, limits, observe, now } = deps;
+  const { rejectionsPerMessage } = limits;
 
   /**
    * Takes a message that aedes has parsed. aedes goes on with a packet (PUBREC, and the next read)
@@ -107,11 +109,16 @@ export function createPublisher(deps: PublishDeps) {
   }
 
   function carry(device: Device, { topic, payload }: Message, unacked: Unacked): void {
-    const uplink = parseUplink(topic, device.upPrefix, payload, ports.clock());
-    const { content } = uplink;
-    observe.message(content.kind);
-    if (content.kind === 'measurements')
-      device.measurements.take(content.items.length, rates.measurements, unacked.sinceMs);
+    const uplink = parseUplink(
+      topic,
+      device.upPrefix,
+      payload,
+      ports.clock(),
+      rejectionsPerMessage,
+    );
+    observe.message(uplink.content.kind);
+    // What is wrong costs as much as what is right, and an event as much as a measurement.
+    device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
     ports.ingest(device.identity, uplink, unacked);
   }
 

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
 import { Configuration } from '../src/core/configuration.ts';
-import type { Rejection } from '../src/core/rejection.ts';
+import { countedOnly, type Rejection } from '../src/core/rejection.ts';
 import { findUpTopic, type UpTopic } from '../src/core/topic.ts';
 import { EventReport, maxItems, ProfileMessage, SentMeasurement } from '../src/core/uplink.ts';
 import { StateReport, type Item, type Uplink, type UplinkContent } from '../src/core/uplink.ts';
@@ -15,6 +15,7 @@ class ParsedUplink implements Uplink {
   readonly arrivedTs: number;
   readonly rejections: Rejection[] = [];
   content: UplinkContent = { kind: 'none' };
+  items = 1;
   readonly #payload: Buffer;
 
   constructor(topic: string, payload: Buffer, arrivedTs: number) {
@@ -30,16 +31,21 @@ class ParsedUplink implements Uplink {
   }
 }
 
+/** `items`: how many measurements or events were sent, good and bad; 1 for anything else. */
+export type Parsed = Uplink & { readonly items: number };
+
 /**
  * What a device published, item by item: what is right goes on, what is wrong is a rejection with
- * its place in the payload. `prefix` is the device's `upPrefix`, with which `topic` begins.
+ * its place in the payload, the first `maxRejections` of them one by one. `prefix` is the device's
+ * `upPrefix`, with which `topic` begins.
  */
 export function parseUplink(
   topic: string,
   prefix: string,
   payload: Buffer,
   arrivedTs: number,
-): Uplink {
+  maxRejections: number,
+): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   const { rejections } = uplink;
   const kind = findUpTopic(topic, prefix);
@@ -49,7 +55,11 @@ export function parseUplink(
     return uplink;
   }
   const value = parseJson(payload, rejections);
-  if (value !== undefined) uplink.content = parseContent(kind, value, rejections);
+  if (value === undefined) return uplink;
+  if (kind === 'measurements' || kind === 'events') {
+    if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
+    uplink.content = parseAll(kind, value, rejections, maxRejections);
+  } else uplink.content = parseContent(kind, value, rejections);
   return uplink;
 }
 
@@ -67,12 +77,23 @@ function parseJson(payload: Buffer, rejections: Rejection[]): unknown {
   }
 }
 
-function parseContent(kind: UpTopic, value: unknown, rejections: Rejection[]): UplinkContent {
+function parseAll(
+  kind: 'measurements' | 'events',
+  value: unknown,
+  rejections: Rejection[],
+  maxRejections: number,
+): UplinkContent {
+  return kind === 'measurements'
+    ? { kind, items: parseItems(SentMeasurement, value, rejections, maxRejections) }
+    : { kind, items: parseItems(EventReport, value, rejections, maxRejections) };
+}
+
+function parseContent(
+  kind: Exclude<UpTopic, 'measurements' | 'events'>,
+  value: unknown,
+  rejections: Rejection[],
+): UplinkContent {
   switch (kind) {
-    case 'measurements':
-      return { kind, items: parseItems(SentMeasurement, value, rejections) };
-    case 'events':
-      return { kind, items: parseItems(EventReport, value, rejections) };
     case 'state': {
       const report = parseOne(StateReport, value, '', rejections);
       return report ? { kind, report } : { kind: 'none' };
@@ -90,7 +111,12 @@ function parseContent(kind: UpTopic, value: unknown, rejections: Rejection[]): U
   }
 }
 
-function parseItems<T>(schema: z.ZodType<T>, sent: unknown, rejections: Rejection[]): Item<T>[] {
+function parseItems<T>(
+  schema: z.ZodType<T>,
+  sent: unknown,
+  rejections: Rejection[],
+  maxRejections: number,
+): Item<T>[] {
   if (!Array.isArray(sent)) {
     const value = parseOne(schema, sent, '', rejections);
     return value === undefined ? [] : [{ index: null, value }];
@@ -101,11 +127,22 @@ function parseItems<T>(schema: z.ZodType<T>, sent: unknown, rejections: Rejectio
     return [];
   }
   const items: Item<T>[] = [];
+  let more = 0;
   for (let index = 0; index < sent.length; index++) {
-    const value = parseOne(schema, sent[index], `/${index}`, rejections);
+    const isFull = rejections.length >= maxRejections;
+    const value = isFull
+      ? parseQuietly(schema, sent[index])
+      : parseOne(schema, sent[index], `/${index}`, rejections);
     if (value !== undefined) items.push({ index, value });
+    else if (isFull) more += 1;
   }
+  if (more > 0) rejections.push(countedOnly(more));
   return items;
+}
+
+/** Why it does not fit would be told to nobody. What is no object is no item, and costs no parsing. */
+function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
+  return typeof sent === 'object' && sent !== null ? schema.safeParse(sent).data : undefined;
 }
 
 /** Undefined, and one rejection that names the first problem, where the schema does not fit. */

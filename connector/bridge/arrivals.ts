@@ -10,6 +10,7 @@ import type { BridgeStatus } from './status.ts';
 
 export type ArrivalsDeps = {
   ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
+  rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
   status: Pick<BridgeStatus, 'refused'>;
@@ -28,7 +29,8 @@ type Arrival = {
 const retryMs = 500;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
-export function createArrivals({ ports, observe, log, status, onHeard, stopping }: ArrivalsDeps) {
+export function createArrivals(deps: ArrivalsDeps) {
+  const { ports, rejectionsPerMessage, observe, log, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
 
@@ -63,7 +65,8 @@ export function createArrivals({ ports, observe, log, status, onHeard, stopping 
 
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
-    const uplink = parseUplink(topic, upPrefix(device.uuid), payload, arrivedTs);
+    const prefix = upPrefix(device.uuid);
+    const uplink = parseUplink(topic, prefix, payload, arrivedTs, rejectionsPerMessage);
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');

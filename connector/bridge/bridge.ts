@@ -31,7 +31,7 @@ export function startBridge(
   ports: BridgePorts,
   { onServed = () => {}, onSilent = () => {} }: Partial<Turn> = {},
 ): Bridge {
-  const { broker, maxPacketBytes, log, status, observe } = options;
+  const { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe } = options;
   const stopping = new AbortController();
   let isDraining = false;
   const unacknowledged = createUnacknowledged(
@@ -68,6 +68,7 @@ export function startBridge(
   const downlinks = startBridgeDownlinks({ ports, log, publish: client.publish });
   const arrivals = createArrivals({
     ports,
+    rejectionsPerMessage,
     log,
     status,
     observe: observe ?? { message() {} },

@@ -43,6 +43,8 @@ export type BridgeOptions = {
   broker: BrokerAddress;
   /** Largest packet that the broker is to pass on. */
   maxPacketBytes: number;
+  /** Of one message so many rejections are told one by one, the others counted. */
+  rejectionsPerMessage: number;
   log: Log;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;

@@ -17,18 +17,35 @@ const columns = `
 /** Null when the e-mail address is taken, in whatever case. */
 export async function insertAccount(
   sql: Sql,
-  { email, passwordHash }: { email: string; passwordHash: string },
+  {
+    email,
+    passwordHash,
+    maySendSms = false,
+  }: { email: string; passwordHash: string; maySendSms?: boolean | undefined },
 ): Promise<AccountRow | null> {
   const { rows } = await sql.query<AccountRow>(
     `
-      insert into account (email, email_normal, password_hash)
-      values ($1, $2, $3)
+      insert into account (email, email_normal, password_hash, may_send_sms)
+      values ($1, $2, $3, $4)
       on conflict (email_normal) do nothing
       returning ${columns}
     `,
-    [email, normalizeEmail(email), passwordHash],
+    [email, normalizeEmail(email), passwordHash, maySendSms],
   );
   return rows[0] ?? null;
+}
+
+/** Whether SMS are sent for the account, where not for all. */
+export async function maySendSms(sql: Sql, accountId: number): Promise<boolean> {
+  const { rows } = await sql.query<{ may: boolean }>(
+    'select may_send_sms as may from account where id = $1',
+    [accountId],
+  );
+  return rows[0]?.may ?? false;
+}
+
+export async function allowSms(sql: Sql, accountId: number, may: boolean): Promise<void> {
+  await sql.query('update account set may_send_sms = $2 where id = $1', [accountId, may]);
 }
 
 /**

@@ -7,14 +7,18 @@ import { turnOf } from './throttle.ts';
 
 export type RegisterDeps = { db: Database; passwords: Passwords; clock: () => number };
 
-/** Specification 4.2, Register New Account. Throws `conflict` when the e-mail address is taken. */
+/**
+ * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
+ * Throws `conflict` when the e-mail address is taken.
+ */
 export async function registerAccount(
   { db, passwords, clock }: RegisterDeps,
   { email, password, address }: NewCredentials & { address: string },
+  { maySendSms }: { maySendSms?: boolean } = {},
 ): Promise<AccountRow> {
   const passwordHash = await passwords.hash(password, turnOf(email, address));
   return db.transaction(async (tx) => {
-    const account = await insertAccount(tx, { email, passwordHash });
+    const account = await insertAccount(tx, { email, passwordHash, maySendSms });
     if (!account)
       throw new DomainError('conflict', 'There is an account with this e-mail address.');
     await insertAccountEvent(tx, account.accountId, 'register', clock());

@@ -46,6 +46,7 @@ import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
 import type { Shared } from './shared.ts';
+import { createSmsRemarks } from './sms-rules.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
@@ -111,6 +112,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
+  const remarks = createSmsRemarks(db, config);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -139,9 +141,9 @@ async function listRoutes(
       quotas,
       limitsOf,
     }),
-    ...purposeRoutes({ db, quotas, limitsOf }),
+    ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: remarks.remarkNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),
-    ...profileRoutes({ db, bus, quotas, limitsOf }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: remarks.remarkSms }),
     ...eventRoutes({
       db,
       bus,

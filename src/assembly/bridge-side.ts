@@ -37,9 +37,11 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   shared.releases.add(() => identifier.close());
   const broker = await readBroker(settings);
   const { status, report } = startStatus(side, broker);
+  const { maxPacketBytes } = config.mqtt;
+  const { rejectionsPerMessage } = config.quotas;
   const start = (turn?: Turn) =>
     startBridge(
-      { broker, maxPacketBytes: config.mqtt.maxPacketBytes, log, status, observe: observer },
+      { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe: observer },
       { ...devicePorts(side), identify: identifier.identify },
       turn,
     );

@@ -26,6 +26,7 @@ import type { ConnectorSide } from './device-ports.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import { observeBridges } from './observe-bridge.ts';
 import type { Shared } from './shared.ts';
+import { isSmsForAll } from './sms-rules.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions beside each other, and what reads devices for them. */
@@ -75,7 +76,10 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     {
       tcp: config.mqttListen,
       tls: config.mqttsListen,
-      limits: config.mqtt,
+      limits: {
+        ...config.mqtt,
+        rejectionsPerMessage: config.quotas.rejectionsPerMessage,
+      },
       trustedProxies: config.mqtt.trustedProxies,
       log,
       observe: observer,
@@ -96,6 +100,8 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
     db,
     connectionString: storage.connectionString,
     config: config.notifications,
+    quotas: config.quotas,
+    isSmsForAll: isSmsForAll(config),
     log,
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
@@ -118,11 +124,13 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
   });
   releases.add(() => activity.close());
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
+  const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
   const ingest: Ingest = startIngest(
     {
       limits: {
         maxAheadMs,
         ringMaxAgeMs,
+        rejectionsPerMessage,
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
         sizesOf: limitsOf,
@@ -141,10 +149,10 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
-        keepRejections,
+        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
         settleProfiles,
         replaceConfigurations,
-        notify: (tx, rings) => outbox.enqueue(tx, rings.flatMap(notificationsOf)),
+        notify: (tx, rings) => outbox.enqueue(tx, notificationsOf(rings)),
       },
       findNewest,
       eventQuota: activity,

@@ -103,7 +103,7 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
       durations.observe(seconds);
     },
     stored: (measurements) => stored.inc(measurements),
-    rejected: (reason) => rejections.inc({ reason }),
+    rejected: (reason, count) => rejections.inc({ reason }, count),
   };
 }
 

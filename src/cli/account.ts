@@ -2,7 +2,15 @@ import process from 'node:process';
 import { loadConfig } from '../config.ts';
 import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
-import { type Command, create, list, remove, resetPassword } from './account/commands.ts';
+import {
+  allow,
+  type Command,
+  create,
+  deny,
+  list,
+  remove,
+  resetPassword,
+} from './account/commands.ts';
 import { openTools } from './account/open.ts';
 import { quota } from './account/quota.ts';
 import { readPassword } from './simulate/password.ts';
@@ -15,6 +23,8 @@ const usage = `Usage:
   npm run account -- quota <email> [<name> [<value>]]
                                               show what it may have and has; give it a quota of its
                                               own, or with "default" as value that of config/ again
+  npm run account -- allow <email> sms        let SMS be sent for it; one made here may already
+  npm run account -- deny <email> sms
 
 The password is asked for on a terminal, and read from standard input elsewhere. The environment is
 that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
@@ -27,6 +37,8 @@ const commands: Record<string, { run: Command; takes: [number, number] }> = {
   'reset-password': { run: resetPassword, takes: [1, 1] },
   delete: { run: remove, takes: [1, 1] },
   quota: { run: quota, takes: [1, 3] },
+  allow: { run: allow, takes: [2, 2] },
+  deny: { run: deny, takes: [2, 2] },
 };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);

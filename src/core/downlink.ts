@@ -28,5 +28,6 @@ export const ErrorDownlink = z.object({
   reason: z.string(),
   message: z.string(),
   path: z.string().optional().meta({ description: 'A JSON Pointer into what was sent.' }),
+  more: z.int().optional().meta({ description: 'It stands for so many more of the same message.' }),
   ts: timestamp,
 });

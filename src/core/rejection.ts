@@ -1,9 +1,10 @@
 /**
  * Something a device sent that is kept but not taken for what it claims to be.
  * `reason` is a stable word for programs, `message` a sentence for people,
- * `path` a JSON Pointer into the payload.
+ * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message that are
+ * counted only.
  */
-export type Rejection = { reason: RejectionReason; message: string; path?: string };
+export type Rejection = { reason: RejectionReason; message: string; path?: string; more?: number };
 
 export type RejectionReason =
   | 'invalid-json'
@@ -16,4 +17,11 @@ export type RejectionReason =
   | 'unknown-state'
   | 'unknown-profile'
   | 'unstorable'
-  | 'events-not-recorded';
+  | 'events-not-recorded'
+  | 'more-of-message';
+
+/** Stands for what is wrong with a message beyond the rejections that are kept one by one. */
+export function countedOnly(more: number): Rejection {
+  const message = `And ${more} more of this message.`;
+  return { reason: 'more-of-message', message, more };
+}

@@ -94,6 +94,7 @@ export type Uplink = {
   readonly excerpt: string;
   arrivedTs: number;
   content: UplinkContent;
+  /** A few of those that it has; the last one may stand for the others. */
   rejections: Rejection[];
 };
 

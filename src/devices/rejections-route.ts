@@ -12,7 +12,9 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/rejections',
     summary: 'List what a device sent that was wrong',
-    description: 'Newest first; the newest 1,000 of a device are kept.',
+    description:
+      'Newest first; the newest 1,000 of a device are kept, and 1 MiB of them. Of one message the first ' +
+      '10 are kept one by one, the others as a number.',
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,
@@ -23,10 +25,11 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
       const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
       if (deviceId === null) throw noSuchDevice();
       const rows = await listRejections(db, deviceId, query.limit);
-      const rejections = rows.map(({ rejected_at, path, ...rest }) => ({
+      const rejections = rows.map(({ rejected_at, path, more, ...rest }) => ({
         timestamp: rejected_at,
         ...rest,
         path: path ?? undefined,
+        more: more ?? undefined,
       }));
       return { rejections, timestamp: Date.now() };
     },

@@ -9,45 +9,66 @@ export type NewRejection = Rejection & {
   /** Of its arrival, ms. */
   ts: number;
   topic: string;
+  /** Empty but for the first of its message. */
   payload: string;
 };
 
-/** Rejections kept of each device; a few hundred more may gather before the oldest are removed. */
+/** Rejections kept of each device, and how many more may gather before the oldest are removed. */
 const keptRejections = 1_000;
+const slackRejections = 250;
+/** The same of their bytes: a part of what is kept. */
+const slackPart = 0.25;
 
-/** Stores rejections, and now and then removes all but the newest of a device. */
-export async function keepRejections(tx: Sql, rejections: readonly NewRejection[]): Promise<void> {
+export type RejectionLimits = {
+  /** Kept of a device beside the newest 1,000, in bytes of the texts. */
+  maxBytes: number;
+};
+
+/** Stores rejections, and removes the oldest of a device whenever it has a quarter more than is kept. */
+export async function keepRejections(
+  tx: Sql,
+  rejections: readonly NewRejection[],
+  { maxBytes }: RejectionLimits,
+): Promise<void> {
   if (rejections.length === 0) return;
-  await insertRejections(tx, rejections);
-  const full = chooseFull(rejections);
-  if (full.length > 0) await trimRejections(tx, full, keptRejections);
+  const full = await insertRejections(tx, rejections, maxBytes * (1 + slackPart));
+  if (full.length > 0) await trimRejections(tx, full, maxBytes);
 }
 
 /**
- * Once in about 256 rejections of a device it is time to look how many there are. Message
- * identifiers are random, so they are the dice.
+ * Gives the devices that have too many, or whose rejections were never counted: the count is kept beside
+ * them, in the same transaction, so that nobody has to read a device's rejections to know.
  */
-function chooseFull(rejections: readonly NewRejection[]): number[] {
-  const chances = new Map<number, { count: number; roll: number }>();
-  for (const { deviceId, messageId } of rejections) {
-    const roll = Number.parseInt(messageId.slice(0, 2), 16);
-    const chance = chances.get(deviceId) ?? { count: 0, roll };
-    chances.set(deviceId, { count: chance.count + 1, roll: Math.min(chance.roll, roll) });
-  }
-  return [...chances].filter(([, { count, roll }]) => roll < count).map(([deviceId]) => deviceId);
-}
-
-async function insertRejections(tx: Sql, rejections: readonly NewRejection[]): Promise<void> {
-  await tx.query({
+async function insertRejections(
+  tx: Sql,
+  rejections: readonly NewRejection[],
+  fullBytes: number,
+): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>({
     name: 'devices-keep-rejections',
     text: `
-      insert into rejection
-        (device_id, message_id, item, rejected_at, topic, reason, message, path, payload)
-      select device_id, message_id, item, ms_to_timestamp(ts), topic, reason, message, path, payload
-        from unnest($1::bigint[], $2::uuid[], $3::integer[], $4::bigint[], $5::text[],
-                    $6::text[], $7::text[], $8::text[], $9::text[])
-          as r (device_id, message_id, item, ts, topic, reason, message, path, payload)
-      on conflict do nothing`,
+      with inserted as (
+        insert into rejection
+          (device_id, message_id, item, rejected_at, topic, reason, message, path, payload, more)
+        select device_id, message_id, item, ms_to_timestamp(ts), topic, reason, message, path,
+               payload, more
+          from unnest($1::bigint[], $2::uuid[], $3::integer[], $4::bigint[], $5::text[],
+                      $6::text[], $7::text[], $8::text[], $9::text[], $10::integer[])
+            as r (device_id, message_id, item, ts, topic, reason, message, path, payload, more)
+        on conflict do nothing
+        returning device_id, ${bytesOf} as bytes
+      ), counted as (
+        insert into rejection_count as c (device_id, count, bytes)
+        select device_id, count(*), sum(bytes) from inserted group by device_id order by device_id
+        on conflict (device_id) do update
+          set count = c.count + excluded.count, bytes = c.bytes + excluded.bytes
+        returning device_id, count, bytes
+      )
+      select device_id as id
+        from counted
+        left join rejection_count as before using (device_id)
+       where before.device_id is null or counted.count > $11 or counted.bytes > $12
+       order by 1`,
     values: [
       rejections.map((r) => r.deviceId),
       rejections.map((r) => r.messageId),
@@ -58,29 +79,54 @@ async function insertRejections(tx: Sql, rejections: readonly NewRejection[]): P
       rejections.map((r) => r.message),
       rejections.map((r) => r.path ?? null),
       rejections.map((r) => r.payload),
+      rejections.map((r) => r.more ?? null),
+      keptRejections + slackRejections,
+      Math.round(fullBytes),
     ],
   });
+  return rows.map(({ id }) => id);
 }
 
-/** Removes all but the newest `keep` of each of these devices. */
-async function trimRejections(tx: Sql, deviceIds: number[], keep: number): Promise<void> {
+const bytesOf = `(octet_length(topic) + octet_length(reason) + octet_length(message)
+  + coalesce(octet_length(path), 0) + octet_length(payload))`;
+
+/**
+ * Removes all but the newest of each of these devices, and counts what is left. Of a message that is cut
+ * through, what has the payload stays.
+ */
+async function trimRejections(tx: Sql, deviceIds: number[], maxBytes: number): Promise<void> {
   await tx.query({
     name: 'devices-trim-rejections',
     // By their places, in an array: joined, the whole table might be read.
     text: `
-      delete from rejection
-       where ctid = any(array(
-         select oldest.ctid
-           from unnest($1::bigint[]) as full_device (id)
-          cross join lateral (
-            select r.ctid
-              from rejection r
-             where r.device_id = full_device.id
-             order by r.rejected_at desc, r.message_id, r.item
-            offset $2
-          ) as oldest
-       ))`,
-    values: [deviceIds, keep],
+      with placed as materialized (
+        select full_device.id, r.*
+          from unnest($1::bigint[]) as full_device (id)
+         cross join lateral (
+           select ctid as place, ${bytesOf} as bytes,
+                  row_number() over newest as nth, sum(${bytesOf}) over newest as bytes_to_here
+             from rejection
+            where device_id = full_device.id
+           window newest as (
+             order by rejected_at desc, message_id, payload = '', item, path
+             rows unbounded preceding)
+         ) as r
+      ), removed as (
+        delete from rejection
+         where ctid = any(array(
+           select place from placed where nth > $2 or (bytes_to_here > $3 and nth > 1)))
+      )
+      update rejection_count c
+         set count = rest.count, bytes = rest.bytes
+        from (
+          select id,
+                 count(*) filter (where nth <= $2 and (bytes_to_here <= $3 or nth = 1)) as count,
+                 coalesce(sum(bytes)
+                   filter (where nth <= $2 and (bytes_to_here <= $3 or nth = 1)), 0) as bytes
+            from placed group by id
+        ) as rest
+       where c.device_id = rest.id`,
+    values: [deviceIds, keptRejections, maxBytes],
   });
 }
 
@@ -91,6 +137,7 @@ type RejectionRow = {
   message: string;
   path: string | null;
   payload: string;
+  more: number | null;
 };
 
 /** Newest first, `limit` at most. */
@@ -101,10 +148,18 @@ export async function listRejections(
 ): Promise<RejectionRow[]> {
   const { rows } = await db.query<RejectionRow>(
     `
-      select rejected_at, topic, reason, message, path, payload
-        from rejection
+      select rejected_at, topic, reason, message, path, more,
+             coalesce(nullif(payload, ''), (
+               select of_message.payload
+                 from rejection of_message
+                where of_message.device_id = r.device_id
+                  and of_message.message_id = r.message_id
+                  and of_message.payload <> ''
+                order by of_message.item
+                limit 1), '') as payload
+        from rejection r
        where device_id = $1
-       order by rejected_at desc, message_id, item
+       order by rejected_at desc, message_id, more is not null, item, path
        limit $2`,
     [deviceId, limit],
   );

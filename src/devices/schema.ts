@@ -79,6 +79,9 @@ export const RejectionList = z.object({
       reason: z.string(),
       message: z.string(),
       path: z.string().optional(),
+      more: z.int().optional().meta({
+        description: 'It stands for so many of the same message, which are not kept one by one.',
+      }),
       payload: z.string().meta({ description: 'The first KiB of what was sent.' }),
     }),
   ),

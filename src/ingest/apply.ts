@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Rejection } from '../core/rejection.ts';
 import { applyAnswer, applyRequest, becomeCurrent } from './apply-profile.ts';
 import { applyConfiguration } from './apply-configuration.ts';
@@ -7,7 +6,9 @@ import { applyMeasurements } from './apply-measurements.ts';
 import { applyState } from './apply-state.ts';
 import { costs } from './budget.ts';
 import type { Budget } from './budget.ts';
+import type { UplinkContent } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
+import { collectRejections } from './collect-rejections.ts';
 import type { Unit } from './entry.ts';
 import type { Rows } from './rows.ts';
 import type { Applied, ApplyLimits, Scope } from './scope.ts';
@@ -24,15 +25,20 @@ export function apply(
   limits: ApplyLimits,
   budget: Budget,
 ): Applied {
-  const { entry, content } = unit;
-  const { arrivedTs } = entry.uplink;
+  const { arrivedTs } = unit.entry.uplink;
+  const rejections = collectRejections(context.device, unit, rows, limits.rejectionsPerMessage);
   const reject = (rejection: Rejection) => {
     budget.spend(costs.rejection);
-    keepRejection(context, unit, rows, rejection);
+    rejections.add(rejection);
   };
-  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
   for (const rejection of unit.rejections) reject(rejection);
+  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
+  const applied = applyContent(context, unit.content, scope);
+  rejections.end();
+  return applied;
+}
 
+function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): Applied {
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
@@ -57,37 +63,4 @@ export function apply(
 /** Of a message that is a single item. */
 function whole(context: DeviceContext): Applied {
   return { context, items: 1 };
-}
-
-function keepRejection(
-  { device }: DeviceContext,
-  { entry }: Unit,
-  rows: Rows,
-  rejection: Rejection,
-): void {
-  const { topic, arrivedTs: ts, excerpt } = entry.uplink;
-  const { deviceId, uuid } = device;
-  const { reason, message, path } = rejection;
-  rows.rejections.push({
-    deviceId,
-    messageId: (entry.id ??= randomUUID()),
-    item: itemOf(path),
-    ts,
-    topic,
-    reason,
-    message: storable(message),
-    path: path === undefined ? undefined : storable(path),
-    payload: storable(excerpt),
-  });
-  const payload = { topic, ...rejection, ts };
-  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
-}
-
-/** PostgreSQL's text holds every character but NUL. */
-const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
-
-/** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */
-function itemOf(path: string | undefined): number {
-  const index = /^\/(\d+)(\/|$)/.exec(path ?? '')?.[1];
-  return index === undefined ? -1 : Number(index);
 }

@@ -5,6 +5,8 @@ import type { Delivery, Uplink, UplinkContent } from '../core/uplink.ts';
 export class Entry {
   /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
   id: string | undefined = undefined;
+  /** How many of its rejections are committed one by one. */
+  kept = 0;
   /** How many of its units are not settled yet. */
   open = 1;
   readonly uplink: Uplink;
@@ -31,4 +33,10 @@ export class Entry {
 }
 
 /** The part of a message that stands or falls together: all of it, until a failed batch is split. */
-export type Unit = { entry: Entry; content: UplinkContent; rejections: Rejection[] };
+export type Unit = {
+  entry: Entry;
+  content: UplinkContent;
+  rejections: Rejection[];
+  /** It was taken out of where it belongs: its rejection is all that is left of it. */
+  isRefused?: true;
+};

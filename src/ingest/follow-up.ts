@@ -20,7 +20,7 @@ export function createFollowUp({ bus, log, handOver, observe }: FollowUpDeps) {
 
   return ({ rows }: Plan, recorded: NewEvent[]): void => {
     observe?.stored(rows.measurements.length);
-    for (const { reason } of rows.rejections) observe?.rejected(reason);
+    for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
     for (const effect of rows.effects) {
       if (effect.kind === 'down') bus.publish('down', effect);
       else void handOver(effect.device).catch(logHandOver);

@@ -3,6 +3,7 @@ import type { NewEvent, SenseEvent } from '../core/event.ts';
 import type { Actions } from '../core/purpose.ts';
 import type { Rejection } from '../core/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../core/uplink.ts';
+import type { Entry } from './entry.ts';
 
 /** A measurement as the table keeps it: a position has its latitude in `val`. */
 export type MeasurementRow = {
@@ -13,7 +14,7 @@ export type MeasurementRow = {
   long: number | undefined;
 };
 
-/** `messageId` and `item` make a retried transaction store it once. */
+/** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
 export type RejectionRow = Rejection & {
   deviceId: number;
   messageId: string;
@@ -52,6 +53,8 @@ export type Rows = {
   events: NewEvent[];
   rings: Ring[];
   rejections: RejectionRow[];
+  /** How many rejections of these messages are kept one by one once it is committed. */
+  kept: Map<Entry, number>;
   profiles: ProfileChange[];
   configurations: { deviceId: number; configuration: Configuration }[];
   effects: Effect[];
@@ -63,6 +66,7 @@ export function emptyRows(): Rows {
     events: [],
     rings: [],
     rejections: [],
+    kept: new Map(),
     profiles: [],
     configurations: [],
     effects: [],

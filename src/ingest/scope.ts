@@ -13,6 +13,8 @@ export type ApplyLimits = {
   ringMaxAgeMs: number;
   /** How much an account's devices may say of themselves; absent: anything. */
   sizesOf?: (accountId: number) => Sizes;
+  /** Rejections of one message that are kept one by one. */
+  rejectionsPerMessage: number;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */

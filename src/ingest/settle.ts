@@ -91,6 +91,7 @@ async function settlePlanned(
 }
 
 function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {
+  for (const [entry, kept] of plan.rows.kept) entry.kept = kept;
   for (const { entry } of plan.settled) entry.settle();
   for (const { entry } of plan.orphaned) {
     entry.fail(new DomainError('device-gone', 'The device was removed.'));

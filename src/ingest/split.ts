@@ -69,5 +69,6 @@ export function toRejection({ entry, content, rejections }: Unit, code: string):
     entry,
     content: { kind: 'none' },
     rejections: [...rejections, { reason: 'unstorable', message, path }],
+    isRefused: true,
   };
 }

@@ -1,14 +1,19 @@
 import type { Sql } from '../db/sql.ts';
+import type { OutboxLog } from './log.ts';
 import { DeliveryError } from './drivers/driver.ts';
 import type { Message } from './drivers/driver.ts';
 import type { Drivers } from './drivers/open.ts';
+import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
 import { claimNotification, removePushToken, settleNotification } from './queries.ts';
 import type { DueNotification } from './queries.ts';
+import type { Reason } from './reasons.ts';
 
 export type Delivery = {
   db: Sql;
   drivers: Drivers;
+  isAllowedNumber: NumberRule;
   maxAttempts: number;
+  log: OutboxLog;
   clock: () => number;
   /** Told how each attempt ended, for whoever counts. */
   onOutcome?: (outcome: { kind: 'push' | 'sms'; state: 'sent' | 'failed' | 'retried' }) => void;
@@ -20,22 +25,26 @@ export type Delivery = {
  * sent at least once.
  */
 export async function deliver(
-  { db, drivers, maxAttempts, clock, onOutcome }: Delivery,
+  { db, drivers, isAllowedNumber, maxAttempts, log, clock, onOutcome }: Delivery,
   notificationId: number,
 ): Promise<void> {
   const due = await claimNotification(db, notificationId);
   if (!due) return;
   const { kind } = due;
   const driver = drivers[kind];
-  const settle = (state: 'queued' | 'sent' | 'failed', error: string | null) =>
-    settleNotification(db, due.id, { state, error, via: driver.name, nowMs: clock() });
+  const settle = (state: 'queued' | 'sent' | 'failed', reason: Reason | null) =>
+    settleNotification(db, due.id, { state, reason, via: driver.name, nowMs: clock() });
   try {
+    if (kind === 'sms') checkNumber(due.recipient, isAllowedNumber);
     await driver.send(messageOf(due));
   } catch (error) {
     const failure = asDeliveryError(error);
     if (failure.verdict === 'gone') await removePushToken(db, due.accountId, due.recipient);
     const again = failure.verdict === 'again' && due.attempts < maxAttempts;
-    await settle(again ? 'queued' : 'failed', failure.message);
+    // What a provider says is for the operator: an account is told a reason of ours.
+    const fields = { err: failure, notificationId: due.id, via: driver.name, again };
+    log.warn(fields, 'A notification could not be delivered');
+    await settle(again ? 'queued' : 'failed', failure.reason);
     onOutcome?.({ kind, state: again ? 'retried' : 'failed' });
     if (again) throw failure;
     return;
@@ -48,7 +57,15 @@ export async function deliver(
 function asDeliveryError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return new DeliveryError('again', message, { cause: error });
+  return new DeliveryError('again', 'fault', message, { cause: error });
+}
+
+/** What waited while the configuration changed, or came before there were rules. */
+function checkNumber(recipient: string, isAllowedNumber: NumberRule): void {
+  const number = normalizePhoneNumber(recipient);
+  if (number === null) throw new DeliveryError('never', 'number-form', 'Not sent: no number.');
+  if (!isAllowedNumber(number))
+    throw new DeliveryError('never', 'number-refused', 'Not sent: outside of allowedPrefixes.');
 }
 
 function messageOf({ id, kind, recipient, title, body, ...due }: DueNotification): Message {

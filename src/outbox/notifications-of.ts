@@ -11,15 +11,20 @@ export type Ringing = {
   name?: string | undefined;
 };
 
-/** The push and SMS of an event that rings: one SMS a number, and one push that is for every token. */
-export function notificationsOf({ device, event, actions, name }: Ringing): NewNotification[] {
+/**
+ * The push and SMS of events that ring: one SMS a number, and one push that is for every token. Made one
+ * by one: one message of a device may ask for tens of thousands.
+ */
+export function* notificationsOf(rings: Iterable<Ringing>): Iterable<NewNotification> {
+  for (const ring of rings) yield* ofOne(ring);
+}
+
+function* ofOne({ device, event, actions, name }: Ringing): Iterable<NewNotification> {
   const { accountId, deviceId, uuid: deviceUuid } = device;
   const asked = { accountId, deviceId, deviceUuid, event };
-  const notifications: NewNotification[] = [];
-  if (actions.cloud?.sendPush) notifications.push({ ...asked, kind: 'push', name: name ?? '' });
+  if (actions.cloud?.sendPush) yield { ...asked, kind: 'push', name: name ?? '' };
   const { text, phoneNumber = [] } = actions.sms ?? {};
   for (const number of new Set(text ? phoneNumber : [])) {
-    notifications.push({ ...asked, kind: 'sms', phoneNumber: number, text: text ?? '' });
+    yield { ...asked, kind: 'sms', phoneNumber: number, text: text ?? '' };
   }
-  return notifications;
 }

@@ -1,19 +1,21 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import type { OutboxConfig } from './settings.ts';
+import type { MessageQuotas, OutboxConfig } from './settings.ts';
 import { deliver } from './deliver.ts';
 import type { Delivery } from './deliver.ts';
 import { openDrivers } from './drivers/open.ts';
 import type { Drivers } from './drivers/open.ts';
-import { deliverTask, enqueueNotifications } from './enqueue.ts';
+import { enqueueNotifications } from './enqueue.ts';
+import { deliverTask } from './enqueue-queries.ts';
 import type { OutboxLog } from './log.ts';
-import { forgetOutcomes, freeAbandonedJobs } from './queries.ts';
+import { createNumberRule } from './phone-number.ts';
+import { forgetCounts, forgetOutcomes, freeAbandonedJobs } from './queries.ts';
 import type { NewNotification } from './schema.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Outbox = {
   /** Writes push and SMS within the transaction of their event. */
-  enqueue: (tx: Sql, notifications: readonly NewNotification[]) => Promise<void>;
+  enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
@@ -22,6 +24,9 @@ export type OutboxOptions = {
   db: Database;
   connectionString: string;
   config: OutboxConfig;
+  quotas: MessageQuotas;
+  /** No account needs the operator's permission for SMS. */
+  isSmsForAll: boolean;
   log: OutboxLog;
   clock: () => number;
   /** Stand in for those that the configuration names. */
@@ -39,11 +44,21 @@ const abandonedAfterMs = 120_000;
  * enqueued.
  */
 export async function startOutbox(options: OutboxOptions): Promise<Outbox> {
-  const { db, connectionString, config, log, clock, onOutcome } = options;
-  const { dailyQuota, concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
+  const { db, connectionString, config, isSmsForAll, log, clock, onOutcome } = options;
+  const { concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
+  const quotas = takeDailyQuota(options);
+  const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
   await migrateWorker(connectionString, log);
   const drivers = options.drivers ?? (await openDrivers(config, { log, clock }));
-  const delivery: Delivery = { db, drivers, maxAttempts, clock, ...(onOutcome && { onOutcome }) };
+  const delivery: Delivery = {
+    db,
+    drivers,
+    isAllowedNumber,
+    maxAttempts,
+    log,
+    clock,
+    ...(onOutcome && { onOutcome }),
+  };
   const worker = startWorker({
     connectionString,
     concurrency,
@@ -57,17 +72,32 @@ export async function startOutbox(options: OutboxOptions): Promise<Outbox> {
   const tend = async () => {
     await freeAbandonedJobs(db, abandonedAfterMs);
     await forgetOutcomes(db, clock() - retentionDays * dayMs);
+    await forgetCounts(db, clock());
   };
   const timer = setInterval(() => {
     tend().catch((error: unknown) => log.warn({ err: error }, 'The outbox could not be tended'));
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
-      enqueueNotifications(tx, notifications, { dailyQuota, nowMs: clock() }),
+      enqueueNotifications(tx, notifications, {
+        quotas,
+        isAllowedNumber,
+        isSmsForAll,
+        nowMs: clock(),
+      }),
     close: async () => {
       clearInterval(timer);
       await worker.close();
       await Promise.all([drivers.push.close(), drivers.sms.close()]);
     },
   };
+}
+
+/** An older name of `quotas.messagesPerDay`, which counted SMS too. */
+function takeDailyQuota({ config, quotas, log }: OutboxOptions): MessageQuotas {
+  const { dailyQuota } = config;
+  if (dailyQuota === undefined) return quotas;
+  const message = 'notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now';
+  log.info({ messagesPerDay: dailyQuota }, message);
+  return { ...quotas, messagesPerDay: dailyQuota };
 }

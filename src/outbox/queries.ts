@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { reasons, type Reason } from './reasons.ts';
 import type { NotificationOutcome, NotificationState } from './schema.ts';
 
 /** A notification on its way to a driver. */
@@ -35,7 +36,7 @@ export async function claimNotification(sql: Sql, id: number): Promise<DueNotifi
 export type Outcome = {
   state: NotificationState;
   via: string;
-  error: string | null;
+  reason: Reason | null;
   nowMs: number;
 };
 
@@ -43,13 +44,13 @@ export type Outcome = {
 export async function settleNotification(
   sql: Sql,
   id: number,
-  { state, via, error, nowMs }: Outcome,
+  { state, via, reason, nowMs }: Outcome,
 ): Promise<void> {
   await sql.query(
     `update notification
-        set state = $2, via = $3, error = $4, changed_at = ms_to_timestamp($5)
+        set state = $2, via = $3, reason = $4, error = $5, changed_at = ms_to_timestamp($6)
       where id = $1`,
-    [id, state, via, error, nowMs],
+    [id, state, via, reason, reason && reasons[reason], nowMs],
   );
 }
 
@@ -89,6 +90,18 @@ export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> 
   );
 }
 
+/** Forgets what was counted on days before yesterday's, but for what somebody counts on right now. */
+export async function forgetCounts(sql: Sql, nowMs: number): Promise<void> {
+  await sql.query(
+    `delete from message_count
+      where ctid = any(array(
+        select ctid from message_count
+         where day < (ms_to_timestamp($1) at time zone 'UTC')::date - 1
+         for update skip locked))`,
+    [nowMs],
+  );
+}
+
 /** Where a page of outcomes ends: time and number of its last one. */
 export type OutcomeCursor = { ts: number; id: number };
 
@@ -103,6 +116,8 @@ type OutcomeRow = {
   via: string | null;
   attempts: number;
   error: string | null;
+  reason: Reason | null;
+  count: number;
   createdTs: number;
   changedTs: number;
 };
@@ -114,8 +129,8 @@ export async function listNotifications(
   { limit, after }: { limit: number; after?: OutcomeCursor | undefined },
 ): Promise<NotificationOutcome[]> {
   const { rows } = await sql.query<OutcomeRow>(
-    `select id, kind, recipient, title, body, engine, state, via, attempts, error,
-            created_at as "createdTs", changed_at as "changedTs"
+    `select id, kind, recipient, title, body, engine, state, via, attempts, error, reason,
+            count, created_at as "createdTs", changed_at as "changedTs"
        from notification
       where device_id = $1
         and ($3::bigint is null or (created_at, id) < (ms_to_timestamp($3), $4::bigint))
@@ -123,7 +138,7 @@ export async function listNotifications(
       limit $2`,
     [deviceId, limit, after?.ts ?? null, after?.id ?? null],
   );
-  return rows.map(({ id, createdTs, recipient, engine, via, error, ...row }) => ({
+  return rows.map(({ id, createdTs, recipient, engine, via, error, reason, count, ...row }) => ({
     ...row,
     notificationId: id,
     timestamp: createdTs,
@@ -131,6 +146,8 @@ export async function listNotifications(
     cause: { engine },
     ...(via === null ? {} : { via }),
     ...(error === null ? {} : { error }),
+    ...(reason === null ? {} : { reason }),
+    ...(count === 1 ? {} : { count }),
   }));
 }
 

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { deliverTask, maxRuns } from './enqueue.ts';
+import { deliverTask, maxRuns } from './enqueue-queries.ts';
 
 /**
  * Makes the jobs of all notifications that wait for delivery, in a database that came without the

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SenseEvent } from '../core/event.ts';
 import { timestamp } from '../http/schema.ts';
+import { Reason } from './reasons.ts';
 
 type Asked = { accountId: number; deviceId: number; deviceUuid: string; event: SenseEvent };
 
@@ -11,7 +12,7 @@ type Asked = { accountId: number; deviceId: number; deviceUuid: string; event: S
 export type NewNotification = Asked &
   ({ kind: 'push'; name: string } | { kind: 'sms'; phoneNumber: string; text: string });
 
-/** What became of a notification for one recipient. `held-back`: the account's daily quota was used up. */
+/** What became of a notification for one recipient. `held-back`: a limit of the day was reached. */
 export const NotificationState = z.enum(['queued', 'sent', 'failed', 'held-back']);
 export type NotificationState = z.infer<typeof NotificationState>;
 
@@ -29,6 +30,11 @@ export const NotificationOutcome = z.object({
     .string()
     .optional()
     .meta({ description: 'Why the last attempt failed, or was not made.' }),
+  reason: Reason.optional().meta({ description: 'The same for programs.' }),
+  count: z.int().optional().meta({
+    description:
+      'So many were not sent for this reason on this day; `title`, `body` and `cause` are those of the first.',
+  }),
   title: z.string(),
   body: z.string(),
   cause: z.object({

@@ -18,12 +18,23 @@ export const ApnsConfig = z.object({
 });
 export type ApnsConfig = z.infer<typeof ApnsConfig>;
 
+/** Whom SMS are sent to, and for whom. */
+const smsRules = {
+  /** What a number begins with; with `!` in front it is refused. The longest one decides. */
+  allowedPrefixes: z
+    .array(z.string().regex(/^!?\+\d{0,15}$/, 'expected "+49", or "!+49900" to refuse'))
+    .default(['+']),
+  /** Whether accounts need no permission; null: they do where everybody can register. */
+  forAll: z.boolean().nullable().default(null),
+};
+
 /** Each SMS is posted as JSON to `url`, signed with what `secretFile` holds. */
 export const WebhookConfig = z.object({
   driver: z.literal('webhook'),
   url: httpUrl,
   secretFile: z.string().min(1),
   timeoutMs,
+  ...smsRules,
 });
 export type WebhookConfig = z.infer<typeof WebhookConfig>;
 
@@ -35,13 +46,14 @@ export const RestConfig = z.object({
   passwordFile: z.string().min(1),
   from: z.string().min(1),
   timeoutMs,
+  ...smsRules,
 });
 export type RestConfig = z.infer<typeof RestConfig>;
 
 /** Push and SMS: who delivers them, how many, how often a delivery is tried. */
 export const OutboxConfig = z.object({
-  /** Notifications an account may send on one day (UTC). */
-  dailyQuota: z.int().min(0).default(100),
+  /** How many messages an account may send on one day, in place of `quotas.messagesPerDay`. */
+  dailyQuota: z.int().min(0).optional(),
   /** Deliveries under way at once in this process. */
   concurrency: z.int().min(1).max(16).default(2),
   /** With the back-off between them, 8 attempts take about half an hour. */
@@ -52,10 +64,19 @@ export const OutboxConfig = z.object({
   push: ApnsConfig.nullable().default(null),
   sms: z
     .discriminatedUnion('driver', [
-      z.object({ driver: z.literal('log') }),
+      z.object({ driver: z.literal('log'), ...smsRules }),
       WebhookConfig,
       RestConfig,
     ])
-    .default({ driver: 'log' }),
+    .prefault({ driver: 'log' }),
 });
 export type OutboxConfig = z.infer<typeof OutboxConfig>;
+
+/** What people may be sent on one day (UTC); what each is for stands in config/default.ts. */
+export type MessageQuotas = {
+  messagesPerDay: number;
+  messagesPerRecipient: number;
+  smsPerDay: number;
+  smsPerNumber: number;
+  smsPerInstallation: number;
+};

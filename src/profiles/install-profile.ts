@@ -1,4 +1,5 @@
 import type { Bus } from '../bus/bus.ts';
+import type { PurposePath } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
@@ -22,6 +23,8 @@ export type InstallDeps = {
   bus: Bus;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
+  /** What is to be said about the SMS that purposes ask for. */
+  remarkSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
 };
 
 // What a large fleet's senses are would take longer to read than the remark is worth.
@@ -35,7 +38,7 @@ const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * are handed it at once.
  */
 export async function installProfile(
-  { db, bus, quotas, limitsOf }: InstallDeps,
+  { db, bus, quotas, limitsOf, remarkSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
@@ -55,7 +58,8 @@ export async function installProfile(
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
     deviceIds.length > maxRemarkedDevices ? undefined : await listSenses(db, deviceIds);
-  return { pId, warnings: remarkProfile(purposes, senses, pathOf) };
+  const ofSms = await remarkSms(accountId, purposes, pathOf);
+  return { pId, warnings: [...remarkProfile(purposes, senses, pathOf), ...ofSms] };
 }
 
 type Installing = {

@@ -3,6 +3,7 @@ import { checkPurposeSizes } from '../core/sizes.ts';
 import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
+import type { Problem } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
@@ -22,7 +23,13 @@ import {
 } from './queries.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
-export type PurposeRouteDeps = { db: Database; quotas: QuotaSettings; limitsOf: LimitsOf };
+export type PurposeRouteDeps = {
+  db: Database;
+  quotas: QuotaSettings;
+  limitsOf: LimitsOf;
+  /** Telephone numbers that no SMS will be sent to. */
+  remarkNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
+};
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
 
@@ -36,11 +43,13 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-function remark(purpose: Purpose) {
-  return remarkProfile([purpose], undefined, () => '');
+function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps) {
+  const pathOf = () => '';
+  return [...remarkProfile([purpose], undefined, pathOf), ...remarkNumbers([purpose], pathOf)];
 }
 
-function register({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
+function register(deps: PurposeRouteDeps): Route {
+  const { db, quotas, limitsOf } = deps;
   const inTurn = createTurns(3);
   return defineRoute({
     ...common,
@@ -59,7 +68,7 @@ function register({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      return { purposeUuid, timestamp: Date.now(), warnings: remark(body) };
+      return { purposeUuid, timestamp: Date.now(), warnings: remark(body, deps) };
     },
   });
 }
@@ -101,7 +110,8 @@ function read({ db }: PurposeRouteDeps): Route {
   });
 }
 
-function update({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
+function update(deps: PurposeRouteDeps): Route {
+  const { db, quotas, limitsOf } = deps;
   return defineRoute({
     ...common,
     method: 'put',
@@ -125,7 +135,7 @@ function update({ db, quotas, limitsOf }: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: Date.now(), warnings: remark(body) };
+      return { timestamp: Date.now(), warnings: remark(body, deps) };
     },
   });
 }

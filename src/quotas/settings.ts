@@ -24,19 +24,29 @@ export const QuotaSettings = z.strictObject({
   streams: count,
   loginsPerAccount: count,
   loginsPerAddress: count,
+  rejectionsPerMessage: z.int().min(1).max(100),
+  rejectionBytesPerDevice: count,
   messagesPerDay: count,
   messagesPerRecipient: count,
   smsPerDay: count,
+  smsPerNumber: count,
+  smsPerInstallation: count,
 });
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;
 
-/** An address is nobody's: there is nothing to tell an account of it, or to change for one. */
-const ofAddresses: QuotaName[] = ['loginsPerAddress'];
+/** Of an address, a device, a number or all accounts: nothing to tell one of them, or to change for one. */
+const ofNobody: QuotaName[] = [
+  'loginsPerAddress',
+  'rejectionsPerMessage',
+  'rejectionBytesPerDevice',
+  'smsPerNumber',
+  'smsPerInstallation',
+];
 
 /** The names of those that an account has, in the order in which they are told. */
 export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filter(
-  (name) => !ofAddresses.includes(name),
+  (name) => !ofNobody.includes(name),
 );
 
 export function isQuotaName(name: string): name is QuotaName {

@@ -51,7 +51,7 @@ describe.each(here)('a portable copy from %s to %s', (fromKind, toKind) => {
     source = await startAt(from, (config) => {
       const { sms, ...rest } = phones.notifications;
       const secretFile = 'secretFile' in sms ? sms.secretFile : '';
-      return { ...config, notifications: { ...rest, sms: { ...dead, secretFile } } };
+      return { ...config, notifications: { ...rest, sms: { ...sms, ...dead, secretFile } } };
     });
     at = await install(source.url);
     await vi.waitFor(() => expect(phones.pushes).toHaveLength(1), { timeout: 20_000 });

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runOn } from '../harness/template.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
 import { runProgram } from '../journeys/process.ts';
 import { type TestService, testService } from '../journeys/service.ts';
@@ -48,6 +49,18 @@ describe('npm run account, beside a running service with registration closed', (
     const login = await post('/v2/accounts/login', 'me@example.com', 'first password');
     const { accountAuthToken, accountAuthUuid } = (await login.json()) as Record<string, string>;
     expect(created.stdout).toContain(accountAuthUuid);
+    const mayText = async () => {
+      const { rows } = await runOn(service.databaseUrl, (client) =>
+        client.query<{ may: boolean }>('select may_send_sms as may from account'),
+      );
+      return rows.map(({ may }) => may);
+    };
+    expect(await mayText()).toEqual([true]);
+    expect(await account(env, ['deny', 'ME@example.com', 'sms'])).toMatchObject({
+      status: 0,
+      stdout: 'ME@example.com may send no sms any more.\n',
+    });
+    expect(await mayText()).toEqual([false]);
     const listed = await account(env, ['list']);
     expect(listed.stdout).toMatch(
       new RegExp(`^${accountAuthUuid}  \\d{4}-\\d\\d-\\d\\d  0  me@example.com\n$`),

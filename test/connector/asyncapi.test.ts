@@ -33,7 +33,7 @@ describe('the examples of what devices send', () => {
     expect(examples.length).toBeGreaterThan(0);
     for (const { payload } of examples) {
       const bytes = Buffer.from(JSON.stringify(payload));
-      const { content, rejections } = parseUplink(`up/${topic}`, 'up/', bytes, 0);
+      const { content, rejections } = parseUplink(`up/${topic}`, 'up/', bytes, 0, 10);
       expect(rejections).toEqual([]);
       expect(content.kind).not.toBe('none');
     }

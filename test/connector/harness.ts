@@ -19,6 +19,7 @@ export const limits: ConnectorOptions['limits'] = {
   measurementsPerSecond: 1_000,
   connectsPerSecond: 2_000,
   storeTimeoutMs: 10_000,
+  rejectionsPerMessage: 10,
 };
 
 /** Waits for the thing itself. */

@@ -176,13 +176,19 @@ describe('rates', () => {
     expect(again.of('pingresp')).toEqual([]);
   });
 
-  test('measurements count one by one', async () => {
+  const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
+  test.each<[string, string, (n: number) => unknown]>([
+    ['measurements', 'measurements', (n) => ({ sId: '0x1', val: n })],
+    ['what should be measurements and is not', 'measurements', () => 1],
+    ['reported events', 'events', () => ({ cause: { engine, senses: [] } })],
+    ['what should be events and is not', 'events', () => 1],
+  ])('%s count one by one', async (_what, topic, itemOf) => {
     const clock = manualClock();
-    await start({ now: clock.now });
+    await start({ now: clock.now, limits: { maxPacketBytes: 262_144 } });
     const raw = await enter(world);
-    const list = Array.from({ length: 900 }, (_, n) => ({ sId: '0x1', val: n }));
+    const list = Array.from({ length: 900 }, (_, n) => itemOf(n));
     const send = (messageId: number) =>
-      raw.send(publishPacket(`${up}/measurements`, list, { qos: 1, messageId }));
+      raw.send(publishPacket(`${up}/${topic}`, list, { qos: 1, messageId }));
     send(1);
     await raw.expect('puback', 1);
     send(2);

@@ -5,7 +5,7 @@ import { parseUplink } from '../../connector/uplink.ts';
 const prefix = 'devices/d/up/';
 const parse = (name: string, payload: unknown) => {
   const bytes = Buffer.isBuffer(payload) ? payload : Buffer.from(JSON.stringify(payload));
-  return parseUplink(prefix + name, prefix, bytes, 1_000);
+  return parseUplink(prefix + name, prefix, bytes, 1_000, 10);
 };
 const faultsOf = (name: string, payload: unknown) =>
   parse(name, payload).rejections.map(({ path, reason }) => [reason, path]);
@@ -48,6 +48,26 @@ describe('measurements', () => {
     ['a number alone', 21, ''],
   ])('%s is refused', (_what, payload, path) => {
     expect(faultsOf('measurements', payload)).toEqual([['invalid-payload', path]]);
+  });
+
+  test.each([
+    ['measurements', 1, { sId: '0x1', val: 5 }],
+    ['measurements', { sId: 7 }, { sId: '0x1', val: 5 }],
+    ['events', 'x', null],
+  ])('of the wrong %s of a message ten are told, the others counted', (name, wrong, right) => {
+    const list = Array.from({ length: 1_000 }, () => wrong);
+    const sent = right === null ? list : list.with(900, right as never);
+    const { content, rejections, items } = parse(name, sent);
+    expect(rejections.map(({ path }) => path?.split('/')[1])).toEqual([
+      ...Array.from({ length: 10 }, (_, n) => String(n)),
+      undefined,
+    ]);
+    const more = right === null ? 990 : 989;
+    const message = `And ${more} more of this message.`;
+    expect(rejections.at(-1)).toEqual({ reason: 'more-of-message', message, more });
+    const found = right === null ? [] : [{ index: 900, value: right }];
+    expect(content).toEqual({ kind: name, items: found });
+    expect(items).toBe(1_000);
   });
 
   test('what is sound is taken as it is, wherever faults stand beside it', () => {

@@ -92,7 +92,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     onPurgeError: () => {},
   });
   const routes = [
-    ...profileRoutes({ db, bus, quotas, limitsOf }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: async () => [] }),
     ...deviceRoutes({
       db,
       bus,
@@ -103,7 +103,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       quotas,
       limitsOf,
     }),
-    ...purposeRoutes({ db, quotas, limitsOf }),
+    ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
   ];
   const server = await startHttp({

@@ -92,6 +92,7 @@ export function ingestProcess(
         measurementMaxAgeMs: 90 * dayMs,
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
+        rejectionsPerMessage: 10,
         ...limits,
       },
       maxInFlight: 2,
@@ -108,7 +109,7 @@ export function ingestProcess(
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
-        keepRejections,
+        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles,
         replaceConfigurations,
         notify: async (_tx, given) => void rings.push(...given),
@@ -211,9 +212,12 @@ export async function recordedEvents(db: Database, device: DeviceIdentity) {
   return rows;
 }
 
+type RejectionRow = { reason: string; path: string | null; payload: string; more: number | null };
+
 export async function rejections(db: Database, device: DeviceIdentity) {
-  const { rows } = await db.query<{ reason: string; path: string | null; payload: string }>(
-    'select reason, path, payload from rejection where device_id = $1 order by item',
+  const { rows } = await db.query<RejectionRow>(
+    `select reason, path, payload, more from rejection
+      where device_id = $1 order by more is not null, item`,
     [device.deviceId],
   );
   return rows;

@@ -85,7 +85,13 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       ['out-of-range', '/2/val'],
       ['future-timestamp', '/3/ts'],
       ['expired-timestamp', '/4/ts'],
-    ].map(([reason, path]) => ({ reason, path, payload: 'as it came' }));
+    ].map(([reason, path], n) => ({
+      reason,
+      path,
+      // Once a message.
+      payload: n === 0 ? 'as it came' : '',
+      more: null,
+    }));
     expect(await rejections(database.db, own)).toEqual(wrong);
     const errors = process.down.slice(told).filter(({ topic }) => topic === 'errors');
     expect(errors.map(({ payload }) => payload)).toMatchObject(

@@ -40,7 +40,8 @@ export async function startPhones(): Promise<Phones> {
     port: apns.port,
     caFile: tlsFile('localhost-cert.pem'),
   };
-  const sms = { driver: 'webhook', url: `http://127.0.0.1:${port}/sms`, secretFile };
+  const url = `http://127.0.0.1:${port}/sms`;
+  const sms = { driver: 'webhook', url, secretFile, forAll: true };
   return {
     notifications: OutboxConfig.parse({ pollIntervalMs: 50, push, sms }),
     pushes: apns.received,

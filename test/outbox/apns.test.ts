@@ -6,7 +6,7 @@ import { OutboxConfig } from '../../src/outbox/settings.ts';
 import { startOutbox } from '../../src/outbox/outbox.ts';
 import { testDatabase } from '../harness/database.ts';
 import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
-import { givenDevice, outcomesOf, pushOf, silent } from './fixtures.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -113,6 +113,8 @@ test('an answer of 410 takes the token out of the account, and the other is deli
     db: database.db,
     connectionString: database.url,
     config: { ...configFor(port), concurrency: 1 },
+    quotas,
+    isSmsForAll: false,
     log: silent,
     clock: Date.now,
   });
@@ -124,7 +126,7 @@ test('an answer of 410 takes the token out of the account, and the other is deli
   );
   expect(outcomes).toMatchObject([
     { recipient: '…bbbb', state: 'sent', via: 'apns' },
-    { recipient: '…aaaa', state: 'failed', error: 'Answered 410: Unregistered' },
+    { recipient: '…aaaa', state: 'failed', reason: 'recipient-gone' },
   ]);
   expect(received).toHaveLength(2);
   const { rows } = await database.db.query('select apn from account where id = $1', [

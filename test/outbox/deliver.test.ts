@@ -25,6 +25,8 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Outbox> {
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
+    quotas: given.quotas,
+    isSmsForAll: false,
     log: given.silent,
     clock,
     drivers: { push: driver, sms: driver },
@@ -67,19 +69,26 @@ test('what fails for now is tried again, later, and in the end given up', async 
     return outcome;
   };
 
-  await enqueue(database.db, [given.smsOf(owner, '+1')]);
-  expect(await settled('queued', 1)).toMatchObject({ error: 'said again' });
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  expect(await settled('queued', 1)).toMatchObject({
+    error: 'The provider takes no messages for now.',
+    reason: 'provider-busy',
+  });
   const { rows } = await database.db.query<{ waits: boolean }>(
     'select bool_and(run_at > now()) as waits from graphile_worker.jobs where locked_at is null',
   );
   expect(rows[0]?.waits).not.toBe(false);
   await retryUntil(() => settled('sent', 2));
 
-  await enqueue(database.db, [given.smsOf(owner, '+2')]);
+  await enqueue(database.db, [given.smsOf(owner, '+422')]);
   await settled('queued', 1);
   await retryUntil(() => settled('queued', 2));
   const outcome = await retryUntil(() => settled('failed', 3));
-  expect(outcome).toMatchObject({ error: 'said again', attempts: 3 });
+  expect(outcome).toMatchObject({
+    error: 'The provider takes no messages for now.',
+    reason: 'provider-busy',
+    attempts: 3,
+  });
   expect(sent).toHaveLength(5);
 });
 
@@ -87,9 +96,11 @@ test('what can never be delivered is not tried again', async () => {
   const { driver, sent } = given.scriptedDriver(['never']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db);
-  await enqueue(database.db, [given.smsOf(owner, 'nobody')]);
+  await enqueue(database.db, [given.smsOf(owner, '+42')]);
   const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
-  expect(outcomes).toMatchObject([{ attempts: 1, error: 'said never' }]);
+  expect(outcomes).toMatchObject([
+    { attempts: 1, error: 'The provider takes no messages for now.' },
+  ]);
   expect(sent).toHaveLength(1);
 });
 
@@ -113,18 +124,18 @@ test('what was queued while nobody delivered is delivered after the next start',
   const owner = await given.givenDevice(database.db);
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
-  await enqueue(database.db, [given.smsOf(owner, '+1')]);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
   const { driver, sent } = given.scriptedDriver();
   await start(driver);
   await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
-  expect(sent).toMatchObject([{ recipient: '+1' }]);
+  expect(sent).toMatchObject([{ recipient: '+421' }]);
 });
 
 test('the job of a process that ended under it is freed', async () => {
   const owner = await given.givenDevice(database.db);
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
-  await enqueue(database.db, [given.smsOf(owner, '+1')]);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
   await database.db.query(
     `update graphile_worker._private_jobs set locked_at = now() - interval '1 hour', locked_by = 'dead'`,
   );
@@ -147,7 +158,7 @@ test('closing waits for the delivery under way', async () => {
     close: async () => {},
   });
   const owner = await given.givenDevice(database.db);
-  await enqueue(database.db, [given.smsOf(owner, '+1')]);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
   await reached.promise;
   const closed = close();
   release.resolve();
@@ -165,7 +176,7 @@ test('a worker whose connections were cut off goes on, and can be closed without
         where datname = current_database() and pid <> pg_backend_pid()`,
     );
   await cutOff();
-  await enqueue(database.db, [given.smsOf(owner, '+1')]);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
   await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
   expect(sent).toHaveLength(1);
   await cutOff();
@@ -180,7 +191,7 @@ test('old outcomes are forgotten, what is queued is not', async () => {
   const { enqueue, close } = await start(given.scriptedDriver().driver);
   await close();
   const owner = await given.givenDevice(database.db);
-  await enqueue(database.db, [given.smsOf(owner, '+1'), given.smsOf(owner, '+2')]);
+  await enqueue(database.db, [given.smsOf(owner, '+421'), given.smsOf(owner, '+422')]);
   const [second] = await given.outcomesOf(database.db, owner);
   await database.db.query(`update notification set state = 'sent' where id = $1`, [
     second?.notificationId,

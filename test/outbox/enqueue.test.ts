@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { enqueueNotifications } from '../../src/outbox/enqueue.ts';
+import type { EnqueueOptions } from '../../src/outbox/sort-out.ts';
 import { migrateWorker } from '../../src/outbox/worker.ts';
 import { testDatabase, type TestDatabase } from '../harness/database.ts';
-import { givenDevice, outcomesOf, pushOf, silent, smsOf } from './fixtures.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
 
 let database: TestDatabase;
 const day = 86_400_000;
@@ -13,7 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const options = { dailyQuota: 100, nowMs: 40 * day };
+const options: EnqueueOptions = {
+  quotas,
+  isAllowedNumber: () => true,
+  isSmsForAll: false,
+  nowMs: 40 * day,
+};
 
 async function countJobs(): Promise<number> {
   const { rows } = await database.db.query<{ n: number }>(
@@ -65,50 +71,6 @@ describe('writing notifications', () => {
     const before = await countJobs();
     await enqueueNotifications(database.db, [], options);
     expect(await countJobs()).toBe(before);
-  });
-});
-
-describe('the daily quota', () => {
-  test('holds back what is beyond it, and says so', async () => {
-    const owner = await givenDevice(database.db);
-    const before = await countJobs();
-    const numbers = ['+4201', '+4202', '+4203'];
-    const asked = numbers.map((number) => smsOf(owner, number));
-    await enqueueNotifications(database.db, asked, { ...options, dailyQuota: 2 });
-    const outcomes = await outcomesOf(database.db, owner);
-    expect(outcomes.map((o) => [o.recipient, o.state, o.error])).toEqual([
-      ['…03', 'held-back', 'The daily quota of the account is used up.'],
-      ['…02', 'queued', undefined],
-      ['…01', 'queued', undefined],
-    ]);
-    expect(await countJobs()).toBe(before + 2);
-  });
-
-  test('is counted over transactions, for each account, and anew on the next day', async () => {
-    const owner = await givenDevice(database.db);
-    const other = await givenDevice(database.db);
-    const quota = { ...options, dailyQuota: 2 };
-    await enqueueNotifications(database.db, [smsOf(owner, '+1')], quota);
-    await enqueueNotifications(database.db, [smsOf(owner, '+2'), smsOf(other, '+3')], quota);
-    await enqueueNotifications(database.db, [smsOf(owner, '+4')], quota);
-    await enqueueNotifications(database.db, [smsOf(owner, '+5')], { ...quota, nowMs: 41 * day });
-    const states = (await outcomesOf(database.db, owner)).map((o) => o.state);
-    expect(states).toEqual(['queued', 'held-back', 'queued', 'queued']);
-    expect(await outcomesOf(database.db, other)).toMatchObject([{ state: 'queued' }]);
-  });
-
-  test('is not shared out twice by transactions at the same time', async () => {
-    const owner = await givenDevice(database.db);
-    const numbers = ['+1', '+2', '+3', '+4', '+5', '+6'];
-    await Promise.all(
-      numbers.map((number) =>
-        database.db.transaction((tx) =>
-          enqueueNotifications(tx, [smsOf(owner, number)], { ...options, dailyQuota: 4 }),
-        ),
-      ),
-    );
-    const states = (await outcomesOf(database.db, owner)).map((o) => o.state).toSorted();
-    expect(states).toEqual(['held-back', 'held-back', 'queued', 'queued', 'queued', 'queued']);
   });
 });
 

@@ -4,17 +4,31 @@ import { DeliveryError } from '../../src/outbox/drivers/driver.ts';
 import type { Driver, Message, Verdict } from '../../src/outbox/drivers/driver.ts';
 import { listNotifications } from '../../src/outbox/queries.ts';
 import type { NewNotification, NotificationOutcome } from '../../src/outbox/schema.ts';
+import type { MessageQuotas } from '../../src/outbox/settings.ts';
+
+/** As in config/. */
+export const quotas: MessageQuotas = {
+  messagesPerDay: 1_000,
+  messagesPerRecipient: 200,
+  smsPerDay: 20,
+  smsPerNumber: 20,
+  smsPerInstallation: 1_000,
+};
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
 
 export type Owner = { accountId: number; deviceId: number; deviceUuid: string };
 
-/** An account with these push tokens, and a device of its. */
-export async function givenDevice(db: Database, tokens: string[] = []): Promise<Owner> {
+/** An account with these push tokens that may send SMS, and a device of its. */
+export async function givenDevice(
+  db: Database,
+  tokens: string[] = [],
+  maySendSms = true,
+): Promise<Owner> {
   const account = await db.query<{ id: number }>(
-    `insert into account (email, password_hash, apn)
-     values (gen_random_uuid() || '@example.com', 'none', $1) returning id`,
-    [JSON.stringify(tokens.map((token) => ({ token })))],
+    `insert into account (email, password_hash, apn, may_send_sms)
+     values (gen_random_uuid() || '@example.com', 'none', $1, $2) returning id`,
+    [JSON.stringify(tokens.map((token) => ({ token }))), maySendSms],
   );
   const accountId = account.rows[0]?.id ?? 0;
   const device = await db.query<{ id: number; uuid: string }>(
@@ -51,7 +65,7 @@ export function scriptedDriver(answers: ('ok' | Verdict)[] = []) {
     send: async (message) => {
       sent.push(message);
       const answer = answers.shift() ?? 'ok';
-      if (answer !== 'ok') throw new DeliveryError(answer, `said ${answer}`);
+      if (answer !== 'ok') throw new DeliveryError(answer, 'provider-busy', `said ${answer}`);
     },
     close: async () => {},
   };

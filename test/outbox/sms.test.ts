@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Driver, Message } from '../../src/outbox/drivers/driver.ts';
 import { openDrivers } from '../../src/outbox/drivers/open.ts';
+import { reasons, type Reason } from '../../src/outbox/reasons.ts';
 import { OutboxConfig } from '../../src/outbox/settings.ts';
 
 const message: Message = {
@@ -139,6 +140,66 @@ test.each(replies)('a reply of $reply.status means $verdict', async ({ reply, ve
     await expect(driver.send(message)).rejects.toMatchObject({ verdict });
   }
   expect(received).toHaveLength(2);
+});
+
+test.each([
+  [400, 'never', 'provider-refused'],
+  [410, 'never', 'provider-refused'],
+  [401, 'again', 'provider-login'],
+  [429, 'again', 'provider-busy'],
+  [500, 'again', 'provider-busy'],
+])('of an answer of %i an account is told a reason of ours', async (status, verdict, reason) => {
+  const { base } = await startProvider([{ status }]);
+  const driver = await driverFor(webhook(base));
+  await expect(driver.send(message)).rejects.toMatchObject({
+    verdict,
+    reason,
+    message: expect.stringContaining('{"code":1}') as string,
+  });
+  expect(JSON.stringify(reasons[reason as Reason])).not.toContain('code');
+});
+
+test.each([200, 500])('an answer of %i that never ends is read up to 16 KiB', async (status) => {
+  let sent = 0;
+  const closed = Promise.withResolvers<void>();
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status);
+    const more = () => {
+      while (response.write('x'.repeat(1_024))) sent += 1_024;
+      response.once('drain', more);
+    };
+    response.once('close', closed.resolve);
+    more();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address() as AddressInfo;
+  // Longer than the test: nothing but the bound ends it.
+  const settings = { ...webhook(`http://127.0.0.1:${port}/`), timeoutMs: 60_000 };
+  const driver = await driverFor(settings);
+  const sending = driver.send(message);
+  if (status === 200) await sending;
+  else await expect(sending).rejects.toMatchObject({ verdict: 'again' });
+  await closed.promise;
+  // What the sockets between them hold, and no more.
+  expect(sent).toBeLessThan(16 * 1_048_576);
+});
+
+test('a provider that takes the message and then stalls has taken it', async () => {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(200);
+    response.write('{');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  const driver = await driverFor(webhook(`http://127.0.0.1:${port}/`));
+  await driver.send(message);
 });
 
 test('nobody there means again', async () => {

@@ -60,7 +60,7 @@ const aCenturyDays = 36_500;
 
 /**
  * Writes the settings that a fixture is made and compared with. Nothing in it is ever too old: it is
- * read for years. The quota is small, so that some notifications are held back.
+ * read for years. The quotas are small, so that some notifications are held back.
  */
 export async function writeConfig(dir: string, smsUrl: string): Promise<string> {
   const secretFile = join(dir, 'webhook-secret');
@@ -68,8 +68,8 @@ export async function writeConfig(dir: string, smsUrl: string): Promise<string> 
   const configFile = join(dir, 'config.json');
   const settings = {
     retention: { eventsDays: aCenturyDays, measurementsDays: aCenturyDays },
+    quotas: { smsPerDay: 6 },
     notifications: {
-      dailyQuota: 8,
       pollIntervalMs: 100,
       retentionDays: aCenturyDays,
       sms: { driver: 'webhook', url: smsUrl, secretFile },

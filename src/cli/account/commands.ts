@@ -1,7 +1,7 @@
 import { deleteAccount } from '../../accounts/delete-account.ts';
 import { setPassword } from '../../accounts/change-password.ts';
 import { createPasswords } from '../../accounts/passwords.ts';
-import { findAccountByEmail, listAccounts } from '../../accounts/queries.ts';
+import { allowSms, findAccountByEmail, listAccounts } from '../../accounts/queries.ts';
 import { createQueue } from '../../accounts/queue.ts';
 import { registerAccount } from '../../accounts/register.ts';
 import { NewCredentials } from '../../accounts/schema.ts';
@@ -29,10 +29,8 @@ export const create: Command = async ({ db }, email, askPassword) => {
   const credentials = check({ email, password: await askPassword(email) });
   const account = await registerAccount(
     { db, passwords, clock: Date.now },
-    {
-      ...credentials,
-      address: here,
-    },
+    { ...credentials, address: here },
+    { maySendSms: true },
   );
   return [`Created ${account.email} (${account.accountUuid}).`];
 };
@@ -67,6 +65,23 @@ export const remove: Command = async (tools, email) => {
   await deleteAccount(deps, accountId);
   return [`Deleted ${email} with everything that belonged to it.`];
 };
+
+/** What an account may do only when the operator says so. */
+const permissions: Record<string, typeof allowSms> = { sms: allowSms };
+
+export const allow: Command = (tools, email, _ask, [name = '']) => permit(tools, email, name, true);
+export const deny: Command = (tools, email, _ask, [name = '']) => permit(tools, email, name, false);
+
+async function permit(tools: Tools, email: string, name: string, may: boolean): Promise<string[]> {
+  const set = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
+  if (!set) {
+    const known = Object.keys(permissions).join(', ');
+    throw new DomainError('invalid-input', `Nothing is called ${name}; there is: ${known}.`);
+  }
+  const { accountId } = await getByEmail(tools, email);
+  await set(tools.db, accountId, may);
+  return [may ? `${email} may send ${name}.` : `${email} may send no ${name} any more.`];
+}
 
 export async function getByEmail({ db }: Tools, email: string) {
   const account = await findAccountByEmail(db, email);

@@ -1,7 +1,7 @@
 import { Notification, Provider } from '@parse/node-apn';
 import type { ResponseFailure } from '@parse/node-apn';
 import type { ApnsConfig } from '../settings.ts';
-import { DeliveryError, verdictOf } from './driver.ts';
+import { DeliveryError, reasonOf, verdictOf } from './driver.ts';
 import type { Driver, Message } from './driver.ts';
 
 export type ApnsSecrets = { key: Buffer; ca: Buffer | undefined };
@@ -44,10 +44,10 @@ function compose({ id, title, body, data }: Message, topic: string): Notificatio
 /** Apple's answers: 410 names a token that is gone, the other 4xx a request that stays wrong. */
 function failureOf({ status, response, error }: ResponseFailure): DeliveryError {
   if (status === undefined) {
-    return new DeliveryError('again', `No answer: ${error?.message ?? 'unknown'}`, {
+    return new DeliveryError('again', 'no-answer', error?.message ?? 'unknown', {
       cause: error,
     });
   }
   const reason = response?.reason ?? 'no reason given';
-  return new DeliveryError(verdictOf(status), `Answered ${status}: ${reason}`);
+  return new DeliveryError(verdictOf(status), reasonOf(status), `Answered ${status}: ${reason}`);
 }

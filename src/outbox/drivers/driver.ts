@@ -1,3 +1,5 @@
+import type { Reason } from '../reasons.ts';
+
 /** What a driver hands over; `id` is the same at every attempt, so that a receiver can tell a repetition. */
 export type Message = {
   id: number;
@@ -23,14 +25,24 @@ export type Driver = {
  */
 export type Verdict = 'again' | 'never' | 'gone';
 
+/** `reason` is what the account is told, `message` what the provider said: for the operator only. */
 export class DeliveryError extends Error {
   readonly verdict: Verdict;
+  readonly reason: Reason;
 
-  constructor(verdict: Verdict, message: string, options?: { cause?: unknown }) {
+  constructor(verdict: Verdict, reason: Reason, message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.name = 'DeliveryError';
     this.verdict = verdict;
+    this.reason = reason;
   }
+}
+
+/** What an account is told of an HTTP status that is no success. */
+export function reasonOf(status: number): Reason {
+  if (status === 410) return 'recipient-gone';
+  if (status === 401 || status === 403) return 'provider-login';
+  return verdictOf(status) === 'again' ? 'provider-busy' : 'provider-refused';
 }
 
 /** What an HTTP status means for the next attempt: the caller's fault stays, the server's may pass. */

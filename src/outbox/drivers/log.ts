@@ -18,7 +18,7 @@ export function noPushDriver(): Driver {
   return {
     name: 'none',
     send: async () => {
-      throw new DeliveryError('never', 'No push service is configured.');
+      throw new DeliveryError('never', 'no-provider', 'No push service is configured.');
     },
     close: async () => {},
   };

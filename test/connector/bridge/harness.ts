@@ -53,7 +53,7 @@ export function prepareBridge(
     status,
     lines,
     start(turn) {
-      const options = { broker, maxPacketBytes: 65_536, log, status };
+      const options = { broker, rejectionsPerMessage: 10, maxPacketBytes: 65_536, log, status };
       const bridge = startBridge(options, { ...ports, identify: async () => null }, turn);
       bridges.push(bridge);
       return bridge;

@@ -1,0 +1,27 @@
+/**
+ * A telephone number as ITU-T E.164 has it, `+` and up to 15 digits, without what people put between
+ * them. Null for anything else: a provider may take `client:admin` or `whatsapp:+…` for an address too.
+ */
+export function normalizePhoneNumber(text: string): string | null {
+  const number = text.replaceAll(/[\s().\-/\u2010-\u2015]/g, '');
+  return /^\+[1-9]\d{1,14}$/.test(number) ? number : null;
+}
+
+/** Whether SMS may be sent to a number that is normalized. */
+export type NumberRule = (number: string) => boolean;
+
+/**
+ * Of the prefixes that a number begins with the longest decides: `+49` allows, `!+49900` refuses. A
+ * number with none of them is refused.
+ */
+export function createNumberRule(prefixes: readonly string[]): NumberRule {
+  const allows = new Map(prefixes.map((prefix) => [prefix.replace('!', ''), prefix[0] !== '!']));
+  const longest = Math.max(0, ...[...allows.keys()].map(({ length }) => length));
+  return (number) => {
+    for (let length = longest; length > 0; length -= 1) {
+      const allowed = allows.get(number.slice(0, length));
+      if (allowed !== undefined) return allowed;
+    }
+    return false;
+  };
+}

@@ -1,0 +1,34 @@
+import { z } from 'zod';
+
+/** Why a message was not sent, or not yet: a word for programs, and what people are told. */
+export const reasons = {
+  'messages-per-day': 'The messages of the account are used up for this day.',
+  'messages-per-recipient': 'The messages to this recipient are used up for this day.',
+  'sms-per-day': 'The SMS of the account are used up for this day.',
+  'sms-per-number': 'The SMS to this number are used up for this day.',
+  'sms-per-installation': 'The SMS of this service are used up for this day.',
+  'sms-not-allowed': 'The operator has not allowed this account to send SMS.',
+  'number-form': 'This is no telephone number as E.164 has it: + and up to 15 digits.',
+  'number-refused': 'The operator has SMS sent to no such number.',
+  'no-answer': 'The provider did not answer.',
+  'provider-busy': 'The provider takes no messages for now.',
+  'provider-login': 'The provider does not accept this service; that is for the operator to mend.',
+  'provider-refused': 'The provider refused the message.',
+  'recipient-gone': 'The provider says that there is no such recipient any more.',
+  'no-provider': 'No push service is configured.',
+  fault: 'The message could not be handed over.',
+} as const;
+
+export const Reason = z.enum(Object.keys(reasons) as [Reason, ...Reason[]]);
+export type Reason = keyof typeof reasons;
+
+/** What holds a message back until another day; anything else fails. */
+const limits: Reason[] = [
+  'messages-per-day',
+  'messages-per-recipient',
+  'sms-per-day',
+  'sms-per-number',
+  'sms-per-installation',
+];
+
+export const isLimit = (reason: Reason): boolean => limits.includes(reason);

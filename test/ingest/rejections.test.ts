@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { testDatabase, databaseKinds } from '../harness/database.ts';
+import type { TestDatabase } from '../harness/database.ts';
+import { forever, ingestProcess, insertDevice, now } from './harness.ts';
+import { rejections, storedValues, uplink } from './harness.ts';
+import type { IngestProcess } from './harness.ts';
+
+describe.each(databaseKinds)('what is wrong with many items of one message, on %s', (kind) => {
+  let database: TestDatabase;
+  let process: IngestProcess;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+    process = ingestProcess(database.url);
+    await database.db.query(
+      `create function refuse() returns trigger language plpgsql as
+       $$ begin raise exception 'poison' using errcode = '22000'; end $$`,
+    );
+  });
+  afterAll(async () => {
+    await process.close();
+    await database.drop();
+  });
+
+  it('keeps ten rejections of a message, and how many more there are', async () => {
+    const own = await insertDevice(database.db);
+    const items = Array.from({ length: 1_000 }, (_, index) => ({
+      index,
+      value: { sId: index === 500 ? '0x01' : 'x'.repeat(5_000), val: 1, ts: now + index },
+    }));
+    const message = uplink({ kind: 'measurements', items });
+    message.rejections.push(
+      { reason: 'invalid-payload', message: 'no measurement', path: '/1001' },
+      { reason: 'more-of-message', message: 'And 7 more of this message.', more: 7 },
+    );
+    const told = process.down.length;
+    await process.ingest.ingest(own, message, forever);
+    expect(await storedValues(database.db, own)).toEqual([1]);
+    const kept = await rejections(database.db, own);
+    expect(kept).toHaveLength(11);
+    expect(kept.filter(({ reason }) => reason === 'unknown-sense')).toHaveLength(9);
+    expect(kept.filter(({ payload }) => payload !== '')).toHaveLength(1);
+    expect(kept.at(-1)).toMatchObject({ reason: 'more-of-message', more: 997 });
+    const errors = process.down.slice(told).map(({ payload }) => JSON.stringify(payload));
+    expect(errors).toHaveLength(11);
+    expect(Math.max(...errors.map((error) => error.length))).toBeLessThan(2_500);
+    expect(errors.at(-1)).toContain('And 997 more of this message.');
+  });
+
+  it('keeps ten of a message that is split, and all that the database refused', async () => {
+    const own = await insertDevice(database.db);
+    await database.db.query(
+      `create trigger poison before insert on measurement
+       for each row when (new.val between 660 and 690) execute function refuse()`,
+    );
+    const items = Array.from({ length: 1_000 }, (_, n) => ({
+      index: n,
+      value: { sId: n >= 600 && n < 700 ? '0x01' : '0x99', val: n, ts: now + n },
+    }));
+    await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
+    await database.db.query('drop trigger poison on measurement');
+    expect(await storedValues(database.db, own)).toHaveLength(69);
+    const kept = await rejections(database.db, own);
+    const of = (reason: string) => kept.filter((one) => one.reason === reason);
+    expect(of('unknown-sense')).toHaveLength(10);
+    expect(of('unstorable')).toHaveLength(31);
+    expect(of('unstorable').every(({ payload }) => payload === 'as it came')).toBe(true);
+    const more = of('more-of-message').reduce((sum, { more }) => sum + (more ?? 0), 0);
+    expect(more).toBe(890);
+    expect(of('more-of-message').length).toBeLessThan(20);
+  });
+});

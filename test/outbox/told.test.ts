@@ -1,0 +1,82 @@
+import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
+import type { Driver } from '../../src/outbox/drivers/driver.ts';
+import type { OutboxLog } from '../../src/outbox/log.ts';
+import { startOutbox, type Outbox } from '../../src/outbox/outbox.ts';
+import { OutboxConfig } from '../../src/outbox/settings.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import * as given from './fixtures.ts';
+
+let database: TestDatabase;
+let outbox: Outbox | undefined;
+
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterEach(async () => {
+  await outbox?.close();
+  outbox = undefined;
+});
+afterAll(() => database.drop());
+
+const clock = () => 86_400_000;
+
+async function start(
+  driver: Driver,
+  maxAttempts = 3,
+  { log = given.silent, ...config }: { log?: OutboxLog; dailyQuota?: number } = {},
+): Promise<Outbox> {
+  outbox = await startOutbox({
+    db: database.db,
+    connectionString: database.url,
+    config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts, ...config }),
+    quotas: given.quotas,
+    isSmsForAll: false,
+    log,
+    clock,
+    drivers: { push: driver, sms: driver },
+  });
+  return outbox;
+}
+
+test('an account is told a reason, the operator what was said', async () => {
+  const logged: [object, string][] = [];
+  const log = { ...given.silent, warn: (...line: [object, string]) => void logged.push(line) };
+  const { enqueue } = await start(given.scriptedDriver(['never']).driver, 3, { log });
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
+  expect(JSON.stringify(outcomes)).not.toContain('said never');
+  expect(logged).toMatchObject([[{ err: { message: 'said never' } }, expect.any(String)]]);
+});
+
+test('what waits for a number that no SMS is sent to is not sent', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue, close } = await start(given.scriptedDriver().driver);
+  await close();
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+421'), given.smsOf(owner, '+422')]);
+  await database.db.query(
+    `update notification set recipient = 'whatsapp:+421' where device_id = $1 and recipient = '+421'`,
+    [owner.deviceId],
+  );
+  await start(driver);
+  const outcomes = await given.outcomesOf(database.db, owner, (all) =>
+    all.every(({ state }) => state !== 'queued'),
+  );
+  expect(outcomes).toMatchObject([{ state: 'sent' }, { state: 'failed', reason: 'number-form' }]);
+  expect(sent.map(({ recipient }) => recipient)).toEqual(['+422']);
+});
+
+test('dailyQuota is taken for messagesPerDay, and the log says so', async () => {
+  const logged: [object, string][] = [];
+  const log = { ...given.silent, info: (...line: [object, string]) => void logged.push(line) };
+  const { enqueue } = await start(given.scriptedDriver().driver, 3, { log, dailyQuota: 2 });
+  expect(logged).toContainEqual([{ messagesPerDay: 2 }, expect.stringContaining('dailyQuota')]);
+  const owner = await given.givenDevice(database.db, ['one', 'two', 'three']);
+  await enqueue(database.db, [given.pushOf(owner), given.smsOf(owner, '+421')]);
+  const outcomes = await given.outcomesOf(database.db, owner, (all) =>
+    all.every(({ state }) => state !== 'queued'),
+  );
+  const states = outcomes.map(({ kind, state }) => `${kind} ${state}`).toSorted();
+  expect(states).toEqual(['push held-back', 'push sent', 'push sent', 'sms sent']);
+});
