@@ -65,13 +65,17 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps):
       response: z.unknown(),
       handler: async ({ request, params }) => answer(request, params),
     });
-  let openApi: unknown;
+  // Made before anybody asks: it takes longer than a request may.
+  const openApi = JSON.stringify(createOpenApi(routes, version));
+  const asyncApi = getAsyncApi();
+  const asyncApiText = JSON.stringify(asyncApi);
+  const mqttPage = asyncApiPage(asyncApi);
   return [
-    define('/v2/openapi.json', 'OpenAPI', () => (openApi ??= createOpenApi(routes, version))),
+    define('/v2/openapi.json', 'OpenAPI', () => text('application/json', openApi)),
     define('/docs', 'HTTP reference', (request) => html(request, page)),
     define('/docs/start.js', 'HTTP reference', () => text('text/javascript', start)),
-    define('/docs/mqtt', 'MQTT reference', (request) => html(request, asyncApiPage(getAsyncApi()))),
-    define('/docs/mqtt.json', 'AsyncAPI', getAsyncApi),
+    define('/docs/mqtt', 'MQTT reference', (request) => html(request, mqttPage)),
+    define('/docs/mqtt.json', 'AsyncAPI', () => text('application/json', asyncApiText)),
     define('/docs/{file}', 'HTTP reference', (request, { file }) => {
       request.setHeader('Cache-Control', 'public, max-age=3600');
       return stream(files[file] ?? '', createReadStream(join(pagesDir(), file)));

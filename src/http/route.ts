@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
-import { parseInput, parseParams } from './parse.ts';
+import { isLarge } from '../core/check-parts.ts';
+import { parseInput, parseParams, refuseRubbish } from './parse.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token. */
 export type Account = { accountId: number; accountUuid: string; sessionId: string };
@@ -126,12 +128,18 @@ export function defineRoute<
     params,
     query,
     body,
-    call: async (raw) =>
-      handler({
-        params: parseParams(params, raw.params) as Parsed<P>,
-        ...(parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> }),
+    call: async (raw) => {
+      const parsedParams = parseParams(params, raw.params) as Parsed<P>;
+      await refuseRubbish(body, raw.body);
+      const input = parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> };
+      if (isLarge(raw.body)) await nextTurn();
+      const { request } = raw;
+      return handler({
+        params: parsedParams,
+        ...input,
         account: raw.account as AccountOf<A>,
-        request: raw.request,
-      }),
+        request,
+      });
+    },
   };
 }
