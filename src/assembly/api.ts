@@ -1,12 +1,14 @@
 import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
+import { network } from '../accounts/network.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { brokerRoutes } from '../broker/routes.ts';
+import { createSecretCheck } from '../broker/secret.ts';
 import type { FailedJob } from '../db/history/failed-jobs.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
 import { purgeDevices } from '../db/history/purge.ts';
@@ -39,6 +41,7 @@ import type { SessionStore } from '../sessions/sessions.ts';
 import { version } from '../version.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answers, databaseAnswers } from './health.ts';
+import { observeHooks } from './observe.ts';
 import type { Shared } from './shared.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
@@ -128,20 +131,25 @@ async function listRoutes(
     ...eventRoutes({ db, bus, getDeviceId, authenticate: sessions.authenticate }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
-    ...listBrokerRoutes(shared),
+    ...listBrokerRoutes(shared, limiters),
   ];
 }
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
-function listBrokerRoutes({ config, db, bus, keys, releases }: Shared): Route[] {
-  if (config.brokerHookSecret === null) return [];
+function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
+  const { db, bus, keys, releases, metrics } = shared;
+  const secret = shared.config.brokerHookSecret;
+  if (secret === null) return [];
   const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
   const identifier = createDeviceIdentifier({ db, bus });
   releases.add(() => authenticator.close());
   releases.add(() => identifier.close());
   const { authenticateDevice } = authenticator;
   const { identify } = identifier;
-  return brokerRoutes({ secret: config.brokerHookSecret, authenticateDevice, identify });
+  const onRefused = observeHooks(metrics.registry);
+  const networkOf = network;
+  const checkSecret = createSecretCheck({ secret, makeLimiter, networkOf, onRefused });
+  return brokerRoutes({ checkSecret, secret, authenticateDevice, identify });
 }
 
 /** What counts attempts of strangers: for all processes where there is a Redis. */
