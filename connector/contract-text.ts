@@ -13,12 +13,14 @@ sent again (same sense, ts and value) is stored once. What carries no time of it
 from something new, so send \`ts\`.
 
 What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
-same array are stored.
+same array are stored. Of a message's wrong items ten are told one by one, further ones as a count.
 
 Sessions are not kept and nothing is retained: what a device is to know is sent each time it
 subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
 
 Limits, unless the operator changed them: packets of 64 KiB, a CONNECT of 4 KiB, 16 subscriptions a
 connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
-measurements a second, beyond which reading slows down and nothing is dropped.
+measurements a second, beyond which reading slows down and nothing is dropped. A payload has 20,000 of
+{, [ and , at most, texts aside. A device may connect 120 times at once and twice a second on average:
+what is beyond that is answered CONNACK 3.
 `.trim();

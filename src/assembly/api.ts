@@ -21,10 +21,11 @@ import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
+import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
 import type { Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
-import type { HttpServer } from '../http/server.ts';
+import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
@@ -73,10 +74,20 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     observe: metrics.observeHttp,
     ...config.http,
     isLeaving: shared.readiness.isStopping,
-    upgrades: connector ? { '/mqtt': connector.acceptWebSocket } : {},
+    upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
   shared.edges.add((withinMs) => http.close(withinMs));
   return http;
+}
+
+/** Behind a trusted proxy a WebSocket's address is the one that the proxy names. */
+function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
+  const findAddress = trustProxies(trustedProxies);
+  return (request, socket, head) => {
+    const named = String(request.headers['x-forwarded-for'] ?? '');
+    const address = findAddress(request.socket.remoteAddress ?? '', named);
+    connector.acceptWebSocket(request, socket, head, address);
+  };
 }
 
 const noSession = '00000000-0000-4000-8000-000000000000';

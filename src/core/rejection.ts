@@ -15,4 +15,5 @@ export type RejectionReason =
   | 'expired-timestamp'
   | 'unknown-state'
   | 'unknown-profile'
+  | 'too-many-connects'
   | 'unstorable';
