@@ -5,7 +5,14 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
 import { createOpenApi } from './openapi.ts';
-import { defineRoute, type RequestInfo, type Route, type Streamed, stream } from './route.ts';
+import {
+  defineRoute,
+  type RequestInfo,
+  type Route,
+  type Streamed,
+  jsonText,
+  stream,
+} from './route.ts';
 
 export type DocsDeps = {
   version: string;
@@ -71,11 +78,11 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps):
   const asyncApiText = JSON.stringify(asyncApi);
   const mqttPage = asyncApiPage(asyncApi);
   return [
-    define('/v2/openapi.json', 'OpenAPI', () => text('application/json', openApi)),
+    define('/v2/openapi.json', 'OpenAPI', () => jsonText(openApi)),
     define('/docs', 'HTTP reference', (request) => html(request, page)),
     define('/docs/start.js', 'HTTP reference', () => text('text/javascript', start)),
     define('/docs/mqtt', 'MQTT reference', (request) => html(request, mqttPage)),
-    define('/docs/mqtt.json', 'AsyncAPI', () => text('application/json', asyncApiText)),
+    define('/docs/mqtt.json', 'AsyncAPI', () => jsonText(asyncApiText)),
     define('/docs/{file}', 'HTTP reference', (request, { file }) => {
       request.setHeader('Cache-Control', 'public, max-age=3600');
       return stream(files[file] ?? '', createReadStream(join(pagesDir(), file)));

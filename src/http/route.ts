@@ -48,6 +48,20 @@ export class Streamed {
   }
 }
 
+/** An answer that is JSON text already: large, and stored as it is told. Made by `jsonText()`. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Answers with JSON that was written before, instead of writing it anew with each request. */
+export function jsonText(text: string): JsonText {
+  return new JsonText(text);
+}
+
 /** Answers with a stream; it is destroyed when the client goes away. */
 export function stream(
   contentType: string,
@@ -91,7 +105,7 @@ type Definition<
   query?: Q;
   body?: B;
   response: R;
-  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed>;
+  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed | JsonText>;
 };
 
 /** What reaches a route unparsed. */
