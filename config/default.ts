@@ -90,6 +90,17 @@ const settings: SettingsInput = {
     measurementsPerSecond: 1_000,
     /** New connections this process accepts. */
     connectsPerSecond: 2_000,
+    /**
+     * Of one address (IPv6: a /64), or of all devices behind a proxy that trustedProxies lacks:
+     * connections that are read and not let in yet; further ones that wait unread for their turn (one
+     * more is closed); refused logins a second, after which all of them wait.
+     */
+    connectingPerAddress: 50,
+    waitingPerAddress: 2_000,
+    refusedLoginsPerSecond: 200,
+    /** How often one device may connect: on average, and at once. Beyond it CONNACK 3. */
+    reconnectsPerSecond: 2,
+    reconnectsBurst: 120,
     /** A message that cannot be stored for this long closes its connection, unacknowledged. */
     storeTimeoutMs: 10_000,
     /**

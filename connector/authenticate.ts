@@ -6,7 +6,9 @@ import { isUnavailable } from './failure.ts';
 import type { ConnectorLimits, Log, Refusal } from './options.ts';
 import type { ConnectorPorts, Credentials } from './ports.ts';
 import { isOwn } from './publish.ts';
+import type { LogRefusedLogin } from './refused-logins.ts';
 import type { Registry } from './registry.ts';
+import { tellOfStorm } from './storm.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
 const identifierRejected = 2;
@@ -20,10 +22,12 @@ export type AuthenticatorDeps = {
   registry: Registry;
   limits: ConnectorLimits;
   log: Log;
+  logRefused: LogRefusedLogin;
 };
 
 /** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
-export function createAuthenticator({ ports, registry, limits, log }: AuthenticatorDeps) {
+export function createAuthenticator(deps: AuthenticatorDeps) {
+  const { ports, registry, limits, log, logRefused } = deps;
   const underCheck = new Set<Connection>();
 
   /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
@@ -52,6 +56,11 @@ export function createAuthenticator({ ports, registry, limits, log }: Authentica
     const { will } = connection;
     if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits)))
       return 'not-authorized';
+    // Only the excess: the device is let in as often as it may, and told of the rest.
+    if (!registry.takeConnect(identity)) {
+      tellOfStorm(ports, registry, identity);
+      return 'reconnects';
+    }
     admit(connection, identity);
     return null;
   }
@@ -94,6 +103,10 @@ export function createAuthenticator({ ports, registry, limits, log }: Authentica
 
   function refuse(connection: Connection, refusal: Refusal, done: Done): void {
     connection.refusal = refusal;
+    if (refusal === 'not-authorized') {
+      connection.entry.refused();
+      logRefused(connection.entry.address, connection.credentials?.username);
+    }
     done(Object.assign(new Error(refusal), { returnCode: returnCodeOf(refusal) }), false);
   }
 
@@ -110,7 +123,7 @@ export function createAuthenticator({ ports, registry, limits, log }: Authentica
 }
 
 function returnCodeOf(refusal: Refusal): number {
-  if (refusal === 'unavailable') return serverUnavailable;
+  if (refusal === 'unavailable' || refusal === 'reconnects') return serverUnavailable;
   return refusal === 'identifier' ? identifierRejected : notAuthorized;
 }
 

@@ -16,6 +16,7 @@ import { defaultTuning, type ConnectorOptions, type Observer } from './options.t
 import type { ConnectorPorts } from './ports.ts';
 import { createTrust } from './proxy-header.ts';
 import { createPublisher } from './publish.ts';
+import { createRefusedLoginLog } from './refused-logins.ts';
 import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startSweeping } from './sweep.ts';
@@ -33,7 +34,13 @@ export type Connector = {
   /** The ports that are really listened on; null where none is. */
   addresses: { tcp: { port: number } | null; tls: { port: number } | null };
   /** For an HTTP server's `upgrade` at `/mqtt`. */
-  acceptWebSocket(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  acceptWebSocket(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    /** The client's, where a proxy named it; otherwise the peer's. */
+    address?: string,
+  ): void;
   snapshot(): ConnectorSnapshot;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
@@ -81,7 +88,8 @@ export async function startConnector(
     observe,
     now,
   });
-  const authenticator = createAuthenticator({ ports, registry, limits, log });
+  const logRefused = createRefusedLoginLog(log, now);
+  const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
   const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
 
@@ -119,7 +127,7 @@ export async function startConnector(
     now,
   });
   const admission = createAdmission({
-    connectsPerSecond: limits.connectsPerSecond,
+    ...limits,
     maxWaiting: tuning.maxWaitingConnections,
     now,
     onTooMany: () => observe.refused('too-many'),

@@ -4,6 +4,7 @@ import type { DeviceIdentity, DownTopic } from '../src/core/uplink.ts';
 import type { Bucket } from './bucket.ts';
 import type { DownlinkQueue } from './downlink.ts';
 import { FrameScanner } from './frames.ts';
+import type { Entry } from './admission.ts';
 import type { Ending, Refusal } from './options.ts';
 import type { Credentials } from './ports.ts';
 import type { Received } from './received.ts';
@@ -19,6 +20,10 @@ export type Device = {
   measurements: Bucket;
   /** Packets that are no PUBLISH. */
   others: Bucket;
+  /** Its connections that were let in. */
+  connects: Bucket;
+  /** When a rejection last said that it connects too often. */
+  stormToldMs: number;
   /** When it was last told that something was read of it. */
   toldMs: number;
   /** Set while its connections wait for a bucket. */
@@ -37,6 +42,7 @@ export class Connection {
   /** No two are alike, over all processes. It is the client identifier that aedes gets to see. */
   readonly id: string;
   readonly socket: Duplex;
+  readonly entry: Entry;
   readonly scanner = new FrameScanner();
   client: Client | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
@@ -75,9 +81,10 @@ export class Connection {
   sent: Sent | null = null;
   lastMessageId = 0;
 
-  constructor(id: string, socket: Duplex, nowMs: number) {
+  constructor(id: string, socket: Duplex, entry: Entry, nowMs: number) {
     this.id = id;
     this.socket = socket;
+    this.entry = entry;
     this.heardMs = nowMs;
   }
 

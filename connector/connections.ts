@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
 import type { Acknowledger } from './acknowledge.ts';
+import type { Entry } from './admission.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
 import type { Engine } from './engine.ts';
@@ -29,6 +30,7 @@ export function createConnections(deps: ConnectionsDeps) {
     const connection = findConnection(client);
     if (!connection || connection.stage === 'closed') return;
     connection.stage = 'ready';
+    connection.entry.letIn();
     connection.heardMs = now();
     observe.connected();
     intake.resume(connection);
@@ -39,6 +41,7 @@ export function createConnections(deps: ConnectionsDeps) {
   function onClose(connection: Connection): void {
     const wasReady = connection.stage === 'ready';
     connection.stage = 'closed';
+    connection.entry.letIn();
     registry.remove(connection);
     intake.forget(connection);
     acknowledger.withdraw(connection);
@@ -49,9 +52,9 @@ export function createConnections(deps: ConnectionsDeps) {
   }
 
   return {
-    open(socket: Duplex, request?: IncomingMessage): void {
+    open(socket: Duplex, entry: Entry, request?: IncomingMessage): void {
       if (socket.destroyed) return;
-      const connection = new Connection(`${runId}.${(count += 1)}`, socket, now());
+      const connection = new Connection(`${runId}.${(count += 1)}`, socket, entry, now());
       linkConnection(connection);
       registry.connections.add(connection);
       socket.once('close', () => onClose(connection));

@@ -21,4 +21,6 @@ subscribes. The same client identifier takes its own session over; a device has 
 Limits, unless the operator changed them: packets of 64 KiB, a CONNECT of 4 KiB, 16 subscriptions a
 connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
 measurements and events a second, wrong ones included, beyond which reading slows down and nothing is dropped.
+A payload has 20,000 of {, [ and , at most, texts aside. A device may connect 120 times at once and
+twice a second on average: what is beyond that is answered CONNACK 3.
 `.trim();

@@ -2,12 +2,13 @@ import type { Rate } from './bucket.ts';
 import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from './options.ts';
 
-export type Rates = { messages: Rate; measurements: Rate; others: Rate };
+export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
 
 export function ratesOf(limits: ConnectorLimits): Rates {
   const messages = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
   const perSecond = limits.measurementsPerSecond;
-  return { messages, measurements: { perSecond, burst: perSecond }, others: messages };
+  const connects = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
+  return { messages, measurements: { perSecond, burst: perSecond }, others: messages, connects };
 }
 
 export type IntakeOptions = {

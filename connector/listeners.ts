@@ -4,15 +4,16 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
-import type { Admission } from './admission.ts';
+import type { Admission, Entry } from './admission.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from './options.ts';
+import { plainAddress } from './proxied-address.ts';
 import { takeProxyHeader } from './proxy-header.ts';
 
 export type ListenerDeps = {
   admission: Admission;
   /** Takes a byte stream that MQTT is spoken on. */
-  handle: (stream: Duplex, request?: IncomingMessage) => void;
+  handle: (stream: Duplex, entry: Entry, request?: IncomingMessage) => void;
   log: Log;
   handshakeTimeoutMs: number;
   maxPacketBytes: number;
@@ -32,16 +33,24 @@ const backlog = 4_096;
 
 export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Listener> {
   const server = createServer(serverOptions, (socket) => {
-    deps.admission.offer(socket, () => behindProxy(socket, deps, () => deps.handle(socket)));
+    behindProxy(socket, deps, (address) =>
+      deps.admission.offer(socket, address, (entry) => deps.handle(socket, entry)),
+    );
   });
   return startListening(server, listen);
 }
 
 /** The certificate is read again when its files change; connections that are open stay open. */
 export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<TlsListener> {
+  /** By the peer: the socket of TLS is another one than that which was let through. */
+  const entries = new Map<string, Entry>();
   const secure = createTlsServer(
     { handshakeTimeout: deps.handshakeTimeoutMs, highWaterMark },
-    (socket) => deps.handle(socket),
+    (socket) => {
+      const entry = entries.get(peerOf(socket));
+      if (entry) deps.handle(socket, entry);
+      else socket.destroy();
+    },
   );
   secure.on('tlsClientError', (_error, socket) => socket.destroy());
   const certificate = await watchCertificate(listen, deps.log, (context) =>
@@ -49,8 +58,11 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
   );
   // Its turn comes before the handshake, which is what costs.
   const server = createServer(serverOptions, (socket: Socket) => {
-    deps.admission.offer(socket, () =>
-      behindProxy(socket, deps, () => {
+    behindProxy(socket, deps, (address) =>
+      deps.admission.offer(socket, address, (entry) => {
+        const name = peerOf(socket);
+        entries.set(name, entry);
+        socket.once('close', () => entries.delete(name));
         // Where the header was taken it is read already, and what followed must wait for TLS.
         if (!deps.isProxy(socket)) socket.resume();
         secure.emit('connection', socket);
@@ -68,10 +80,15 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
   return { port: listener.port, close, reloadCertificate: certificate.reload };
 }
 
-function behindProxy(socket: Socket, deps: ListenerDeps, enter: () => void): void {
-  if (deps.isProxy(socket)) takeProxyHeader(socket, deps.handshakeTimeoutMs, enter);
-  else enter();
+/** A proxy names its client before anything else; until it has, nobody knows whose turn it is. */
+function behindProxy(socket: Socket, deps: ListenerDeps, enter: (address: string) => void): void {
+  const peer = plainAddress(socket.remoteAddress);
+  if (!deps.isProxy(socket)) return enter(peer);
+  socket.on('error', () => socket.destroy());
+  takeProxyHeader(socket, deps.handshakeTimeoutMs, (address) => enter(address ?? peer));
 }
+
+const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
 async function startListening(server: Server, { host, port }: Listen): Promise<Listener> {
   server.listen({ host, port, backlog });
@@ -84,7 +101,7 @@ async function startListening(server: Server, { host, port }: Listen): Promise<L
 }
 
 export type WebSocketListener = {
-  accept: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  accept: (request: IncomingMessage, socket: Duplex, head: Buffer, address?: string) => void;
 };
 
 /** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
@@ -96,6 +113,7 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
     maxPayload: deps.maxPacketBytes * 2,
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
   });
+  const entries = new WeakMap<IncomingMessage, Entry>();
   server.on('connection', (socket, request) => {
     // [MQTT-6.0.0-1]
     socket.on('message', (_data, isBinary) => {
@@ -106,15 +124,18 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
       writableHighWaterMark: highWaterMark,
     });
     stream.on('error', () => stream.destroy());
-    deps.handle(stream, request);
+    const entry = entries.get(request);
+    if (entry) deps.handle(stream, entry, request);
+    else stream.destroy();
   });
   return {
-    accept(request, socket, head) {
-      deps.admission.offer(socket, () =>
+    accept(request, socket, head, address = plainAddress(request.socket.remoteAddress)) {
+      deps.admission.offer(socket, address, (entry) => {
+        entries.set(request, entry);
         server.handleUpgrade(request, socket, head, (open) =>
           server.emit('connection', open, request),
-        ),
-      );
+        );
+      });
     },
   };
 }

@@ -11,6 +11,13 @@ export type ConnectorLimits = {
   messagesBurst: number;
   measurementsPerSecond: number;
   connectsPerSecond: number;
+  /** Of one address: connections that are read and not let in yet, and further ones that wait. */
+  connectingPerAddress: number;
+  waitingPerAddress: number;
+  refusedLoginsPerSecond: number;
+  /** Connections of one device that are let in: on average, and at once. */
+  reconnectsPerSecond: number;
+  reconnectsBurst: number;
   storeTimeoutMs: number;
   /** Of one message so many rejections are told one by one, the others counted. */
   rejectionsPerMessage: number;
@@ -47,7 +54,7 @@ export const defaultTuning: Tuning = {
   maxQueuedDownlinks: 100,
   downlinkTimeoutMs: 60_000,
   drainTimeoutMs: 30_000,
-  maxWaitingConnections: 50_000,
+  maxWaitingConnections: 20_000,
   sweepIntervalMs: 500,
 };
 
@@ -62,7 +69,9 @@ export type Refusal =
   | 'protocol-version'
   | 'malformed'
   | 'timeout'
-  | 'too-many';
+  | 'too-many'
+  /** A device that connects again and again. */
+  | 'reconnects';
 
 /** Why a connection that had been let in ended. */
 export type Ending =

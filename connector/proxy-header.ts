@@ -1,4 +1,5 @@
 import { BlockList, isIP, type Socket } from 'node:net';
+import { readProxiedAddress } from './proxied-address.ts';
 
 /** First bytes of version 2, and of version 1, of the PROXY protocol. */
 const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
@@ -50,9 +51,14 @@ function startsLike(bytes: Buffer, start: Buffer): boolean {
 
 /**
  * Takes the header that a proxy puts in front of what its client sends; a connection without one is
- * closed. `enter` then finds the socket as the client left it.
+ * closed. `enter` is told the client's address, null where the proxy names none, and finds the socket as
+ * the client left it.
  */
-export function takeProxyHeader(socket: Socket, timeoutMs: number, enter: () => void): void {
+export function takeProxyHeader(
+  socket: Socket,
+  timeoutMs: number,
+  enter: (address: string | null) => void,
+): void {
   const timer = setTimeout(() => socket.destroy(), timeoutMs);
   let held: Buffer = Buffer.alloc(0);
   const done = () => {
@@ -69,7 +75,7 @@ export function takeProxyHeader(socket: Socket, timeoutMs: number, enter: () => 
       done();
       if (length < 0) return void socket.destroy();
       if (held.length > length) socket.unshift(held.subarray(length));
-      return enter();
+      return enter(readProxiedAddress(held.subarray(0, length)));
     }
   };
   socket.on('readable', onReadable).once('close', done);

@@ -14,6 +14,8 @@ export type RegistryOptions = {
   now: () => number;
 };
 
+const stormToldEveryMs = 60_000;
+
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
 export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }: RegistryOptions) {
   const connections = new Set<Connection>();
@@ -32,6 +34,8 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       messages: new Bucket(rates.messages, nowMs),
       measurements: new Bucket(rates.measurements, nowMs),
       others: new Bucket(rates.others, nowMs),
+      connects: new Bucket(rates.connects, nowMs),
+      stormToldMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
     };
@@ -42,6 +46,24 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
   return {
     /** Every connection, known or not. */
     connections,
+
+    /** Whether the device may connect once more now; counts it where it may. */
+    takeConnect(identity: DeviceIdentity): boolean {
+      const { connects } = deviceOf(identity);
+      const nowMs = now();
+      if (connects.waitMs(rates.connects, nowMs) > 0) return false;
+      connects.take(1, rates.connects, nowMs);
+      return true;
+    },
+
+    /** Whether it is time to say again that the device connects too often. */
+    mayTellOfStorm(identity: DeviceIdentity): boolean {
+      const device = deviceOf(identity);
+      const nowMs = now();
+      if (nowMs - device.stormToldMs < stormToldEveryMs) return false;
+      device.stormToldMs = nowMs;
+      return true;
+    },
 
     /** Gives a connection its device. The same session gives way, and the oldest beyond the limit. */
     admit(connection: Connection, identity: DeviceIdentity): void {
@@ -81,8 +103,10 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       const nowMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
-        const { messages, measurements, others } = device;
+        const { messages, measurements, others, connects } = device;
         const isIdle =
+          connects.isFull(rates.connects, nowMs) &&
+          nowMs - device.stormToldMs >= stormToldEveryMs &&
           messages.isFull(rates.messages, nowMs) &&
           measurements.isFull(rates.measurements, nowMs) &&
           others.isFull(rates.others, nowMs);

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
+import { checkInParts, isLarge, type PartProblem } from '../src/core/check-parts.ts';
 import { Configuration } from '../src/core/configuration.ts';
+import { maxJsonParts, measureJson } from '../src/core/json-extent.ts';
 import { countedOnly, type Rejection } from '../src/core/rejection.ts';
 import { findUpTopic, type UpTopic } from '../src/core/topic.ts';
 import { EventReport, maxItems, ProfileMessage, SentMeasurement } from '../src/core/uplink.ts';
@@ -68,8 +70,14 @@ function parseJson(payload: Buffer, rejections: Rejection[]): unknown {
     rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
     return undefined;
   }
+  const text = payload.toString();
+  if (text.length > maxJsonParts && measureJson(text).parts > maxJsonParts) {
+    const message = `The payload has more than ${maxJsonParts} {, [ and , beside its texts.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    return undefined;
+  }
   try {
-    return JSON.parse(payload.toString());
+    return JSON.parse(text);
   } catch (error) {
     const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
     rejections.push({ reason: 'invalid-json', message });
@@ -152,13 +160,23 @@ function parseOne<T>(
   at: string,
   rejections: Rejection[],
 ): T | undefined {
-  const result = schema.safeParse(sent);
-  if (result.success) return result.data;
-  const [first, ...others] = result.error.issues;
+  const early = nested.has(schema) && isLarge(sent) ? findFaults(schema, sent) : null;
+  const result = early ? null : schema.safeParse(sent);
+  if (result?.success) return result.data;
+  const [first, ...others] = early ?? result?.error.issues ?? [];
   const path = at + (first?.path ?? []).map((key) => `/${escapeKey(String(key))}`).join('');
-  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
+  const more = others.length > 0 ? ` (and ${early ? '' : `${others.length} `}more)` : '';
   rejections.push({ reason: 'invalid-payload', message: `${first?.message}${more}`, path });
   return undefined;
+}
+
+/** What may have thousands of members; of a measurement nobody needs to know. */
+const nested = new Set<z.ZodType>([EventReport, Configuration]);
+
+/** The faults of the first part that has any: to list all of a large message's takes too long. */
+function findFaults(schema: z.ZodType, sent: unknown): PartProblem[] | null {
+  for (const { problems } of checkInParts(schema, sent)) if (problems.length > 0) return problems;
+  return null;
 }
 
 /** RFC 6901 section 3. */

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { limitQuery, MessageResponse, timestamp, timestampQuery } from '../http/schema.ts';
+import {
+  cursorTs,
+  limitQuery,
+  MessageResponse,
+  timestamp,
+  timestampQuery,
+} from '../http/schema.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import { deleteAccount } from './delete-account.ts';
 import { listAccountEvents } from './list-events.ts';
@@ -13,7 +19,7 @@ const EventsQuery = z.object({
   limit: limitQuery(10),
   start: timestampQuery.optional(),
   end: timestampQuery.optional(),
-  cursor: cursorQuery(z.object({ ts: z.int(), id: z.int() })),
+  cursor: cursorQuery(z.object({ ts: cursorTs, id: z.int() })),
 });
 
 /** Specification 4.2, but for what hands out tokens. */

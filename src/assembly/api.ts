@@ -2,12 +2,14 @@ import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
+import { network } from '../accounts/network.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { brokerRoutes } from '../broker/routes.ts';
+import { createSecretCheck } from '../broker/secret.ts';
 import type { FailedJob } from '../db/history/failed-jobs.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
 import { purgeDevices } from '../db/history/purge.ts';
@@ -20,10 +22,11 @@ import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
+import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
 import type { Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
-import type { HttpServer } from '../http/server.ts';
+import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
@@ -45,6 +48,7 @@ import { version } from '../version.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
+import { observeHooks } from './observe.ts';
 import type { Shared } from './shared.ts';
 import { createSmsRemarks } from './sms-rules.ts';
 
@@ -80,10 +84,20 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     observe: metrics.observeHttp,
     ...config.http,
     isLeaving: shared.readiness.isStopping,
-    upgrades: connector ? { '/mqtt': connector.acceptWebSocket } : {},
+    upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
   shared.edges.add((withinMs) => http.close(withinMs));
   return http;
+}
+
+/** Behind a trusted proxy a WebSocket's address is the one that the proxy names. */
+function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
+  const findAddress = trustProxies(trustedProxies);
+  return (request, socket, head) => {
+    const named = String(request.headers['x-forwarded-for'] ?? '');
+    const address = findAddress(request.socket.remoteAddress ?? '', named);
+    connector.acceptWebSocket(request, socket, head, address);
+  };
 }
 
 const noSession = '00000000-0000-4000-8000-000000000000';
@@ -153,20 +167,25 @@ async function listRoutes(
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
-    ...listBrokerRoutes(shared),
+    ...listBrokerRoutes(shared, limiters),
   ];
 }
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
-function listBrokerRoutes({ config, db, bus, keys, releases }: Shared): Route[] {
-  if (config.brokerHookSecret === null) return [];
+function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
+  const { db, bus, keys, releases, metrics } = shared;
+  const secret = shared.config.brokerHookSecret;
+  if (secret === null) return [];
   const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
   const identifier = createDeviceIdentifier({ db, bus });
   releases.add(() => authenticator.close());
   releases.add(() => identifier.close());
   const { authenticateDevice } = authenticator;
   const { identify } = identifier;
-  return brokerRoutes({ secret: config.brokerHookSecret, authenticateDevice, identify });
+  const onRefused = observeHooks(metrics.registry);
+  const networkOf = network;
+  const checkSecret = createSecretCheck({ secret, makeLimiter, networkOf, onRefused });
+  return brokerRoutes({ checkSecret, secret, authenticateDevice, identify });
 }
 
 /** What counts attempts of strangers: for all processes where there is a Redis. */

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Observer } from '../../connector/options.ts';
+import type { SecretCheckDeps } from '../broker/secret.ts';
 import { DurationHistogram } from '../http/duration-histogram.ts';
 import type { IngestObserver } from '../ingest/observer.ts';
 import type { OutboxOptions } from '../outbox/outbox.ts';
@@ -116,4 +117,15 @@ export function observeOutbox(registry: Registry): NonNullable<OutboxOptions['on
     registers: [registry],
   });
   return ({ kind, state }) => attempts.inc({ kind, state });
+}
+
+/** Requests to the broker's hooks that did not show its secret. */
+export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
+  const refusals = new Counter({
+    name: 'broker_hook_refusals_total',
+    help: 'Requests to /connector/… without the right secret: wrong, or not looked at any more.',
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  return (reason) => refusals.inc({ reason });
 }

@@ -1,14 +1,16 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { DeviceIdentity } from '../core/uplink.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
-import type { RequestInfo, Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { mayBridge, mayDevice, rulesOfBridge, rulesOfDevice, wishOf } from './authorize.ts';
-import { AuthenticateBody, AuthorizeBody, Verdict } from './schema.ts';
+import { AuthenticateBody, AuthorizeBody, HookQuery, Verdict } from './schema.ts';
 import type { Rule } from './schema.ts';
+import { isSame, type CheckSecret } from './secret.ts';
 
 export type BrokerRouteDeps = {
-  /** What the broker shows here, and a bridge there. */
+  /** Of whoever asks here. */
+  checkSecret: CheckSecret;
+  /** What a bridge shows to the broker. */
   secret: string;
   authenticateDevice: (credentials: {
     username: string;
@@ -28,13 +30,15 @@ const tag = 'Broker';
 
 /**
  * An external MQTT broker asks who may connect and do what. Answered 200 either way, in the words of
- * EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth; 401 to whoever is no broker.
+ * EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth: EMQX takes 4xx as "ask the next".
+ * With `?deny=403` a denial is 403, for brokers that look at nothing but the status. 401 to whoever is
+ * no broker.
  */
 export function brokerRoutes(deps: BrokerRouteDeps): Route[] {
   return [authenticate(deps), authorize(deps)];
 }
 
-function authenticate({ secret, authenticateDevice }: BrokerRouteDeps): Route {
+function authenticate({ checkSecret, secret, authenticateDevice }: BrokerRouteDeps): Route {
   return defineRoute({
     method: 'post',
     path: '/connector/authenticate',
@@ -42,20 +46,21 @@ function authenticate({ secret, authenticateDevice }: BrokerRouteDeps): Route {
     tag,
     hidden: true,
     auth: 'none',
+    query: HookQuery,
     body: AuthenticateBody,
     response: Verdict,
-    errors: [401],
-    handler: async ({ body, request }) => {
-      requireSecret(request, secret);
+    errors: [401, 403, 429],
+    handler: async ({ body, query, request }) => {
+      await checkSecret(request);
       if (isBridge(body.username))
-        return isSame(body.password, secret) ? allowed(rulesOfBridge) : denied;
+        return isSame(body.password, secret) ? allowed(rulesOfBridge) : deny(query);
       const device = await authenticateDevice(body);
-      return device ? allowed(rulesOfDevice(device.uuid)) : denied;
+      return device ? allowed(rulesOfDevice(device.uuid)) : deny(query);
     },
   });
 }
 
-function authorize({ secret, identify }: BrokerRouteDeps): Route {
+function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
   return defineRoute({
     method: 'post',
     path: '/connector/authorize',
@@ -63,19 +68,26 @@ function authorize({ secret, identify }: BrokerRouteDeps): Route {
     tag,
     hidden: true,
     auth: 'none',
+    query: HookQuery,
     body: AuthorizeBody,
     response: Verdict,
-    errors: [401],
-    handler: async ({ body, request }) => {
-      requireSecret(request, secret);
+    errors: [401, 403, 429],
+    handler: async ({ body, query, request }) => {
+      await checkSecret(request);
       const wish = wishOf(body);
-      if (wish === null) return denied;
-      if (isBridge(body.username)) return mayBridge(wish, body.topic) ? allowed() : denied;
+      if (wish === null) return deny(query);
+      if (isBridge(body.username)) return mayBridge(wish, body.topic) ? allowed() : deny(query);
       const uuid = body.username.toLowerCase();
       const may = mayDevice(uuid, wish, body.topic) && (await identify(uuid)) !== null;
-      return may ? allowed() : denied;
+      return may ? allowed() : deny(query);
     },
   });
+}
+
+/** Throws `forbidden` where the broker asked for a status. */
+function deny({ deny: how }: HookQuery): Verdict {
+  if (how === '403') throw new DomainError('forbidden', 'not authorized');
+  return denied;
 }
 
 const denied: Verdict = { result: 'deny', is_superuser: false, ok: false, error: 'not authorized' };
@@ -87,20 +99,3 @@ const allowed = (acl?: Rule[]): Verdict => ({
   error: '',
   ...(acl ? { acl } : {}),
 });
-
-/** As a bearer token, or as the password of RFC 7617 for brokers that can only send a URL. */
-function requireSecret(request: RequestInfo, secret: string): void {
-  const [scheme = '', shown = ''] = request.header('authorization').split(/ +/, 2);
-  if (/^bearer$/i.test(scheme) && isSame(shown, secret)) return;
-  if (/^basic$/i.test(scheme)) {
-    const pair = Buffer.from(shown, 'base64').toString();
-    if (isSame(pair.slice(pair.indexOf(':') + 1), secret)) return;
-  }
-  throw new DomainError('unauthenticated', 'The secret of the broker is needed.');
-}
-
-/** In constant time, whatever the lengths. */
-function isSame(shown: string, secret: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(shown), digest(secret));
-}

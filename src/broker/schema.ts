@@ -6,6 +6,10 @@ export const AuthenticateBody = z.object({
   password: z.string().default(''),
 });
 
+/** How a denial is answered: in the answer's words, or by its status. */
+export const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
+export type HookQuery = z.infer<typeof HookQuery>;
+
 /** `action` is EMQX's word; `acc` mosquitto-go-auth's: 1 read, 2 write, 3 both, 4 subscribe. */
 export const AuthorizeBody = z.object({
   username: z.string().default(''),

@@ -104,6 +104,9 @@ export const State = z.object({
 });
 export type State = z.infer<typeof State>;
 
+/** Structural problems that are listed: each costs more than what it is found in. */
+const maxStructural = 100;
+
 /**
  * States, their events, the causes and actions of those; specification section 2.5. Parsing lists
  * every problem at once; unknown fields are left out.
@@ -117,7 +120,7 @@ export const Purpose = z
   })
   .superRefine(
     (purpose, context) => {
-      for (const { path, message } of structuralProblems(purpose)) {
+      for (const { path, message } of structuralProblems(purpose).slice(0, maxStructural)) {
         context.addIssue({ code: 'custom', path, message });
       }
     },

@@ -16,6 +16,7 @@ export type RejectionReason =
   | 'expired-timestamp'
   | 'unknown-state'
   | 'unknown-profile'
+  | 'too-many-connects'
   | 'unstorable'
   | 'events-not-recorded'
   | 'more-of-message';

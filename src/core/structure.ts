@@ -1,3 +1,5 @@
+import { countJsonBytes } from './json-bytes.ts';
+
 /** Something wrong with how the parts of a purpose fit together. */
 export type StructuralProblem = { path: (string | number)[]; message: string };
 
@@ -28,18 +30,12 @@ export function structuralProblems(purpose: Readable | undefined): StructuralPro
   if (Array.isArray(purpose.states) && typeof initStId === 'number' && !stIds.has(initStId)) {
     problems.push({ path: ['initStId'], message: `no state has the stId ${initStId}` });
   }
-  const bytes = new TextEncoder().encode(JSON.stringify(purpose, withoutDefault)).length;
+  const bytes = countJsonBytes(purpose);
   if (bytes > maxPurposeBytes) {
     const message = `a purpose has at most ${maxPurposeBytes} bytes, this one has ${bytes}`;
     problems.push({ path: [], message });
   }
   return problems;
-}
-
-/** What parsing filled in (false, empty lists and objects) is not what the purpose brought along. */
-function withoutDefault(_key: string, value: unknown): unknown {
-  const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-  return value === false || isEmpty ? undefined : value;
 }
 
 function eventProblems(

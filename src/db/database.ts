@@ -3,6 +3,7 @@ import { DomainError } from '../errors.ts';
 import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
 import { isUnavailable } from './unavailable.ts';
+import { types } from './types.ts';
 
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
@@ -31,12 +32,6 @@ export type DatabaseOptions = {
   /** A table was not where `schema` says; the statement fails with `unavailable`. */
   onMissingTable?: () => void;
 };
-
-// Identities stay far below 2^53, and a point in time is a number of milliseconds everywhere in this
-// program: both are plain numbers from here on.
-const types = new pg.TypeOverrides();
-types.setTypeParser(pg.types.builtins.INT8, Number);
-types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).getTime());
 
 /** Connects lazily: nothing is opened before the first query. */
 export function openDatabase(options: DatabaseOptions): Database {

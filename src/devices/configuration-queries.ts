@@ -1,19 +1,20 @@
 import type { Configuration } from '../core/configuration.ts';
-import type { Purpose } from '../core/purpose.ts';
 import { unseenArray } from '../db/array.ts';
+import { jsonAsText } from '../db/json-as-text.ts';
 import type { Sql } from '../db/sql.ts';
 import { nameOf } from './queries.ts';
 
+/** JSON is left as the text that was stored: it is told as it is, and may be megabytes. */
 export type ConfigurationRow = {
-  configuration: Configuration;
+  configuration: string;
   pu_id: number;
   st_id: number;
   state_at: number;
   current_id: string | null;
-  current_purposes: Purpose[] | null;
+  current_purposes: string | null;
   current_at: number | null;
   pending_id: string | null;
-  pending_purposes: Purpose[] | null;
+  pending_purposes: string | null;
   pending_at: number | null;
 };
 
@@ -38,6 +39,7 @@ export async function listConfigurations(
         left join profile_content pc on pc.id = pp.content_id
        where d.uuid = any(${unseenArray('$1', 'uuid')})`,
     values: [uuids],
+    types: jsonAsText,
   });
   return new Map(rows.map((row) => [row.uuid, row]));
 }

@@ -2,7 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Sql } from '../db/sql.ts';
-import { defineRoute } from '../http/route.ts';
+import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
@@ -25,9 +25,10 @@ export function describeRoute({ db }: { db: Sql }): Route {
     response: DescribedDevice,
     errors: [404],
     handler: async ({ account, params }) => {
-      const device = await describeDevice(account.accountId, params.deviceAuthUuid);
-      if (!device) throw noSuchDevice();
-      return { ...device, timestamp: Date.now() };
+      const uuid = params.deviceAuthUuid;
+      const device = await describeDevice(account.accountId, uuid, Date.now());
+      if (device === null) throw noSuchDevice();
+      return jsonText(device);
     },
   });
 }

@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
-import { defineRoute } from '../http/route.ts';
+import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
@@ -20,6 +20,7 @@ import type { ConnectorAddress } from './pick-connector.ts';
 import { insertDevice, listDevices } from './queries.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
+import { writeDeviceList } from './write-device-list.ts';
 import { tokenRoute } from './token-route.ts';
 import { deriveToken } from './token.ts';
 
@@ -98,15 +99,7 @@ function list({ db, keys }: DeviceRouteDeps): Route {
     errors: [],
     handler: async ({ account }) => {
       const rows = await listDevices(db, account.accountId);
-      const devices = rows.map((row) => ({
-        uuid: row.uuid,
-        token: deriveToken(keys, row.uuid, row.token_version),
-        state: { puId: row.pu_id, stId: row.st_id, ts: row.state_at },
-        name: row.name,
-        connected: row.connected ?? false,
-        lastSeenTs: row.last_seen_at,
-      }));
-      return { devices, timestamp: Date.now() };
+      return stream('application/json', writeDeviceList(keys, rows, Date.now()));
     },
   });
 }

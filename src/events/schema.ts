@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
-import { limitQuery, timestamp, timestampQuery, uuidParam } from '../http/schema.ts';
+import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
+import { timestampQuery, uuidParam } from '../http/schema.ts';
 
 const EngineCause = z.object({
   pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
@@ -52,7 +53,7 @@ export type EventView = z.infer<typeof EventView>;
 export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
 
 /** Where a page ends: the event's time in ms and its key. */
-export const EventCursor = z.tuple([z.int(), z.string()]);
+export const EventCursor = z.tuple([cursorTs, cursorText]);
 export type EventCursor = z.infer<typeof EventCursor>;
 
 /** Specification section 4.4. */

@@ -1,12 +1,15 @@
 import bodyParser from 'koa-bodyparser';
 import type { Context, Middleware } from 'koa';
+import { DomainError } from '../errors.ts';
 import { parseJson } from './json.ts';
 
 export type BodyReader = (ctx: Context) => Promise<unknown>;
 
 /**
  * Reads a JSON body of at most `limitBytes`, counted before and after decompression and before it is
- * parsed. No body is `undefined`. Throws errors with status 413 or 415, or `invalid-input`.
+ * parsed. No body is `undefined`. Rejects with errors of status 413 or 415, or `invalid-input`; where
+ * the body could not be read to its end, the answer then closes the connection: what follows on it
+ * might be a part of this body.
  */
 export function createBodyReader(limitBytes: number): BodyReader {
   // It reads text, not JSON: the text is looked at before anything is built from it.
@@ -23,8 +26,37 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
-    await readText(ctx, async () => {});
+    await readAll(ctx, readText);
     const { body } = ctx.request as { body?: unknown };
     return typeof body === 'string' && body !== '' ? parseJson(body) : undefined;
   };
+}
+
+async function readAll(ctx: Context, readText: Middleware): Promise<void> {
+  const { req } = ctx;
+  // Unpacked, a body is read from another stream, which does not hear that the client has gone.
+  const gone = Promise.withResolvers<never>();
+  const onClose = () => {
+    if (!req.complete) gone.reject(new DomainError('invalid-input', 'The body broke off.'));
+  };
+  req.once('close', onClose);
+  try {
+    await Promise.race([readText(ctx, async () => {}), gone.promise]);
+  } catch (error) {
+    ctx.set('Connection', 'close');
+    throw isOfZlib(error) ? malformed(ctx, error) : error;
+  } finally {
+    req.off('close', onClose);
+  }
+}
+
+/** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */
+function isOfZlib(error: unknown): error is Error {
+  if (!(error instanceof Error) || !('code' in error)) return false;
+  return /^(Z_|ERR__ERROR_|ERR_BROTLI_|BROTLI_)/.test(String(error.code));
+}
+
+function malformed(ctx: Context, cause: Error): DomainError {
+  const encoding = ctx.get('content-encoding');
+  return new DomainError('invalid-input', `The body is not ${encoding}.`, { cause });
 }

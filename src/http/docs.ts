@@ -5,7 +5,14 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
 import { createOpenApi } from './openapi.ts';
-import { defineRoute, type RequestInfo, type Route, type Streamed, stream } from './route.ts';
+import {
+  defineRoute,
+  type RequestInfo,
+  type Route,
+  type Streamed,
+  jsonText,
+  stream,
+} from './route.ts';
 
 export type DocsDeps = {
   version: string;
@@ -65,13 +72,17 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps):
       response: z.unknown(),
       handler: async ({ request, params }) => answer(request, params),
     });
-  let openApi: unknown;
+  // Made before anybody asks: it takes longer than a request may.
+  const openApi = JSON.stringify(createOpenApi(routes, version));
+  const asyncApi = getAsyncApi();
+  const asyncApiText = JSON.stringify(asyncApi);
+  const mqttPage = asyncApiPage(asyncApi);
   return [
-    define('/v2/openapi.json', 'OpenAPI', () => (openApi ??= createOpenApi(routes, version))),
+    define('/v2/openapi.json', 'OpenAPI', () => jsonText(openApi)),
     define('/docs', 'HTTP reference', (request) => html(request, page)),
     define('/docs/start.js', 'HTTP reference', () => text('text/javascript', start)),
-    define('/docs/mqtt', 'MQTT reference', (request) => html(request, asyncApiPage(getAsyncApi()))),
-    define('/docs/mqtt.json', 'AsyncAPI', getAsyncApi),
+    define('/docs/mqtt', 'MQTT reference', (request) => html(request, mqttPage)),
+    define('/docs/mqtt.json', 'AsyncAPI', () => jsonText(asyncApiText)),
     define('/docs/{file}', 'HTTP reference', (request, { file }) => {
       request.setHeader('Cache-Control', 'public, max-age=3600');
       return stream(files[file] ?? '', createReadStream(join(pagesDir(), file)));

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { FindAddress } from './address.ts';
 import { toAnswer } from './errors.ts';
 import type { RequestState } from './request-info.ts';
+import { dropUnreadBody } from './unread-body.ts';
 
 export type Observe = (request: {
   method: string;
@@ -38,11 +39,19 @@ export function guard(deps: GuardDeps): Middleware {
       await next();
     } catch (error) {
       answerError(deps, ctx, state, error);
+      await endConnection(ctx);
     }
     // Asked to stop: what the client sends next is for another process, on another connection.
     if (deps.stopping.aborted || deps.isLeaving()) ctx.set('Connection', 'close');
     finish(deps, ctx, state, startedMs);
   };
+}
+
+/** What is refused before all of it was read leaves a rest that is no next request. */
+async function endConnection(ctx: Context): Promise<void> {
+  if (ctx.req.complete) return;
+  ctx.set('Connection', 'close');
+  await dropUnreadBody(ctx.req);
 }
 
 function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {

@@ -1,27 +1,35 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { maxJsonParts, measureJson } from '../core/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { jsonPointer } from './parse.ts';
 
 // A purpose is ten deep; nobody means a hundred.
 const maxDepth = 64;
-// What a problem is found in may be a hundred times as large in memory as it was on the wire.
-const maxValues = 30_000;
 const maxProblems = 20;
+/** Shorter ones are read without a pause for others. */
+const longText = 16_384;
 
 /**
- * Reads JSON from a stranger. Throws `invalid-input` for what is no JSON, nests deeper than 64 or has
- * more than 30,000 values (both seen before anything is built), names a key `__proto__`, or has text
- * that PostgreSQL cannot store (U+0000, half a surrogate pair).
+ * Reads JSON from a stranger; a long text with pauses for others. Rejects with `invalid-input` what is
+ * no JSON, nests deeper than 64 or has more than 20,000 `{`, `[` and `,` (both seen before anything is
+ * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
+ * pair).
  */
-export function parseJson(text: string): unknown {
-  const { depth, values } = measure(text);
+export async function parseJson(text: string): Promise<unknown> {
+  const { depth, parts } = measureJson(text, maxDepth);
   if (depth > maxDepth) throw tooMuch(`is nested deeper than ${maxDepth} levels`);
-  if (values > maxValues) throw tooMuch(`has more than ${maxValues} values`);
+  if (parts > maxJsonParts)
+    throw tooMuch(`has more than ${maxJsonParts} {, [ and , beside its texts`);
+  const isLong = text.length > longText;
+  if (isLong) await nextTurn();
   const value = parse(text);
+  if (isLong) await nextTurn();
   const problems: Problem[] = [];
   collectUnwelcome(value, null, problems);
   if (problems.length > 0) {
     throw new DomainError('invalid-input', 'The request is not valid.', { problems });
   }
+  if (isLong) await nextTurn();
   return value;
 }
 
@@ -40,22 +48,6 @@ function parse(text: string): unknown {
   } catch (cause) {
     throw new DomainError('invalid-input', 'The body is not JSON.', { cause });
   }
-}
-
-/** Reads no further than it takes to know that one of the two is too much. */
-function measure(text: string): { depth: number; values: number } {
-  let depth = 0;
-  let values = 1;
-  let inString = false;
-  for (let i = 0; i < text.length && depth <= maxDepth && values <= maxValues; i += 1) {
-    const char = text.charCodeAt(i);
-    if (char === 0x22) inString = !inString;
-    else if (inString) i += char === 0x5c ? 1 : 0;
-    else if (char === 0x5b || char === 0x7b) depth += 1;
-    else if (char === 0x5d || char === 0x7d) depth -= 1;
-    else if (char === 0x2c) values += 1;
-  }
-  return { depth, values };
 }
 
 /** A place in the document, written out only where something is wrong. */

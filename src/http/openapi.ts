@@ -18,7 +18,10 @@ const ProblemResponse = z
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }))
       .optional()
-      .meta({ description: 'All problems; `path` is a JSON Pointer or a query parameter.' }),
+      .meta({
+        description:
+          'The problems, a hundred at most; `path` is a JSON Pointer or a query parameter.',
+      }),
     quota: z
       .string()
       .optional()

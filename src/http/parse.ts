@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
+import { checkInParts, isLarge } from '../core/check-parts.ts';
 import { DomainError, type Problem } from '../errors.ts';
 
 /** RFC 6901: how a place in a document is written. */
@@ -25,14 +27,43 @@ export function parseInput(
     ...problemsOf(query, (path) => String(path[0] ?? '')),
     ...problemsOf(body, jsonPointer),
   ];
-  if (problems.length > 0) {
-    throw new DomainError('invalid-input', 'The request is not valid.', { problems });
-  }
+  if (problems.length > 0) throw invalid(problems);
   return { query: query?.data, body: body?.data };
 }
 
 // A large array of rubbish must not be answered with a larger one.
 const maxProblems = 100;
+/** Members that are checked before others have their turn. */
+const membersInTurn = 2_000;
+
+/**
+ * Looks through a large body piece by piece, and throws as soon as as many problems are found as an
+ * answer lists. What is left to `parseInput` then has few, and takes a few milliseconds.
+ */
+export async function refuseRubbish(schema: z.ZodType | undefined, body: unknown): Promise<void> {
+  if (!schema || !isLarge(body)) return;
+  const problems: Problem[] = [];
+  let members = 0;
+  for (const part of checkInParts(schema, body)) {
+    for (const { path, message } of part.problems)
+      problems.push({ path: jsonPointer(path), message });
+    if (problems.length >= maxProblems) throw invalid(problems);
+    members += part.size;
+    if (members < membersInTurn) continue;
+    members = 0;
+    await nextTurn();
+  }
+  await nextTurn();
+}
+
+/** Of all problems the answer has the first hundred, and says so. */
+function invalid(problems: Problem[]): DomainError {
+  const detail =
+    problems.length < maxProblems
+      ? 'The request is not valid.'
+      : `The request is not valid. Its first ${maxProblems} problems are listed.`;
+  return new DomainError('invalid-input', detail, { problems: problems.slice(0, maxProblems) });
+}
 
 function problemsOf(
   result: z.ZodSafeParseResult<unknown> | undefined,

@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
-import { parseInput, parseParams } from './parse.ts';
+import { isLarge } from '../core/check-parts.ts';
+import { parseInput, parseParams, refuseRubbish } from './parse.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token. */
 export type Account = { accountId: number; accountUuid: string; sessionId: string };
@@ -46,6 +48,20 @@ export class Streamed {
   }
 }
 
+/** An answer that is JSON text already: large, and stored as it is told. Made by `jsonText()`. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Answers with JSON that was written before, instead of writing it anew with each request. */
+export function jsonText(text: string): JsonText {
+  return new JsonText(text);
+}
+
 /** Answers with a stream; it is destroyed when the client goes away. */
 export function stream(
   contentType: string,
@@ -89,7 +105,7 @@ type Definition<
   query?: Q;
   body?: B;
   response: R;
-  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed>;
+  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed | JsonText>;
 };
 
 /** What reaches a route unparsed. */
@@ -126,12 +142,18 @@ export function defineRoute<
     params,
     query,
     body,
-    call: async (raw) =>
-      handler({
-        params: parseParams(params, raw.params) as Parsed<P>,
-        ...(parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> }),
+    call: async (raw) => {
+      const parsedParams = parseParams(params, raw.params) as Parsed<P>;
+      await refuseRubbish(body, raw.body);
+      const input = parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> };
+      if (isLarge(raw.body)) await nextTurn();
+      const { request } = raw;
+      return handler({
+        params: parsedParams,
+        ...input,
         account: raw.account as AccountOf<A>,
-        request: raw.request,
-      }),
+        request,
+      });
+    },
   };
 }

@@ -6,7 +6,7 @@ import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
-import { type Account, type Auth, type Method, type Route, Streamed } from './route.ts';
+import { type Account, type Auth, type Method, type Route, JsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
@@ -75,7 +75,7 @@ async function answer(
   });
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
-    ctx.body = JSON.stringify(result);
+    ctx.body = result instanceof JsonText ? result.text : JSON.stringify(result);
     return;
   }
   ctx.type = result.contentType;

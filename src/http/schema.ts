@@ -15,6 +15,14 @@ export const uuidParam = z
 /** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
 const lastTs = 8_640_000_000_000_000;
 
+/** A point in time in a cursor, ms; one that no database could read was not made by `linkNext`. */
+export const cursorTs = z.int().min(0).max(lastTs);
+
+/** A text in a cursor, that PostgreSQL can compare with its own. */
+export const cursorText = z
+  .string()
+  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'is not valid text');
+
 /** `start` and `end` of a query: ms since the epoch, inclusive; negative or too large is 400. */
 export const timestampQuery = z
   .string()

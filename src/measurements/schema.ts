@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
-import { limitQuery, timestamp, timestampQuery, uuidParam } from '../http/schema.ts';
+import {
+  cursorText,
+  cursorTs,
+  limitQuery,
+  timestamp,
+  timestampQuery,
+  uuidParam,
+} from '../http/schema.ts';
 
 export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
 
@@ -27,11 +34,7 @@ export const BucketView = z.object({
 export type BucketView = z.infer<typeof BucketView>;
 
 /** Where a page ends: ts in ms, the microseconds within it, and the sense. */
-export const MeasurementCursor = z.tuple([
-  z.int().nonnegative(),
-  z.int().min(0).max(999),
-  z.string(),
-]);
+export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cursorText]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -4,7 +4,7 @@ import { DomainError } from '../errors.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { limitQuery, uuidParam } from '../http/schema.ts';
+import { cursorTs, limitQuery, uuidParam } from '../http/schema.ts';
 import { listNotifications } from './queries.ts';
 import { NotificationsResponse } from './schema.ts';
 
@@ -15,7 +15,7 @@ export type NotificationRoutesDependencies = {
   findDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number | null>;
 };
 
-const Cursor = z.object({ ts: z.int(), id: z.int() });
+const Cursor = z.object({ ts: cursorTs, id: z.int() });
 
 /** `GET /v2/devices/{deviceAuthUuid}/notifications`: what became of a device's push and SMS. */
 export function notificationRoutes({

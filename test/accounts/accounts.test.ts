@@ -207,6 +207,11 @@ describe('4.2 Get account events, section 6', () => {
     'end=-5',
     'end=99999999999999999999',
     'cursor=zz',
+    ...[
+      { ts: 9e15, id: 1 },
+      { ts: 1, id: 1e300 },
+      { ts: -1, id: 1 },
+    ].map(tampered),
     'start=%00',
   ])('answers 400 for %s', async (query) => {
     const { token } = await app.register(`query-${crypto.randomUUID()}@example.com`);
@@ -215,3 +220,8 @@ describe('4.2 Get account events, section 6', () => {
     expect(paths(answer.body)).toEqual([query.split('=', 1)[0]]);
   });
 });
+
+/** A cursor of the right form that no answer ever had. */
+function tampered(cursor: unknown): string {
+  return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
+}

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configuration, openApp } from '../journeys/app.ts';
 import type { App, Registration } from '../journeys/app.ts';
@@ -82,6 +83,57 @@ describe('an external broker asks who may connect', () => {
     const response = await fetch(`${closed.url}/connector/authenticate`, { method: 'POST' });
     expect(response.status).toBe(404);
     await closed.close();
+  });
+});
+
+describe('a broker that decides by the status alone', () => {
+  const statusOf = async (path: string, body: object) => (await ask(path, body)).status;
+  const who = () => ({ username: device.deviceAuthUuid, password: device.deviceAuthToken });
+
+  it('is told 403 for whoever may not connect, and 200 for who may', async () => {
+    const path = 'authenticate?deny=403';
+    expect(await statusOf(path, who())).toBe(200);
+    expect(await statusOf(path, { ...who(), password: other.deviceAuthToken })).toBe(403);
+    expect(await statusOf(path, { username: 'nobody', password: 'x' })).toBe(403);
+    expect(await statusOf(path, {})).toBe(403);
+    const bridge = { username: 'sensorium-bridge', password: bearer.slice(7) };
+    expect(await statusOf(path, bridge)).toBe(200);
+    expect(await statusOf(path, { ...bridge, password: 'x' })).toBe(403);
+  });
+
+  it('is told 403 for what may not be done, and 200 for what may', async () => {
+    const path = 'authorize?deny=403';
+    const { username } = who();
+    const wish = { username, action: 'publish' };
+    expect(await statusOf(path, { ...wish, topic: `devices/${username}/up/state` })).toBe(200);
+    expect(await statusOf(path, { ...wish, topic: `devices/${username}/down/state` })).toBe(403);
+    expect(await statusOf(path, { username, topic: `devices/${username}/up/state` })).toBe(403);
+    const bridge = { username: 'sensorium-bridge', acc: 4 };
+    expect(await statusOf(path, { ...bridge, topic: '#' })).toBe(403);
+    expect(await statusOf(path, { ...bridge, topic: 'devices/+/up/#' })).toBe(200);
+  });
+
+  it('is not told 200 where it asks in a way that there is not', async () => {
+    expect(await statusOf('authenticate?deny=401', who())).toBe(400);
+    expect(await statusOf('authenticate?deny=403&deny=403', who())).toBe(400);
+  });
+});
+
+describe('the examples in config/', () => {
+  const read = (name: string) =>
+    readFileSync(new URL(`../../config/${name}`, import.meta.url), 'utf8');
+
+  it('ask brokers that read the answer for words, not for a status', () => {
+    const urls = [...read('emqx/emqx.conf').matchAll(/^ *url = "(.*)"/gm)].map(([, url]) => url);
+    expect(urls.map((url) => url?.replace(/.*:8080/, ''))).toEqual([
+      '/connector/authenticate',
+      '/connector/authorize',
+    ]);
+    const mosquitto = read('mosquitto/mosquitto.conf');
+    expect(mosquitto).toMatch(/^auth_opt_http_response_mode json$/m);
+    expect(mosquitto).toMatch(/^auth_opt_http_getuser_uri \/connector\/authenticate$/m);
+    expect(mosquitto).toMatch(/^auth_opt_http_aclcheck_uri \/connector\/authorize$/m);
+    expect(read('hivemq/README.md')).toContain('`/connector/authenticate`');
   });
 });
 

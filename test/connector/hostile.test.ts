@@ -102,7 +102,9 @@ describe('a stranger', () => {
 
   test('who opens 5,000 connections and says nothing disturbs nobody', async () => {
     await world.close();
-    await start({ limits: { connectsPerSecond: 100_000, connectTimeoutMs: 1_500 } });
+    const perAddress = { connectingPerAddress: 10_000, waitingPerAddress: 10_000 };
+    const limits = { connectsPerSecond: 100_000, connectTimeoutMs: 1_500, ...perAddress };
+    await start({ limits });
     const sockets: Socket[] = [];
     for (let n = 0; n < 5_000; n++) {
       const socket = connectSocket({ port: world.port, host: '127.0.0.1' });

@@ -7,6 +7,8 @@ import { defaultTuning } from '../../connector/options.ts';
 import { limits, manualClock, until } from './harness.ts';
 
 /** A way to a device that takes bytes when the test says so. */
+const entry = { address: '', letIn() {}, refused() {} };
+
 function narrowSocket() {
   const written: Buffer[] = [];
   const waiting: (() => void)[] = [];
@@ -23,13 +25,13 @@ function narrowSocket() {
 
 test('acknowledgements are written in one piece, identifiers high byte first', () => {
   const { socket, written } = narrowSocket();
-  writePubacks(new Connection('c', socket, 0), [1, 0x1234], 0, () => {});
+  writePubacks(new Connection('c', socket, entry, 0), [1, 0x1234], 0, () => {});
   expect(Buffer.concat(written)).toEqual(Buffer.from([0x40, 2, 0, 1, 0x40, 2, 0x12, 0x34]));
 });
 
 test('a socket that is full is known as blocked until it has drained', async () => {
   const { socket, take } = narrowSocket();
-  const connection = new Connection('c', socket, 0);
+  const connection = new Connection('c', socket, entry, 0);
   const unblocked: Connection[] = [];
   const write = (nowMs: number) =>
     writePubacks(connection, [1, 2, 3], nowMs, (one) => unblocked.push(one));
@@ -45,7 +47,7 @@ test('a socket that is full is known as blocked until it has drained', async () 
 
 test('a device that reads no acknowledgements is closed after a while', async () => {
   const { socket } = narrowSocket();
-  const connection = new Connection('c', socket, 0);
+  const connection = new Connection('c', socket, entry, 0);
   connection.stage = 'ready';
   connection.keepaliveMs = 3_600_000;
   const clock = manualClock();

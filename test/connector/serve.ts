@@ -7,7 +7,9 @@ export type Report = { rss: number; connections: number; held: number; stored: n
 
 tuneCollector();
 const devices = Number(process.argv[2]);
-const world = await startWorld({ limits: { connectsPerSecond: 100_000 } });
+const world = await startWorld({
+  limits: { connectsPerSecond: 100_000, connectingPerAddress: 10_000, waitingPerAddress: 20_000 },
+});
 for (let n = 1; n <= devices; n++) world.store.addDevice(n);
 
 process.on('message', ({ kind }: Command) => {

@@ -124,6 +124,65 @@ describe('measurements', () => {
   });
 });
 
+describe('a message with much in it', () => {
+  const repeated = (text: string, count: number) =>
+    Buffer.from(`[${Array(count).fill(text).join(',')}]`);
+
+  test.each(['measurements', 'state', 'events', 'profile', 'configuration'])(
+    'on %s is refused with more than 20,000 {, [ and ,, and not for commas in a text',
+    (name) => {
+      const [rejection, ...others] = parse(name, repeated('[]', 10_001)).rejections;
+      expect(others).toEqual([]);
+      expect(rejection).toMatchObject({
+        reason: 'invalid-payload',
+        path: '',
+        message: expect.stringContaining('20000'),
+      });
+      const nested = parse(name, Buffer.from('['.repeat(32_000) + ']'.repeat(32_000)));
+      expect(nested.rejections).toMatchObject([{ message: rejection?.message }]);
+    },
+  );
+
+  test('may have as many in its texts as it likes', () => {
+    const text = ',[{'.repeat(20_000);
+    expect(parse('state', { puId: 1, stId: 1, text }).rejections).toEqual([]);
+  });
+
+  test('names ten of its wrong items, and counts the others', () => {
+    for (const [name, item] of [
+      ['events', '{"cause":1}'],
+      ['measurements', '{"sId":1}'],
+    ] as const) {
+      const { rejections, content } = parse(name, repeated(item, 1_000));
+      expect(rejections.map(({ path }) => path?.split('/')[1])).toEqual([
+        ...Array.from({ length: 10 }, (_, n) => String(n)),
+        undefined,
+      ]);
+      expect(rejections[10]?.message).toBe('990 more items of this message are wrong.');
+      expect(content).toMatchObject({ items: [] });
+    }
+    expect(parse('measurements', repeated('{"sId":1}', 10)).rejections).toHaveLength(10);
+  });
+
+  test('keeps what is right behind ten wrong items', () => {
+    const list = [...Array<unknown>(10).fill(null), { sId: '0x1', val: 1 }, null];
+    const { content, rejections } = parse('measurements', list);
+    expect(content).toMatchObject({ items: [{ index: 10 }] });
+    expect(rejections.at(-1)?.message).toMatch(/^1 more/);
+  });
+
+  test('is told of its first fault only where it has thousands', () => {
+    const senses = Array.from({ length: 6_000 }, () => ({}));
+    const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
+    const [rejection] = parse('events', { cause: { engine, senses } }).rejections;
+    expect(rejection).toMatchObject({ path: '/cause/senses/0/sId' });
+    const modules = Array.from({ length: 2_001 }, (_, n) => ({ moduleId: n < 2_000 ? 'm' : 1 }));
+    expect(faultsOf('configuration', { device: {}, module: modules })).toEqual([
+      ['invalid-payload', '/module/2000/moduleId'],
+    ]);
+  });
+});
+
 describe('the other topics', () => {
   const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 1 };
   test.each([

@@ -193,6 +193,12 @@ describe.each(databaseKinds)('events on %s', (kind) => {
     'type=account',
     'cursor=x',
     'cursor=WzEsMl0',
+    ...[
+      [9e15, ''],
+      [-1, ''],
+      [1, 'a\0'],
+      [1, '\ud800'],
+    ].map(tampered),
   ])('are not listed for %s', async (query) => {
     const device = await newDevice(history.db);
     const response = await history.get(`/v2/events/${device.uuid}?${query}`, device.accountId);
@@ -208,3 +214,8 @@ describe.each(databaseKinds)('events on %s', (kind) => {
     expect(await list(device, 'start=0&end=8640000000000000&limit=3')).toHaveLength(3);
   });
 });
+
+/** A cursor of the right form that no answer ever had. */
+function tampered(cursor: unknown): string {
+  return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
+}

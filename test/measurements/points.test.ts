@@ -122,8 +122,18 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
     'bucket=1.5h',
     'bucket=9999999999d',
     'cursor=W10',
+    ...[
+      [9e15, 0, '0x1'],
+      [1, 0, '0x1\0'],
+      [1, 1_000, '0x1'],
+    ].map(tampered),
   ])('are not given for %s', async (query) => {
     const device = await app.newDevice(history.db);
     expect((await history.get(pathOf(device, query), device.accountId)).status).toBe(400);
   });
 });
+
+/** A cursor of the right form that no answer ever had. */
+function tampered(cursor: unknown): string {
+  return `cursor=${Buffer.from(JSON.stringify(cursor)).toString('base64url')}`;
+}

@@ -1,0 +1,170 @@
+import defaults from '../config/default.ts';
+import { Settings } from '../src/settings.ts';
+import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { pino } from 'pino';
+import { parseUplink } from '../connector/uplink.ts';
+import { asyncApiDocument } from '../connector/asyncapi.ts';
+import { createLocalBus } from '../src/bus/local.ts';
+import type { Database } from '../src/db/database.ts';
+import { deviceRoutes } from '../src/devices/routes.ts';
+import { docsRoutes } from '../src/http/docs.ts';
+import { startHttp } from '../src/http/server.ts';
+import { deriveKeys } from '../src/keys.ts';
+import { profileRoutes } from '../src/profiles/routes.ts';
+import { purposeRoutes } from '../src/purposes/routes.ts';
+import { medianPieceMs } from './edges/longest-piece.ts';
+import * as payloads from './edges/payloads.ts';
+import { type Ask, startSender } from './edges/sender.ts';
+
+const help = `Usage: node --expose-gc --max-semi-space-size=256 bench/edges.ts [word]
+
+Prints the longest synchronous piece of the event loop's work, in ms of processor time, for each thing
+that somebody outside can send or ask for, at its limit; with a word, only for those that have it in
+their name. Median of 50, warm. No database: what it would answer is made up.
+`;
+
+const [only = ''] = process.argv.slice(2);
+if (only === '--help' || globalThis.gc === undefined) {
+  process.stdout.write(help);
+  process.exit(only === '--help' ? 0 : 2);
+}
+
+const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+const listed = Array.from({ length: 10_000 }, () => ({
+  uuid: randomUUID(),
+  token_version: 1,
+  name: 'Cold room',
+  pu_id: 1,
+  st_id: 1,
+  state_at: 1,
+  connected: true,
+  last_seen_at: 1,
+}));
+
+/** Answers as a database would that has what is asked for. */
+async function query(asked: string | { text: string }) {
+  const text = typeof asked === 'string' ? asked : asked.text;
+  // What a socket brings begins a piece of its own.
+  await nextTurn();
+  const rows = text.includes('token_version, d.name')
+    ? listed
+    : text.includes('update device_state')
+      ? [{ device_id: 1, uuid }]
+      : text.includes('as module')
+        ? [{ module: [{ senses: [{ sId: '0x1' }] }] }]
+        : [{ id: uuid }];
+  return { rows, rowCount: 1 };
+}
+const db = {
+  query,
+  transaction: (work: (tx: unknown) => unknown) => work({ query }),
+} as unknown as Database;
+const keys = deriveKeys('a secret of the bench, which is long enough').deviceTokens;
+const bus = createLocalBus({ onListenerError: () => {} });
+const quotas = Settings.parse(defaults).quotas;
+const limitsOf = () => quotas;
+const address = { id: 1, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
+const routes = [
+  ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: () => [] }),
+  ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: async () => [] }),
+  ...deviceRoutes({
+    db,
+    bus,
+    keys,
+    listConnectors: () => [address],
+    removeDevice: async () => true,
+    findNewest: (async () => new Map()) as never,
+    quotas,
+    limitsOf,
+  }),
+];
+const http = await startHttp({
+  routes: [...routes, ...docsRoutes(routes, { version: '1', getAsyncApi: asyncApiDocument })],
+  host: '127.0.0.1',
+  port: 0,
+  authenticate: async () => ({ accountId: 1, accountUuid: uuid, sessionId: uuid }),
+  log: pino({ level: 'silent' }),
+});
+const sender = startSender(http.port);
+
+const longCause = JSON.stringify({ sId: '0x1'.padEnd(70, '0'), thresholds: { isGt: 1.23456789 } });
+const longPurpose = payloads.purposeOf(245_000, longCause);
+const post = (path: string, body: string): Ask => ({ method: 'POST', path, body });
+const { bodies, configurations, leanPurpose, purposeOf, installOf, messages } = payloads;
+const asks: Record<string, Ask> = {
+  'body: 30,000 keys': post('/v2/purposes', bodies.keys),
+  'body: 20,000 keys': post('/v2/purposes', bodies.allowedKeys),
+  'body: 20,000 long keys': post('/v2/purposes', bodies.longKeys),
+  'body: arrays 15 deep, 1 MiB': post('/v2/purposes', bodies.deepArrays),
+  'body: 1 MiB of text': post('/v2/devices', bodies.text),
+  'body: 1 MiB of escapes': post('/v2/devices', bodies.escapes),
+  'body: 1 MiB of long numbers': post('/v2/devices', bodies.numbers),
+  'body: 20,000 nulls': post('/v2/purposes', bodies.rubbish),
+  'configuration: 29,000 senses': post('/v2/devices', configurations.sameSense(14_500)),
+  'configuration: 9,900 senses': post('/v2/devices', configurations.senses(9_900)),
+  'configuration: 4,900 senses of three': post('/v2/devices', configurations.senses(4_900)),
+  'configuration: 1,024 senses': post('/v2/devices', configurations.senses(1_024)),
+  'configuration: 9,900 modules': post('/v2/devices', configurations.modules(9_900)),
+  'configuration: 9,900 bad modules': post('/v2/devices', configurations.badModules(9_900)),
+  'purpose: 256 KiB': post('/v2/purposes', purposeOf(255_000)),
+  'purpose: 140 KiB, 20,000 parts': post('/v2/purposes', purposeOf(139_000)),
+  'purpose: 9,000 lean causes': post('/v2/purposes', leanPurpose(9_000)),
+  'purpose: 9,000 bad causes': post(
+    '/v2/purposes',
+    leanPurpose(9_000).replaceAll('{"sId":"1"}', '{"sId":1}'),
+  ),
+  'install: 512 KiB': post(
+    '/v2/devices/profile',
+    installOf([purposeOf(250_000), purposeOf(250_000).replace('"puId":1', '"puId":2')]),
+  ),
+  'install: 500 KiB, 20,000 parts': post(
+    '/v2/devices/profile',
+    installOf([longPurpose, longPurpose.replace('"puId":1', '"puId":2')]),
+  ),
+  'install: 9,000 lean causes': post('/v2/devices/profile', installOf([leanPurpose(9_000)])),
+  'install: 20,000 devices': post(
+    '/v2/devices/profile',
+    `{"deviceAuthUuids":${payloads.arrayOf(`"${uuid}"`, 19_900)},"purposes":[{"puId":1,"initStId":1,"states":[{"stId":1}]}]}`,
+  ),
+  'devices: 10,000': { method: 'GET', path: '/v2/devices' },
+  'page: OpenAPI': { method: 'GET', path: '/v2/openapi.json' },
+  'page: MQTT': { method: 'GET', path: '/docs/mqtt' },
+  'page: AsyncAPI': { method: 'GET', path: '/docs/mqtt.json' },
+};
+const prefix = 'devices/d/up/';
+const uplinks: Record<string, [string, string, number?]> = {
+  'mqtt: 256 KiB of nested arrays': ['measurements', messages.nestedArrays, 4],
+  'mqtt: 64 KiB of arrays in an array': ['events', messages.shallowArrays],
+  'mqtt: 8,000 keys': ['configuration', messages.keys],
+  'mqtt: 1,000 bad events': ['events', messages.badEvents],
+  'mqtt: 400 events': ['events', messages.goodEvents],
+  'mqtt: an event of 21,000 bad senses': ['events', messages.badSenses],
+  'mqtt: 1,000 measurements': ['measurements', messages.measurements],
+  'mqtt: 1,000 bad measurements': ['measurements', messages.badMeasurements],
+  'mqtt: configuration, 64 KiB': ['configuration', configurations.sameSense(4_500)],
+  'mqtt: configuration, 3,800 modules': ['configuration', configurations.modules(3_800)],
+};
+
+const print = (name: string, ms: number, more: string | number) =>
+  console.log(`| ${name.padEnd(38)} | ${ms.toFixed(1).padStart(7)} | ${more} |`);
+
+for (const [name, ask] of Object.entries(asks)) {
+  if (!name.includes(only)) continue;
+  const status = await sender.send(ask);
+  print(name, await medianPieceMs(() => sender.send(ask)), status);
+}
+for (const [name, [kind, text, times = 1]] of Object.entries(uplinks)) {
+  if (!name.includes(only)) continue;
+  const payload = Buffer.from(text);
+  const parse = () => {
+    let count = 0;
+    for (let n = 0; n < times; n += 1)
+      count = parseUplink(prefix + kind, prefix, payload, 1, quotas.rejectionsPerMessage).rejections
+        .length;
+    return count;
+  };
+  print(name, await medianPieceMs(parse), `${parse()} rejections`);
+}
+await sender.close();
+await http.close();

@@ -1,0 +1,49 @@
+/**
+ * The most `{`, `[` and `,` that a JSON text from outside may have, texts in quotes left out. What is
+ * built from it, checked and refused grows with them: this many take less than 10 ms.
+ */
+export const maxJsonParts = 20_000;
+
+const quote = 0x22;
+const comma = 0x2c;
+const backslash = 0x5c;
+
+/**
+ * How deep a text nests, and how many `{`, `[` and `,` it has outside of its strings, before anything
+ * is built from it. Reads no further than it takes to know that one of the two is above its bound.
+ */
+export function measureJson(
+  text: string,
+  maxDepth = Infinity,
+  maxParts = maxJsonParts,
+): { depth: number; parts: number } {
+  let depth = 0;
+  let parts = 0;
+  for (let at = 0; at < text.length && depth <= maxDepth && parts <= maxParts; at += 1) {
+    const char = text.charCodeAt(at);
+    if (char === quote) {
+      at = endOfString(text, at);
+    } else if (char === comma) {
+      parts += 1;
+    } else if (char === 0x5b || char === 0x7b) {
+      depth += 1;
+      parts += 1;
+    } else if (char === 0x5d || char === 0x7d) {
+      depth -= 1;
+    }
+  }
+  return { depth, parts };
+}
+
+/** Where the string that begins at `start` ends: the place of its quote, or the end of the text. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end < 0 ? text.length : end;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let before = at - 1;
+  while (text.charCodeAt(before) === backslash) before -= 1;
+  return (at - before) % 2 === 0;
+}

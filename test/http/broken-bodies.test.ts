@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { id, json, startThings, type Things } from './things.ts';
+
+let http: Things;
+beforeAll(async () => {
+  http = await startThings();
+});
+afterAll(() => http.close());
+
+const start = (...headers: string[]) =>
+  [
+    `POST /things/${id} HTTP/1.1`,
+    'Host: x',
+    'Authorization: Bearer good',
+    'Content-Type: application/json',
+    ...headers,
+    '',
+    '',
+  ].join('\r\n');
+
+/** Sends, and gives all that comes back until the other side closes. */
+async function untilClosed(parts: (string | Uint8Array)[]): Promise<string> {
+  let text = '';
+  const socket = connect(http.port, '127.0.0.1');
+  socket.on('data', (chunk) => (text += String(chunk))).on('error', () => {});
+  for (const part of parts) socket.write(part);
+  await once(socket, 'close');
+  return text;
+}
+const statusesOf = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+const next = 'GET /address HTTP/1.1\r\nHost: x\r\n\r\n';
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+describe('after an error while a body is read the connection is closed', () => {
+  test('chunked and larger than 1 MiB: 413, and nothing behind it is taken for a request', async () => {
+    const large = chunk('x'.repeat(600_000));
+    const text = await untilClosed([
+      start('Transfer-Encoding: chunked'),
+      large,
+      large,
+      '0\r\n\r\n',
+      next,
+    ]);
+    expect(statusesOf(text)).toEqual(['413']);
+    expect(text).toMatch(/^Connection: close\r$/im);
+  });
+
+  test('announced as larger than 1 MiB: 413 before it has come', async () => {
+    const text = await untilClosed([start('Content-Length: 2000000'), '{"name":']);
+    expect(statusesOf(text)).toEqual(['413']);
+  });
+
+  test.each([
+    ['gzip', gzipSync('{"name":"x"}').subarray(0, 15)],
+    ['gzip', Buffer.from('no gzip at all')],
+    ['br', Buffer.from('no brotli at all')],
+    ['br', brotliCompressSync('{"name":"x"}').subarray(0, 8)],
+    ['deflate', Buffer.from('nor deflate')],
+  ])('malformed %s: 400', async (encoding, bytes) => {
+    const head = start(`Content-Encoding: ${encoding}`, `Content-Length: ${bytes.length}`);
+    const text = await untilClosed([head, bytes, next]);
+    expect(statusesOf(text)).toEqual(['400']);
+    expect(text).toContain(`The body is not ${encoding}.`);
+    expect(text).toContain('urn:sensorium:error:invalid-input');
+  });
+
+  test('packed, beyond 1 MiB: 413', async () => {
+    const bytes = gzipSync('x'.repeat(3_000_000));
+    const head = start('Content-Encoding: gzip', `Content-Length: ${bytes.length}`);
+    expect(statusesOf(await untilClosed([head, bytes, next]))).toEqual(['413']);
+  });
+
+  test('refused before it was read: what is left of it is no request either', async () => {
+    const head = `POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: ${next.length + 5}\r\n\r\n`;
+    expect(statusesOf(await untilClosed([head, next, 'rest!', next]))[0]).toBe('404');
+    const unfinished = `POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n${next}`;
+    expect(statusesOf(await untilClosed([unfinished]))).toEqual(['404']);
+  });
+
+  test('a client that leaves in the middle of a packed body leaves no request behind', async () => {
+    const before = http.lines.filter((line) => line.includes('"status":400')).length;
+    const socket = connect(http.port, '127.0.0.1');
+    const half = gzipSync('{"name":"x"}').subarray(0, 12);
+    socket.write(start('Content-Encoding: gzip', 'Content-Length: 500'));
+    socket.write(half, () => socket.destroy());
+    await vi.waitFor(() =>
+      expect(http.lines.filter((line) => line.includes('"status":400')).length).toBe(before + 1),
+    );
+  });
+});
+
+test('a body that is wrong but was read leaves the connection open', async () => {
+  const body = '{"name":1}';
+  const one = start(`Content-Length: ${body.length}`) + body;
+  const last = 'GET /address HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+  expect(statusesOf(await untilClosed([one, last]))).toEqual(['400', '200']);
+});
+
+describe('a request whose length can be read in two ways is refused, and its connection closed', () => {
+  test.each([
+    ['two lengths', ['Content-Length: 2', 'Content-Length: 30'], '{}'],
+    ['two lengths in one', ['Content-Length: 2, 30'], '{}'],
+    ['the same length twice', ['Content-Length: 2', 'Content-Length: 2'], '{}'],
+    ['a length and chunks', ['Content-Length: 4', 'Transfer-Encoding: chunked'], '0\r\n\r\n'],
+    ['chunks and a length', ['Transfer-Encoding: chunked', 'Content-Length: 4'], '0\r\n\r\n'],
+    ['chunks that are not last', ['Transfer-Encoding: chunked, identity'], '0\r\n\r\n'],
+    ['chunks in disguise', ['Transfer-Encoding: xchunked'], '0\r\n\r\n'],
+    ['a space before the colon', ['Transfer-Encoding : chunked'], '0\r\n\r\n'],
+    ['a length with a sign', ['Content-Length: +2'], '{}'],
+    ['a length in hexadecimal', ['Content-Length: 0x2'], '{}'],
+    ['a folded header', ['X: a', ' Content-Length: 2'], '{}'],
+  ])('%s', async (_name, headers, body) => {
+    expect(statusesOf(await untilClosed([start(...headers), body, next]))).toEqual(['400']);
+  });
+});
+
+describe('a body with many faults', () => {
+  const tags = (count: number) =>
+    JSON.stringify({ name: 1, tags: Array.from({ length: count }, () => ({ 'a/b~c': 'x' })) });
+  test.each([5, 99, 100, 5_000])('%i and one: a hundred are listed at most', async (count) => {
+    const { status, body } = await http.post(tags(count), json);
+    const { errors, detail } = body as { errors: { path: string }[]; detail: string };
+    expect(status).toBe(400);
+    expect(errors).toHaveLength(Math.min(100, count + 1));
+    expect(errors[0]?.path).toBe('/name');
+    expect(errors[1]?.path).toBe('/tags/0/a~1b~0c');
+    expect(detail.includes('first 100')).toBe(count >= 99);
+  });
+
+  test('as many sound members as there may be are taken', async () => {
+    const all = Array.from({ length: 9_998 }, () => ({ 'a/b~c': 1 }));
+    const sound = JSON.stringify({ name: 'x', tags: all });
+    const { status, body } = await http.post(sound, json);
+    expect(status).toBe(200);
+    expect((body as { body: { tags: unknown[] } }).body.tags).toHaveLength(9_998);
+  });
+});
