@@ -19,7 +19,7 @@ alter table account add column may_send_sms boolean not null default false;
 -- Alarms that are set up go on working.
 update account set may_send_sms = true
  where exists (
-   select from profile
+   select from profile_content
     where account_id = account.id and purposes::text ~ '"phoneNumber":\s*\[\s*"');
 
 -- What was sent on a day (UTC), by whatever it is limited by. Its row is the lock that keeps two
