@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { startFlags } from '../test/harness/start-command.ts';
 import { startProgram, type Program } from './program.ts';
 
@@ -12,11 +13,16 @@ export type BenchService = {
   stop: () => Promise<void>;
 };
 
-export type ServiceOptions = { databaseUrl: string; redisUrl: string | null };
+export type ServiceOptions = {
+  databaseUrl: string;
+  redisUrl: string | null;
+  /** The checkout whose service it is; absent: this one, or that of SENSORIUM_BENCH_TREE. */
+  tree?: string;
+};
 
 /**
- * What differs from the defaults. The rates of one device and of new connections protect an
- * installation; here they would be what is measured.
+ * What differs from the defaults. The rates of one device and of new connections, and what one account
+ * may have and ask, protect an installation; here they would be what is measured.
  */
 export const raisedLimits = {
   mqtt: {
@@ -25,27 +31,38 @@ export const raisedLimits = {
     measurementsPerSecond: 1_000_000,
     connectsPerSecond: 1_000_000,
   },
+  quotas: {
+    devices: 1_000_000,
+    devicesPerDay: 1_000_000,
+    connections: 1_000_000,
+    measurementsPerSecond: 10_000_000,
+    eventsPerSecond: 1_000_000,
+    eventsPerDay: 1_000_000_000,
+    storedBytes: 1_000_000_000_000,
+    requestsPerSecond: 1_000_000,
+    requestsBurst: 1_000_000,
+  },
 };
 
-const project = new URL('..', import.meta.url).pathname;
+type Limits = Record<string, Record<string, number>>;
+
+const ownTree = process.env['SENSORIUM_BENCH_TREE'] ?? new URL('..', import.meta.url).pathname;
 const secret = randomBytes(32).toString('hex');
 
 /** Starts the service as a process of its own, as `npm start` does, on any free ports. */
 export async function startBenchService({
   databaseUrl,
   redisUrl,
+  tree = ownTree,
 }: ServiceOptions): Promise<BenchService> {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
   const configFile = join(dir, 'bench.json');
-  writeFileSync(configFile, JSON.stringify(raisedLimits));
+  writeFileSync(configFile, JSON.stringify(await limitsFor(tree)));
   const program = await startProgram({
     command: process.execPath,
     // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
-    args: [
-      ...startFlags(),
-      ...profilingArgs(),
-      join(process.env['SENSORIUM_BENCH_TREE'] ?? project, 'src/main.ts'),
-    ],
+    args: [...startFlags(tree), ...profilingArgs(), join(tree, 'src/main.ts')],
+    cwd: tree,
     env: {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl ?? '',
@@ -69,6 +86,17 @@ export async function startBenchService({
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Those of the raised limits that a checkout's settings have: one that it does not know is refused. */
+export async function limitsFor(tree = ownTree): Promise<Limits> {
+  const url = pathToFileURL(join(tree, 'config/default.ts')).href;
+  const { default: known } = (await import(url)) as { default: Record<string, object> };
+  const sections = Object.entries(raisedLimits).map(([section, limits]): [string, object] => {
+    const has = known[section] ?? {};
+    return [section, Object.fromEntries(Object.entries(limits).filter(([name]) => name in has))];
+  });
+  return Object.fromEntries(sections.filter(([section]) => section in known)) as Limits;
 }
 
 function profilingArgs(): string[] {
