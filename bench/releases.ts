@@ -9,8 +9,16 @@ export type Releases = {
 /** Lets everything go also when the program is asked to end. */
 export function createReleases(): Releases {
   const releases: (() => Promise<unknown>)[] = [];
+  let underWay: Promise<unknown> = Promise.resolve();
+  // What is being let go is waited for: a program that fails while it is asked to end must not be faster.
   const downTo = async (depth: number) => {
-    while (releases.length > depth) await releases.pop()?.();
+    const mine = underWay
+      .catch(() => undefined)
+      .then(async () => {
+        while (releases.length > depth) await releases.pop()?.();
+      });
+    underWay = mine;
+    await mine;
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void downTo(0).finally(() => process.exit(1)));
