@@ -3,12 +3,14 @@ import type { Row, RowResult } from './bench-context.ts';
 import { startBenchDatabase } from './database.ts';
 import { describeMachine } from './machine.ts';
 import { readOptions, type BenchOptions } from './options.ts';
+import { createReleases } from './releases.ts';
 import { toMarkdown, writeResults } from './report.ts';
 import { batches } from './rows/batches.ts';
 import { configuration } from './rows/configuration.ts';
 import { events } from './rows/events.ts';
 import { idle } from './rows/idle.ts';
 import { ingest, pipelined } from './rows/ingest.ts';
+import { limitsFor } from './service.ts';
 
 const rows: Row[] = [ingest, pipelined, batches, idle, configuration, events];
 
@@ -20,17 +22,12 @@ await runBench(
 );
 
 async function runBench(options: BenchOptions): Promise<void> {
-  const releases: (() => Promise<unknown>)[] = [];
-  const release = async (until: number) => {
-    while (releases.length > until) await releases.pop()?.();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void release(0).finally(() => process.exit(1)));
+  const releases = createReleases();
   try {
     const database = await startBenchDatabase(options.usedLogSegments);
-    releases.push(() => database.remove());
+    releases.defer(() => database.remove());
     const redis = hasRedis ? await startRedis() : null;
-    if (redis) releases.push(() => redis.kill());
+    if (redis) releases.defer(() => redis.kill());
     const results: RowResult[] = [];
     for (const row of rows) {
       if (options.only.length > 0 && !options.only.includes(row.name)) continue;
@@ -40,17 +37,20 @@ async function runBench(options: BenchOptions): Promise<void> {
         database,
         redisUrl: redis?.url ?? null,
         tell: (line: string) => console.log(line),
-        defer: (each: () => Promise<unknown>) => void releases.push(each),
+        defer: releases.defer,
       };
-      const depth = releases.length;
+      const depth = releases.depth();
       results.push(await row.run(context));
-      await release(depth);
+      await releases.downTo(depth);
     }
-    const machine = describeMachine(`${database.description}; ${database.settings.join(', ')}`);
+    const machine = {
+      ...describeMachine(`${database.description}; ${database.settings.join(', ')}`),
+      'limits raised for this': JSON.stringify(await limitsFor()),
+    };
     console.log(toMarkdown(machine, options, results));
     if (options.outDir !== null)
       console.log(`Written to ${await writeResults(options.outDir, machine, options, results)}`);
   } finally {
-    await release(0);
+    await releases.downTo(0);
   }
 }

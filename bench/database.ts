@@ -14,6 +14,9 @@ export type BenchDatabase = {
   settings: string[];
   /** A fresh database with the service's schema. */
   create: (name: string) => Promise<string>;
+  /** One with nothing in it, which a service of any version makes its own at its start. */
+  createEmpty: (name: string) => Promise<string>;
+  drop: (name: string) => Promise<void>;
   remove: () => Promise<void>;
 };
 
@@ -58,6 +61,11 @@ export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchData
       if (timescaledb) await tell(name, 'start');
       return cluster.url(name);
     },
+    async createEmpty(name) {
+      await run(`create database ${name}`);
+      return cluster.url(name);
+    },
+    drop: async (name) => void (await run(`drop database ${name} with (force)`)),
     remove: () => cluster.remove(),
   };
 }

@@ -1,7 +1,10 @@
 import type { RegisteredDevice } from './api.ts';
-import { createFleet, type DeviceSpec } from './client/fleet.ts';
+import { createFleet, type DeviceSpec, type Fleet } from './client/fleet.ts';
 import { measureFor, type Watched } from './measure.ts';
 import type { Metrics } from './rounds.ts';
+
+/** Far enough back that no device runs into the future, a millisecond a sample. */
+export const headStartMs = 2 * 3_600_000;
 
 /** Devices as the service knows them; the topic is that of their contract. */
 export function specsOf(devices: RegisteredDevice[]): DeviceSpec[] {
@@ -22,11 +25,14 @@ export function anonymousSpecs(count: number): DeviceSpec[] {
   return specsOf(uuids.map((uuid) => ({ uuid, token: 'x'.repeat(43) })));
 }
 
-export type LoadOptions = {
+export type LoadOptions = TurnOptions & {
   port: number;
   devices: DeviceSpec[];
   inFlight: number;
   payload: (device: number) => string;
+};
+
+export type TurnOptions = {
   samplesPerMessage: number;
   warmupSeconds: number;
   seconds: number;
@@ -35,26 +41,31 @@ export type LoadOptions = {
   counts?: () => Promise<Metrics>;
 };
 
-/** One turn: connect, warm up, measure, wait for what is under way, disconnect. */
+/** One turn of devices that are connected for it alone. */
 export async function loadOnce(options: LoadOptions): Promise<Metrics> {
-  const { seconds, watched, samplesPerMessage } = options;
   const fleet = createFleet({ host: '127.0.0.1', ...options });
   try {
     await fleet.connect();
-    fleet.start();
-    await measureFor(options.warmupSeconds, watched, () => ({}));
-    fleet.latency.reset();
-    const metrics = await measureFor(seconds, watched, async () => {
-      const acksPerSecond = fleet.counts().acknowledged;
-      const rest = await options.counts?.();
-      return { acksPerSecond, rowsPerSecond: acksPerSecond * samplesPerMessage, ...rest };
-    });
-    const p50Ms = fleet.latency.percentile(50) / 1_000;
-    const p99Ms = fleet.latency.percentile(99) / 1_000;
-    if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
-    if (fleet.counts().lost > 0) throw new Error(`${fleet.counts().lost} connections were lost.`);
-    return { ...metrics, p50Ms, p99Ms };
+    return await takeTurn(fleet, options);
   } finally {
     await fleet.close();
   }
+}
+
+/** Devices that are connected send: warm up, measure, wait for what is under way. */
+export async function takeTurn(fleet: Fleet, options: TurnOptions): Promise<Metrics> {
+  const { seconds, watched, samplesPerMessage } = options;
+  fleet.start();
+  await measureFor(options.warmupSeconds, watched, () => ({}));
+  fleet.latency.reset();
+  const metrics = await measureFor(seconds, watched, async () => {
+    const acksPerSecond = fleet.counts().acknowledged;
+    const rest = await options.counts?.();
+    return { acksPerSecond, rowsPerSecond: acksPerSecond * samplesPerMessage, ...rest };
+  });
+  const p50Ms = fleet.latency.percentile(50) / 1_000;
+  const p99Ms = fleet.latency.percentile(99) / 1_000;
+  if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
+  if (fleet.counts().lost > 0) throw new Error(`${fleet.counts().lost} connections were lost.`);
+  return { ...metrics, p50Ms, p99Ms };
 }

@@ -23,15 +23,20 @@ export function describeMachine(database: string): Machine {
   };
 }
 
+/** The commit that a checkout is of, with `-dirty` where its files differ from it. */
+export function commitOf(dir: string): string {
+  return firstLineOf('git', ['describe', '--always', '--dirty', '--exclude=*'], dir);
+}
+
 function versionOf(name: string): string {
   const file = new URL(`../node_modules/${name}/package.json`, import.meta.url);
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
-function firstLineOf(program: string, args: string[]): string {
+function firstLineOf(program: string, args: string[], cwd = import.meta.dirname): string {
   try {
     const env = { ...process.env, PATH: `${process.env['PATH']}:/usr/sbin` };
-    const text = execFileSync(program, args, { encoding: 'utf8', env, cwd: import.meta.dirname });
+    const text = execFileSync(program, args, { encoding: 'utf8', env, cwd });
     return text.split('\n')[0] ?? '';
   } catch (error) {
     // mosquitto prints its help and fails.

@@ -41,14 +41,15 @@ export function readOptions(argv: string[], rowNames: string[]): BenchOptions {
   return {
     ...size,
     only,
-    rounds: numberOf(values.rounds, size.rounds),
-    seconds: numberOf(values.seconds, size.seconds),
-    storedEvents: numberOf(values.events, size.storedEvents),
+    rounds: numberOf(values.rounds, size.rounds, usage),
+    seconds: numberOf(values.seconds, size.seconds, usage),
+    storedEvents: numberOf(values.events, size.storedEvents, usage),
     outDir: values.out ?? size.outDir,
   };
 }
 
-function numberOf(text: string | undefined, otherwise: number): number {
+/** A positive number from the command line; throws, with the usage, where it is none. */
+export function numberOf(text: string | undefined, otherwise: number, usage: string): number {
   const value = text === undefined ? otherwise : Number(text);
   if (!(value > 0)) throw new Error(`Expected a positive number, got ${text}.\n${usage}`);
   return value;

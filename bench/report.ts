@@ -4,7 +4,6 @@ import type { RowResult } from './bench-context.ts';
 import type { Machine } from './machine.ts';
 import type { BenchOptions } from './options.ts';
 import { formatNumber, judge, mediansOf, type Metrics } from './rounds.ts';
-import { raisedLimits } from './service.ts';
 
 const titles: [metric: string, title: string][] = [
   ['acksPerSecond', 'acks/s'],
@@ -24,7 +23,6 @@ export function toMarkdown(machine: Machine, options: BenchOptions, results: Row
   return [
     ...Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`),
     `- medians of ${options.rounds} interleaved round(s), ${options.seconds} s each; load client, servers and database share the cores`,
-    `- rates of one device and of new connections, and quotas of an account, raised for this: ${JSON.stringify(raisedLimits)}`,
     '',
     '| work | measured | beside | ours | theirs | ratio | in single rounds | to reach |',
     '|---|---|---|--:|--:|--:|--:|--:|',

@@ -25,7 +25,7 @@ export type Verdict = Comparison & {
 };
 
 /** Cores: a client that takes more of its one thread measures itself. */
-const clientLimit = 0.9;
+export const clientLimit = 0.9;
 
 /** All turns of a row in the order A B C, A B C, …, so that a slow minute hits all of them. */
 export async function interleave(

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { startFlags } from '../test/harness/start-command.ts';
 import { startProgram, type Program } from './program.ts';
 
@@ -12,7 +13,12 @@ export type BenchService = {
   stop: () => Promise<void>;
 };
 
-export type ServiceOptions = { databaseUrl: string; redisUrl: string | null };
+export type ServiceOptions = {
+  databaseUrl: string;
+  redisUrl: string | null;
+  /** The checkout whose service it is; absent: this one, or that of SENSORIUM_BENCH_TREE. */
+  tree?: string;
+};
 
 /**
  * What differs from the defaults. The rates of one device and of new connections, and what one account
@@ -24,32 +30,40 @@ export const raisedLimits = {
     messagesBurst: 1_000_000,
     measurementsPerSecond: 1_000_000,
     connectsPerSecond: 1_000_000,
+    // All devices of the bench are behind one address.
+    connectingPerAddress: 1_000_000,
+    waitingPerAddress: 1_000_000,
+    reconnectsPerSecond: 1_000_000,
+    reconnectsBurst: 1_000_000,
   },
   quotas: {
     devices: 1_000_000,
     devicesPerDay: 1_000_000,
+    eventsPerDay: 1_000_000_000,
     requestsPerSecond: 1_000_000,
     requestsBurst: 1_000_000,
-    eventsPerDay: 1_000_000_000,
   },
 };
 
-const project = new URL('..', import.meta.url).pathname;
+type Limits = Record<string, Record<string, number>>;
+
+const ownTree = process.env['SENSORIUM_BENCH_TREE'] ?? new URL('..', import.meta.url).pathname;
 const secret = randomBytes(32).toString('hex');
 
 /** Starts the service as a process of its own, as `npm start` does, on any free ports. */
 export async function startBenchService({
   databaseUrl,
   redisUrl,
+  tree = ownTree,
 }: ServiceOptions): Promise<BenchService> {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
   const configFile = join(dir, 'bench.json');
-  const tree = process.env['SENSORIUM_BENCH_TREE'] ?? project;
-  writeFileSync(configFile, JSON.stringify(limitsFor(tree)));
+  writeFileSync(configFile, JSON.stringify(await limitsFor(tree)));
   const program = await startProgram({
     command: process.execPath,
     // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …
-    args: [...startFlags(), ...profilingArgs(), join(tree, 'src/main.ts')],
+    args: [...startFlags(tree), ...profilingArgs(), join(tree, 'src/main.ts')],
+    cwd: tree,
     env: {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl ?? '',
@@ -75,11 +89,15 @@ export async function startBenchService({
   };
 }
 
-/** Those that it knows: the tree may be an earlier version's. */
-function limitsFor(tree: string): Partial<typeof raisedLimits> {
-  const { quotas, ...earlier } = raisedLimits;
-  const settings = readFileSync(join(tree, 'config/default.ts'), 'utf8');
-  return settings.includes('quotas: {') ? { ...earlier, quotas } : earlier;
+/** Those of the raised limits that a checkout's settings have: one that it does not know is refused. */
+export async function limitsFor(tree = ownTree): Promise<Limits> {
+  const url = pathToFileURL(join(tree, 'config/default.ts')).href;
+  const { default: known } = (await import(url)) as { default: Record<string, object> };
+  const sections = Object.entries(raisedLimits).map(([section, limits]): [string, object] => {
+    const has = known[section] ?? {};
+    return [section, Object.fromEntries(Object.entries(limits).filter(([name]) => name in has))];
+  });
+  return Object.fromEntries(sections.filter(([section]) => section in known)) as Limits;
 }
 
 function profilingArgs(): string[] {

@@ -4,15 +4,16 @@ declare module 'autocannon' {
     url: string;
     connections: number;
     duration: number;
+    /** Milliseconds between two looks at whether the duration is over. */
+    sampleInt: number;
     requests: { method: 'GET'; path: string; headers: Record<string, string> }[];
   };
   type Result = {
-    duration: number;
-    requests: { total: number };
     latency: { p50: number; p99: number };
     non2xx: number;
     errors: number;
     timeouts: number;
   };
-  export default function autocannon(options: Options): Promise<Result>;
+  type Run = Promise<Result> & { on: (event: 'response', listener: () => void) => unknown };
+  export default function autocannon(options: Options): Run;
 }

@@ -2,16 +2,13 @@ import { startMosquitto } from '../../test/harness/mosquitto.ts';
 import { installProfile, registerAccount, registerDevices } from '../api.ts';
 import type { BenchContext } from '../bench-context.ts';
 import { withClient } from '../database.ts';
-import { anonymousSpecs, loadOnce, specsOf, type LoadOptions } from '../fleets.ts';
+import { anonymousSpecs, headStartMs, loadOnce, specsOf, type LoadOptions } from '../fleets.ts';
 import { createMeter, type Meter } from '../meter.ts';
 import { startContender, type Program } from '../program.ts';
 import type { Contender } from '../rounds.ts';
 import { startBenchService } from '../service.ts';
 
 export type Shape = { devices: number; inFlight: number; samplesPerMessage: number };
-
-/** Far enough back that no device runs into the future, a millisecond a sample. */
-const headStartMs = 2 * 3_600_000;
 
 /** Rows that are put beside the service's are of series numbered from here: none of its own is. */
 export const firstCopiedSeries = 1_000_000_000;
