@@ -150,7 +150,7 @@ const settings: SettingsInput = {
      * go out, and a row a minute among the device's rejections says so.
      */
     eventsPerDay: 5_000_000,
-    /** What the history takes, by estimate, and purposes and profiles. Told, and not enforced yet. */
+    /** What the history takes, by estimate, and purposes and profiles. Told only: nothing is refused for it. */
     storedBytes: 21_474_836_480,
     /** Logins that live; one more ends one: first one never used, then the least recently used. */
     sessions: 50,

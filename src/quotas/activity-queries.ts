@@ -51,7 +51,8 @@ export async function listRecorded(
   return new Map(rows.map(({ account_id, events }) => [account_id, events]));
 }
 
-// What one takes with its indexes and copies, as measured on plain PostgreSQL. Compressed ones take less.
+// About what one takes with its indexes on plain PostgreSQL: a measurement 108 bytes; an event 557, 536 for
+// each sense, and for a day 431 in the feed. Compressed ones take less.
 const measurementBytes = 100;
 const eventBytes = 1_400;
 
