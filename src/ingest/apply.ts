@@ -28,8 +28,7 @@ export function apply(
   const { arrivedTs } = unit.entry.uplink;
   const rejections = collectRejections(context.device, unit, rows, limits.rejectionsPerMessage);
   const reject = (rejection: Rejection) => {
-    budget.spend(costs.rejection);
-    rejections.add(rejection);
+    if (rejections.add(rejection)) budget.spend(costs.rejection);
   };
   for (const rejection of unit.rejections) reject(rejection);
   const scope: Scope = { arrivedTs, rows, limits, budget, reject };

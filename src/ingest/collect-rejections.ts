@@ -8,7 +8,8 @@ import type { Rows } from './rows.ts';
 const maxTextLength = 1_024;
 
 export type RejectionCollector = {
-  add: (rejection: Rejection) => void;
+  /** Whether it is kept one by one. */
+  add: (rejection: Rejection) => boolean;
   /** To be called when all are added: says how many are counted only. */
   end: () => void;
 };
@@ -52,9 +53,13 @@ export function collectRejections(
     add(rejection) {
       const item = itemOf(rejection.path);
       const isFull = (rows.kept.get(entry) ?? entry.kept) >= maxKept;
-      if (rejection.more === undefined && (!isFull || isRefused)) return keep(rejection, item);
+      if (rejection.more === undefined && (!isFull || isRefused)) {
+        keep(rejection, item);
+        return true;
+      }
       more += rejection.more ?? 1;
       if (firstCounted < 0) firstCounted = item;
+      return false;
     },
     end() {
       if (more > 0) keep(countedOnly(more), firstCounted);

@@ -151,7 +151,7 @@ async function readEventId(url: string, token: string): Promise<string> {
 /** What changes by being asked, or with time. */
 const passing = new Set(['timestamp', 'lastUsedTs', 'expiresTs']);
 /** A delivery goes on while one looks. */
-const delivered = new Set(['state', 'attempts', 'error', 'via', 'changedTs']);
+const delivered = new Set(['state', 'attempts', 'error', 'via', 'reason', 'changedTs']);
 
 /** The answer of every GET that the interface has, for every device and in several forms. */
 export async function readAnswers(url: string, at: Installation): Promise<Record<string, unknown>> {

@@ -68,7 +68,7 @@ describe('events beyond those of the day', () => {
     for (let n = 0; n < 10; n += 1)
       await own.ingest.ingest(device, measured('0x01', [now + n, n]), forever);
     expect(await harness.rejections(database.db, device)).toEqual([
-      { reason: 'events-not-recorded', path: null, payload: '' },
+      { reason: 'events-not-recorded', path: null, payload: '', more: null },
     ]);
     const errors = own.down.filter(({ topic }) => topic === 'errors');
     expect(errors).toMatchObject([
