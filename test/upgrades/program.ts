@@ -72,7 +72,7 @@ export async function writeConfig(dir: string, smsUrl: string): Promise<string> 
     notifications: {
       pollIntervalMs: 100,
       retentionDays: aCenturyDays,
-      sms: { driver: 'webhook', url: smsUrl, secretFile },
+      sms: { driver: 'webhook', url: smsUrl, secretFile, forAll: true },
     },
   };
   await writeFile(configFile, JSON.stringify(settings));

@@ -111,7 +111,10 @@ export const bell = {
           eventLog: true,
           actions: {
             cloud: { sendPush: true },
-            sms: { text: 'Ding', phoneNumber: ['+4201', '+4202', '+4203', '+4204'] },
+            sms: {
+              text: 'Ding',
+              phoneNumber: ['+420111000001', '+420111000002', '+420111000003', '+420111000004'],
+            },
           },
           causes: [{ sId: '0x01', thresholds: { isAny: true } }],
         },
