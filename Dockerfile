@@ -11,7 +11,7 @@ RUN npm ci --omit=dev --ignore-scripts && cd node_modules \
 FROM node:24-slim
 LABEL org.opencontainers.image.title="Sensorium" \
   org.opencontainers.image.description="A self-hosted service for sensor devices: durable MQTT ingest, purposes that act on measurements, and the history behind a REST interface." \
-  org.opencontainers.image.version="0.2.0" \
+  org.opencontainers.image.version="0.3.0" \
   org.opencontainers.image.licenses="MIT" \
   org.opencontainers.image.base.name="docker.io/library/node:24-slim"
 # npm, which runs the commands, writes nothing: the root may be read-only.
