@@ -40,7 +40,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(crossOrigin(options.corsOrigins ?? []));
   const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
   const { takeRequest } = options;
-  app.use(mountRoutes({ routes, authenticate, takeRequest, readBody, stopping }));
+  mountRoutes(app, { routes, authenticate, takeRequest, readBody, stopping });
   return app;
 }
 
