@@ -1,6 +1,9 @@
+import { listAsked } from './actions/actions.ts';
+import type { Action } from './actions/action.ts';
+import type { Actions } from './actions/actions.ts';
 import { preparePolygon } from './geo.ts';
 import type { Polygon } from './geo.ts';
-import type { Actions, Cause, Purpose, PurposeEvent, State, Thresholds } from './purpose.ts';
+import type { Cause, Purpose, PurposeEvent, State, Thresholds } from './purpose.ts';
 import type { Place } from './place.ts';
 
 /**
@@ -74,14 +77,15 @@ export function compileEvent(
   const causes = event.causes
     .map(compileCause)
     .toSorted((one, other) => one.orderId - other.orderId);
-  const record =
-    event.eventLog || actions.cloud?.sendEvent === true || actions.cloud?.sendLog === true;
+  const asked = listAsked(actions);
+  const reaches = (whom: Action<Actions>['reaches']) => asked.some((kind) => kind.reaches === whom);
+  const record = event.eventLog || reaches('history');
   const [cause] = causes;
   const isSpentAtOnce =
     causes.length > 0 &&
     causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
-  const rings = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber.length ?? 0) > 0;
-  const isSilent = !record && !rings && actions.display?.showText === undefined;
+  const rings = reaches('people');
+  const isSilent = !record && !rings && !reaches('device');
   return {
     stId: state.stId,
     evId: event.evId,

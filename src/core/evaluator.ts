@@ -7,7 +7,7 @@ import { deviceEventOf, senseEventOf } from './found.ts';
 import type { Origin } from './found.ts';
 import type { Measurement } from './measurement.ts';
 import type { Place } from './place.ts';
-import type { Actions } from './purpose.ts';
+import type { Actions } from './actions/actions.ts';
 import { hasPlace, noEvidence } from './runtime.ts';
 import type { Agreed, EventEvidence, Runtime } from './runtime.ts';
 import { storable } from './seen.ts';

@@ -1,22 +1,10 @@
 import { z } from 'zod';
+import { Actions } from './actions/actions.ts';
+import { integer, integer32 } from './integer.ts';
 import { Position } from './measurement.ts';
 import { structuralProblems } from './structure.ts';
 import { Text } from './text.ts';
 
-/**
- * Whole numbers. Not zod's own: a fraction would end the parsing there, and what else is wrong would
- * not be listed.
- */
-function integer(min: number, max: number) {
-  return z
-    .number()
-    .multipleOf(1, 'expected a whole number')
-    .min(min)
-    .max(max)
-    .meta({ type: 'integer' });
-}
-/** What the database's `integer` and a firmware's `int32_t` hold alike. */
-const int = integer(-(2 ** 31), 2 ** 31 - 1);
 /** Longest window, so that what a device has collected stays small enough to be written with every message. */
 const maxCount = 1_000;
 
@@ -46,7 +34,7 @@ export type Thresholds = z.infer<typeof Thresholds>;
 /** `measurement` instructs the device, but for its `count`, which is the length of the window too. */
 export const Cause = z.object({
   sId: Text.min(1),
-  orderId: int.optional(),
+  orderId: integer32.optional(),
   senseLog: z.boolean().default(false),
   measurement: z
     .object({
@@ -67,28 +55,8 @@ export const Cause = z.object({
 });
 export type Cause = z.infer<typeof Cause>;
 
-/** What a firing does, beside being recorded by the event's own `eventLog`. */
-export const Actions = z.object({
-  sms: z
-    .object({
-      text: Text.optional(),
-      phoneNumber: z.array(Text.min(1).max(32)).max(10).default([]),
-    })
-    .optional(),
-  cloud: z
-    .object({
-      sendEvent: z.boolean().default(false),
-      sendLog: z.boolean().default(false),
-      sendPush: z.boolean().default(false),
-    })
-    .optional(),
-  engine: z.object({ gotoStId: int.optional(), gotoPuId: int.optional() }).optional(),
-  display: z.object({ showText: Text.optional() }).optional(),
-});
-export type Actions = z.infer<typeof Actions>;
-
 export const PurposeEvent = z.object({
-  evId: int,
+  evId: integer32,
   name: Text.optional(),
   eventLog: z.boolean().default(false),
   actions: Actions.default({}),
@@ -97,7 +65,7 @@ export const PurposeEvent = z.object({
 export type PurposeEvent = z.infer<typeof PurposeEvent>;
 
 export const State = z.object({
-  stId: int,
+  stId: integer32,
   name: Text.optional(),
   isGlobal: z.boolean().default(false),
   events: z.array(PurposeEvent).max(64).default([]),
@@ -113,9 +81,9 @@ const maxStructural = 100;
  */
 export const Purpose = z
   .object({
-    puId: int,
+    puId: integer32,
     name: Text.optional(),
-    initStId: int,
+    initStId: integer32,
     states: z.array(State).max(256),
   })
   .superRefine(

@@ -1,3 +1,4 @@
+import { messagesOf } from '../core/actions/actions.ts';
 import { Evaluator } from '../core/evaluator.ts';
 import type { Firing, Transition } from '../core/evaluator.ts';
 import type { Measurement } from '../core/measurement.ts';
@@ -48,20 +49,16 @@ export class Evaluating {
 /** The actions of an event that fired, as rows and effects. */
 function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
   const { event, actions, name } = firing;
+  const { device } = context;
   scope.budget.spend(costs.firing + costs.firingCause * event.cause.senses.length);
   // What a backlog tells of is history by now: recorded, but no reason to ring.
   const isStale = event.ts < scope.arrivedTs - scope.limits.ringMaxAgeMs;
   const rings = firing.ring && !isStale;
   const told = firing.ring && isStale ? { ...event, notified: false } : event;
   if (firing.record) recordEvent(context, told, scope);
-  if (rings) {
-    scope.rows.rings.push({ device: context.device, event, actions, name, key: undefined });
-  }
-  if (actions.display?.showText !== undefined) {
-    const payload = { text: actions.display.showText, ts: event.ts };
-    const { uuid } = context.device;
-    scope.rows.effects.push({ kind: 'down', uuid, message: { topic: 'display', payload } });
-  }
+  if (rings) scope.rows.rings.push({ device, event, actions, name, key: undefined });
+  for (const message of messagesOf(actions, { device, event, name }))
+    scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
 }
 
 function move(

@@ -1,6 +1,6 @@
 import type { Configuration } from '../core/configuration.ts';
 import type { NewEvent, SenseEvent } from '../core/event.ts';
-import type { Actions } from '../core/purpose.ts';
+import type { Actions } from '../core/actions/actions.ts';
 import type { Rejection } from '../core/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../core/uplink.ts';
 import type { Entry } from './entry.ts';

@@ -1,4 +1,4 @@
-import type { NewNotification } from './schema.ts';
+import type { NewNotification } from '../core/notification.ts';
 
 const lastWords = 'This is the last message today: the limit is reached.';
 

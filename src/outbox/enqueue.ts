@@ -3,7 +3,7 @@ import { allot, countersOf, nameOf } from './allot.ts';
 import type { Counter } from './allot.ts';
 import { findSenders, lockCounts, writeNotifications } from './enqueue-queries.ts';
 import type { Sender } from './enqueue-queries.ts';
-import type { NewNotification } from './schema.ts';
+import type { NewNotification } from '../core/notification.ts';
 import { createUnsentList, sortOut } from './sort-out.ts';
 import type { Asked, Candidate, EnqueueOptions, UnsentList } from './sort-out.ts';
 

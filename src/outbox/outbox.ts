@@ -10,7 +10,7 @@ import { deliverTask } from './enqueue-queries.ts';
 import type { OutboxLog } from './log.ts';
 import { createNumberRule } from './phone-number.ts';
 import { forgetCounts, forgetOutcomes, freeAbandonedJobs } from './queries.ts';
-import type { NewNotification } from './schema.ts';
+import type { NewNotification } from '../core/notification.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Outbox = {

@@ -1,16 +1,6 @@
 import { z } from 'zod';
-import type { SenseEvent } from '../core/event.ts';
 import { timestamp } from '../http/schema.ts';
 import { Reason } from './reasons.ts';
-
-type Asked = { accountId: number; deviceId: number; deviceUuid: string; event: SenseEvent };
-
-/**
- * A push or SMS that an event asks for. A push goes to every token the account has at that moment.
- * `name` is the event's, empty where it has none.
- */
-export type NewNotification = Asked &
-  ({ kind: 'push'; name: string } | { kind: 'sms'; phoneNumber: string; text: string });
 
 /** What became of a notification for one recipient. `held-back`: a limit of the day was reached. */
 export const NotificationState = z.enum(['queued', 'sent', 'failed', 'held-back']);

@@ -1,6 +1,6 @@
 import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
 import type { Reason } from './reasons.ts';
-import type { NewNotification } from './schema.ts';
+import type { NewNotification } from '../core/notification.ts';
 import type { MessageQuotas } from './settings.ts';
 
 export type EnqueueOptions = {

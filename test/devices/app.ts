@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
-import type { Actions } from '../../src/core/purpose.ts';
+import type { Actions } from '../../src/core/actions/actions.ts';
 import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
 import { deviceRoutes } from '../../src/devices/routes.ts';
 import { DomainError } from '../../src/errors.ts';

@@ -3,7 +3,8 @@ import type { Database } from '../../src/db/database.ts';
 import { DeliveryError } from '../../src/outbox/drivers/driver.ts';
 import type { Driver, Message, Verdict } from '../../src/outbox/drivers/driver.ts';
 import { listNotifications } from '../../src/outbox/queries.ts';
-import type { NewNotification, NotificationOutcome } from '../../src/outbox/schema.ts';
+import type { NewNotification } from '../../src/core/notification.ts';
+import type { NotificationOutcome } from '../../src/outbox/schema.ts';
 import type { MessageQuotas } from '../../src/outbox/settings.ts';
 
 /** As in config/. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { enqueueNotifications } from '../../src/outbox/enqueue.ts';
 import { createNumberRule } from '../../src/outbox/phone-number.ts';
 import { forgetCounts } from '../../src/outbox/queries.ts';
-import type { NewNotification } from '../../src/outbox/schema.ts';
+import type { NewNotification } from '../../src/core/notification.ts';
 import type { MessageQuotas } from '../../src/outbox/settings.ts';
 import type { EnqueueOptions } from '../../src/outbox/sort-out.ts';
 import { migrateWorker } from '../../src/outbox/worker.ts';

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { NewNotification } from '../notification.ts';
+import type { Downlink } from '../uplink.ts';
+import type { Action, Fired } from './action.ts';
+import { move, moveMembers } from './move.ts';
+import { push, pushMembers } from './push.ts';
+import { record, recordMembers } from './record.ts';
+import { showText, showTextMembers } from './show-text.ts';
+import { sms, smsMembers } from './sms.ts';
+
+/** What a firing does, beside being recorded by the event's own `eventLog`; specification section 2.5. */
+export const Actions = z.object({
+  sms: z.object(smsMembers).optional(),
+  cloud: z.object({ ...recordMembers, ...pushMembers }).optional(),
+  engine: z.object(moveMembers).optional(),
+  display: z.object(showTextMembers).optional(),
+});
+export type Actions = z.infer<typeof Actions>;
+
+/** Every kind of action there is: one more is a file beside these, its members above, and its name here. */
+export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move];
+
+export type Kinds = readonly Action<Actions>[];
+
+/** The kinds of action that an event with these actions asks for. */
+export function listAsked(actions: Actions, kinds: Kinds = actionKinds): Kinds {
+  return kinds.filter((kind) => kind.isAsked(actions));
+}
+
+/** What the device is sent for a firing. */
+export function messagesOf(actions: Actions, fired: Fired, kinds?: Kinds): Downlink[] {
+  return listAsked(actions, kinds).flatMap((kind) =>
+    kind.reaches === 'device' ? kind.message(actions, fired) : [],
+  );
+}
+
+/** What people are sent for the first firing of an episode; made one by one. */
+export function* notificationsAsked(
+  actions: Actions,
+  fired: Fired,
+  kinds?: Kinds,
+): Iterable<NewNotification> {
+  for (const kind of listAsked(actions, kinds))
+    if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
+}
