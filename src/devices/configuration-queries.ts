@@ -1,3 +1,5 @@
+import { awaitingAnswer } from '../core/profile-state.ts';
+import { textList } from '../db/text-list.ts';
 import type { Configuration } from '../core/configuration.ts';
 import { unseenArray } from '../db/array.ts';
 import { jsonAsText } from '../db/json-as-text.ts';
@@ -34,7 +36,7 @@ export async function listConfigurations(
         left join device_profile c on c.device_id = d.id and c.state = 'current'
         left join profile cp on cp.id = c.profile_id
         left join profile_content cc on cc.id = cp.content_id
-        left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')
+        left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}
         left join profile pp on pp.id = p.profile_id
         left join profile_content pc on pc.id = pp.content_id
        where d.uuid = any(${unseenArray('$1', 'uuid')})`,

@@ -1,3 +1,5 @@
+import { awaitingAnswer, neededStates } from '../core/profile-state.ts';
+import { textList } from '../db/text-list.ts';
 import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import type { StoredRuntime } from '../core/read-runtime.ts';
@@ -44,7 +46,7 @@ export async function claimDevices(tx: Sql, deviceIds: number[]): Promise<void> 
              and exists (
                select from device_profile p
                 where p.device_id = device_state.device_id
-                  and p.state in ('current', 'pending', 'sent'))
+                  and p.state in ${textList(neededStates)})
            order by device_id
              for no key update) as claimed
        where s.device_id = claimed.device_id`,
@@ -65,7 +67,7 @@ export async function listDevices(db: Sql, deviceIds: number[]): Promise<DeviceR
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
-        left join device_profile p on p.device_id = d.id and p.state in ('pending', 'sent')`,
+        left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}`,
     values: [deviceIds],
   });
   return rows;

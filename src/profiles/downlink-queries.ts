@@ -2,6 +2,9 @@ import type { Configuration } from '../core/configuration.ts';
 import type { Purpose } from '../core/purpose.ts';
 import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
+import { awaiting, transition } from './transition.ts';
+
+const received = transition('received');
 
 /** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
 export type DueRow = {
@@ -27,7 +30,7 @@ export async function listDue(db: Sql, deviceIds: number[]): Promise<Map<number,
              p.created_at as offered_at
         from device_state s
         join device d on d.id = s.device_id
-        left join device_profile w on w.device_id = s.device_id and w.state in ('pending', 'sent')
+        left join device_profile w on w.device_id = s.device_id and w.state in ${awaiting}
         left join device_profile c on c.device_id = s.device_id and c.state = 'current'
                                   and c.delivered_at is null
         left join profile p on p.id = coalesce(w.profile_id, c.profile_id)
@@ -56,8 +59,8 @@ export async function markDelivered(db: Sql, deviceId: number, profileId: string
     text: `
       update device_profile
          set delivered_at = now(),
-             state = case when state = 'pending' then 'sent' else state end,
-             changed_at = case when state = 'pending' then now() else changed_at end
+             state = case when state in ${received.from} then ${received.to} else state end,
+             changed_at = case when state in ${received.from} then now() else changed_at end
        where device_id = $1 and profile_id = $2 and delivered_at is null`,
     values: [deviceId, profileId],
   });

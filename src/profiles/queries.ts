@@ -4,7 +4,10 @@ import type { Purpose } from '../core/purpose.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import type { ProfileState } from './schema.ts';
+import type { ProfileState } from '../core/profile-state.ts';
+import { transition } from './transition.ts';
+
+const superseded = transition('superseded');
 
 /** The account's purposes of these identifiers; what it does not have is left out. */
 export async function listPurposes(
@@ -52,8 +55,8 @@ export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<v
   await tx.query(
     `
       update device_profile
-         set state = 'superseded', changed_at = now()
-       where device_id = any($1::bigint[]) and state in ('pending', 'sent')`,
+         set state = ${superseded.to}, changed_at = now()
+       where device_id = any($1::bigint[]) and state in ${superseded.from}`,
     [deviceIds],
   );
 }

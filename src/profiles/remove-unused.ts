@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { lockUsage } from '../quotas/queries.ts';
+import { awaiting, needed } from './transition.ts';
 
 /** What of the account's profiles no device has any more is removed; its usage is locked (`lockUsage`). */
 export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
@@ -10,7 +11,7 @@ export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
       with used as (
         select p.content_id
           from device d
-          join device_profile w on w.device_id = d.id and w.state in ('pending', 'sent')
+          join device_profile w on w.device_id = d.id and w.state in ${awaiting}
           join profile p on p.id = w.profile_id
          where d.account_id = $1
          union
@@ -60,7 +61,7 @@ async function listOwners(db: Sql): Promise<number[]> {
        where not exists (
          select from profile p
            join device_profile d on d.profile_id = p.id
-          where p.content_id = c.id and d.state in ('current', 'pending', 'sent'))`,
+          where p.content_id = c.id and d.state in ${needed})`,
   );
   return rows.map(({ account_id }) => account_id);
 }

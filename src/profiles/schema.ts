@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { profileStates } from '../core/profile-state.ts';
 import { Purpose } from '../core/purpose.ts';
 import { timestamp, uuidParam } from '../http/schema.ts';
 
@@ -17,16 +18,6 @@ export const ProfileInstall = z
   });
 export type ProfileInstall = z.infer<typeof ProfileInstall>;
 
-export const ProfileState = z.enum([
-  'pending',
-  'sent',
-  'current',
-  'rejected',
-  'superseded',
-  'replaced',
-]);
-export type ProfileState = z.infer<typeof ProfileState>;
-
 export const InstalledProfile = z.object({
   timestamp,
   state: z.literal('pending'),
@@ -41,7 +32,7 @@ export const RollOut = z.object({
   devices: z.array(
     z.object({
       deviceAuthUuid: z.guid(),
-      state: ProfileState,
+      state: z.enum(profileStates),
       text: z.string().optional().meta({ description: "The device's words, where it had any." }),
       ts: timestamp.meta({ description: 'When it came to this state.' }),
     }),

@@ -1,4 +1,11 @@
+import { transitionOf } from '../core/profile-state.ts';
 import type { Sql } from '../db/sql.ts';
+import { textList } from '../db/text-list.ts';
+import { transition } from './transition.ts';
+
+const replaced = transition('replaced');
+/** Of all answers: what may be answered with `current` may be answered with `rejected`. */
+const answerable = textList(transitionOf('accepted').from);
 
 /** What became of a profile on a device. `ts`: when, in ms. */
 export type ProfileChange = {
@@ -26,11 +33,11 @@ async function replaceCurrent(tx: Sql, changes: ProfileChange[]): Promise<void> 
     name: 'profiles-replace-current',
     text: `
       update device_profile dp
-         set state = 'replaced', changed_at = ms_to_timestamp(n.ts)
+         set state = ${replaced.to}, changed_at = ms_to_timestamp(n.ts)
         from unnest($1::bigint[], $2::uuid[], $3::bigint[]) as n (device_id, profile_id, ts)
        where dp.device_id = n.device_id
          and dp.profile_id <> n.profile_id
-         and dp.state = 'current'`,
+         and dp.state in ${replaced.from}`,
     values: [changes.map((c) => c.deviceId), changes.map((c) => c.pId), changes.map((c) => c.ts)],
   });
 }
@@ -48,7 +55,8 @@ async function saveAnswers(tx: Sql, changes: ProfileChange[]): Promise<void> {
                                else ms_to_timestamp(n.ts) end
         from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[])
           as n (device_id, profile_id, state, engine, answer_text, ts)
-       where dp.device_id = n.device_id and dp.profile_id = n.profile_id`,
+       where dp.device_id = n.device_id and dp.profile_id = n.profile_id
+         and dp.state in ${answerable}`,
     values: [
       changes.map((c) => c.deviceId),
       changes.map((c) => c.pId),
