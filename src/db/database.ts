@@ -2,7 +2,7 @@ import pg from 'pg';
 import { DomainError } from '../errors.ts';
 import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
-import { isUnavailable } from './unavailable.ts';
+import { isUnavailable, stateOf, states } from './error-kind.ts';
 import { types } from './types.ts';
 
 export type Database = Sql & {
@@ -89,5 +89,5 @@ function toDomain(cause: unknown): unknown {
 
 /** undefined_table: a program finds its tables by the schema's name, and a later one may have moved them. */
 function isMissingTable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '42P01';
+  return stateOf(error) === states.undefinedTable;
 }

@@ -1,3 +1,4 @@
+import { stateOf, states } from './error-kind.ts';
 import { StartError } from '../start-error.ts';
 
 /**
@@ -5,7 +6,7 @@ import { StartError } from '../start-error.ts';
  * a StartError; any other error as it is.
  */
 export function explainMissingRight(error: unknown): unknown {
-  if (!(error instanceof Error) || !('code' in error) || error.code !== '42501') return error;
+  if (!(error instanceof Error) || stateOf(error) !== states.insufficientPrivilege) return error;
   return new StartError(
     `DATABASE_URL: its role may not do there what the service needs (${error.message}): let it own the tables, or give it the rights that docs/starting.md lists.`,
     { cause: error },

@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import { beginPipelined } from './begin.ts';
 import { copyIn } from './copy-in.ts';
 import type { Sql } from './sql.ts';
-import { isUnavailable } from './unavailable.ts';
+import { isUnavailable } from './error-kind.ts';
 
 export type Transaction = Sql & {
   /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */

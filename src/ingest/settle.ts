@@ -1,4 +1,4 @@
-import { isUnavailable } from '../db/unavailable.ts';
+import { kindOf, stateOf } from '../db/error-kind.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -67,7 +67,7 @@ async function settlePlanned(
         work = rejectCrowded(work, error.rows);
         continue;
       }
-      if (areNew && isRepeat(error)) {
+      if (areNew && kindOf(error) === 'unique') {
         deps.repeats.met();
         continue;
       }
@@ -109,20 +109,13 @@ function withoutWithdrawn(batch: Work[]): Work[] {
   });
 }
 
-/** Something of it, or another value in its place, is stored already (unique_violation). */
-function isRepeat(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === '23505';
-}
-
 /**
  * No item is to blame, and the same again is right: the database is away for now, it settles a quarrel
- * with another transaction (deadlock, serialization), or it is not the one that this program knows
- * (class 42: the tables of another version, rights that were withdrawn).
+ * with another transaction, or it is not the one that this program knows (the tables of another version,
+ * rights that were withdrawn).
  */
 function isTransient(error: unknown): boolean {
-  if (error instanceof DomainError) return error.code === 'unavailable';
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /^(40P01$|40001$|42)/.test(code) || isUnavailable(error);
+  return ['unavailable', 'serialization', 'schema'].includes(kindOf(error));
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */
@@ -134,6 +127,5 @@ function isolate([work]: Work[], error: unknown, log: Logger): Work[] {
     unit.entry.fail(error);
     return [];
   }
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'internal';
-  return [{ lane: work.lane, units: [toRejection(unit, code)] }];
+  return [{ lane: work.lane, units: [toRejection(unit, stateOf(error) || 'internal')] }];
 }

@@ -1,3 +1,5 @@
+import { kindOf } from '../db/error-kind.ts';
+
 const maxAttempts = 5;
 
 /**
@@ -9,10 +11,7 @@ export async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
-      if (attempt === maxAttempts || !isDeadlock(error)) throw error;
+      if (attempt === maxAttempts || kindOf(error) !== 'serialization') throw error;
     }
   }
 }
-
-const isDeadlock = (error: unknown) =>
-  error instanceof Error && 'code' in error && error.code === '40P01';

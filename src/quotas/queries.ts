@@ -1,3 +1,4 @@
+import { stateOf, states } from '../db/error-kind.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { QuotaName } from './settings.ts';
@@ -65,7 +66,7 @@ export function accountGone(): DomainError {
 
 /** foreign_key_violation: the account was removed while somebody waited to count for it. */
 export function throwGone(error: unknown): never {
-  if (error instanceof Error && 'code' in error && error.code === '23503') throw accountGone();
+  if (stateOf(error) === states.foreignKeyViolation) throw accountGone();
   throw error;
 }
 

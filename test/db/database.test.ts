@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { isUnavailable } from '../../src/db/unavailable.ts';
+import { isUnavailable } from '../../src/db/error-kind.ts';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';

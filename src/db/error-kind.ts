@@ -1,0 +1,85 @@
+import { DomainError } from '../errors.ts';
+
+/**
+ * What an error of the database asks for:
+ * - `unavailable`: the server, or the way to it, is away for now: later, and on another connection.
+ * - `serialization`: it settled a quarrel with another transaction: the same again, soon.
+ * - `unique`: something of it is stored already.
+ * - `unstorable`: a value or a row that it will never take, at least beside what is stored.
+ * - `schema`: the tables are not those that this program knows, or not its own.
+ * - `fault`: ours; anything that is listed nowhere.
+ */
+export type DatabaseErrorKind =
+  'unavailable' | 'serialization' | 'unique' | 'unstorable' | 'schema' | 'fault';
+
+/** By SQLSTATE, or how it begins (PostgreSQL's appendix A); the first that fits counts. */
+const kindsByState: readonly [string, DatabaseErrorKind][] = [
+  ['08', 'unavailable'], // connection_exception
+  ['25006', 'unavailable'], // read_only_sql_transaction: it became a standby
+  ['53', 'unavailable'], // insufficient_resources: disk, memory, connections
+  ['55P03', 'unavailable'], // lock_not_available
+  ['57014', 'unavailable'], // query_canceled: a statement's time-out
+  ['57P0', 'unavailable'], // shutdown, crash, start-up
+  ['58', 'unavailable'], // system_error
+  ['40001', 'serialization'], // serialization_failure
+  ['40P01', 'serialization'], // deadlock_detected
+  ['23505', 'unique'], // unique_violation
+  ['22', 'unstorable'], // data_exception
+  ['23', 'unstorable'], // integrity_constraint_violation
+  ['54', 'unstorable'], // program_limit_exceeded: a row or an index entry that is too large
+  ['P0001', 'unstorable'], // raise_exception: a trigger of the operator's
+  ['42', 'schema'], // syntax_error_or_access_rule_violation, undefined_table
+];
+
+/** Codes of Node's sockets and resolver. */
+const unreachable: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOENT', // a Unix socket whose server is down
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** What the driver says without a code when a connection is gone or does not come; test/contracts holds it. */
+const driverTexts: ReadonlySet<string> = new Set([
+  'Connection terminated',
+  'Connection terminated unexpectedly',
+  'Connection terminated due to connection timeout',
+  'timeout expired',
+  'timeout exceeded when trying to connect',
+  'Query read timeout',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+]);
+
+export function kindOf(error: unknown): DatabaseErrorKind {
+  if (!(error instanceof Error)) return 'fault';
+  if (error instanceof DomainError) return error.code === 'unavailable' ? 'unavailable' : 'fault';
+  const code = stateOf(error);
+  if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';
+  if (unreachable.has(code)) return 'unavailable';
+  return kindsByState.find(([state]) => code.startsWith(state))?.[1] ?? 'fault';
+}
+
+export function isUnavailable(error: unknown): boolean {
+  return kindOf(error) === 'unavailable';
+}
+
+/** The SQLSTATE, or the code of a socket's error; empty where there is none. */
+export function stateOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** SQLSTATEs that a caller answers by name. */
+export const states = {
+  foreignKeyViolation: '23503',
+  insufficientPrivilege: '42501',
+  undefinedTable: '42P01',
+} as const;
