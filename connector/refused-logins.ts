@@ -1,3 +1,4 @@
+import { isUuid } from '../src/core/uuid.ts';
 import type { Log } from './options.ts';
 
 /** Lines of one address, and of all, in a minute: enough for whoever bans by them. */
@@ -7,8 +8,6 @@ const minuteMs = 60_000;
 
 /** Writes refused logins into the log; the first of an address in a minute, the rest as a count. */
 export type LogRefusedLogin = (address: string, username: string | undefined) => void;
-
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * One line for each refused login, in a form that fail2ban reads (docs/reliability.md): what a stranger
@@ -43,7 +42,8 @@ export function createRefusedLoginLog(log: Log, now: () => number): LogRefusedLo
     }
     lines.set(address, ofAddress + 1);
     written += 1;
-    const device = username !== undefined && uuidPattern.test(username) ? { device: username } : {};
+    const device =
+      username !== undefined && isUuid(username.toLowerCase()) ? { device: username } : {};
     log.warn({ event: 'mqtt.login-refused', address, ...device }, 'a login over MQTT was refused');
   };
 }

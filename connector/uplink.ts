@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
 import { checkInParts, isLarge, type PartProblem } from '../src/core/check-parts.ts';
 import { Configuration } from '../src/core/configuration.ts';
+import { jsonPointer } from '../src/core/json-pointer.ts';
 import { maxJsonParts, measureJson } from '../src/core/json-extent.ts';
 import { countedOnly, type Rejection } from '../src/core/rejection.ts';
 import { findUpTopic, type UpTopic } from '../src/core/topic.ts';
@@ -164,7 +165,7 @@ function parseOne<T>(
   const result = early ? null : schema.safeParse(sent);
   if (result?.success) return result.data;
   const [first, ...others] = early ?? result?.error.issues ?? [];
-  const path = at + (first?.path ?? []).map((key) => `/${escapeKey(String(key))}`).join('');
+  const path = at + jsonPointer(first?.path ?? []);
   const more = others.length > 0 ? ` (and ${early ? '' : `${others.length} `}more)` : '';
   rejections.push({ reason: 'invalid-payload', message: `${first?.message}${more}`, path });
   return undefined;
@@ -178,6 +179,3 @@ function findFaults(schema: z.ZodType, sent: unknown): PartProblem[] | null {
   for (const { problems } of checkInParts(schema, sent)) if (problems.length > 0) return problems;
   return null;
 }
-
-/** RFC 6901 section 3. */
-const escapeKey = (key: string) => key.replaceAll('~', '~0').replaceAll('/', '~1');

@@ -1,3 +1,4 @@
+import { isUuid } from '../core/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
 import type { Sql } from '../db/sql.ts';
@@ -35,7 +36,6 @@ export type DeviceAuthenticator = {
 /** A wrong token costs a query at most this often per device. */
 const refusalMs = 1_000;
 const maxRefusals = 10_000;
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * Checks device tokens by arithmetic on a remembered version number. The version is forgotten when
@@ -64,7 +64,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
 
   async function authenticateDevice(credentials: DeviceCredentials) {
     const uuid = credentials.username.toLowerCase();
-    if (!uuidPattern.test(uuid)) return null;
+    if (!isUuid(uuid)) return null;
     const remembered = known.get(uuid);
     const which = remembered && whichToken(keys, remembered, credentials);
     if (remembered && which) return letIn(remembered, which);

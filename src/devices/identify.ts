@@ -1,3 +1,4 @@
+import { isUuid } from '../core/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
 import type { Sql } from '../db/sql.ts';
@@ -20,8 +21,6 @@ export type DeviceIdentifier = {
   close(): void;
 };
 
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
 /** Knows devices by their uuid, and forgets them when the bus tells of a change or may have missed one. */
 export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
   const { db, bus, maxRemembered = 100_000 } = deps;
@@ -43,7 +42,7 @@ export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdenti
     async identify(uuid) {
       const remembered = known.get(uuid);
       if (remembered) return remembered;
-      if (!uuidPattern.test(uuid)) return null;
+      if (!isUuid(uuid)) return null;
       const access = await finder.find(uuid);
       return access && { deviceId: access.deviceId, uuid, accountId: access.accountId };
     },

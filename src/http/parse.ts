@@ -1,12 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
 import { checkInParts, isLarge } from '../core/check-parts.ts';
+import { jsonPointer } from '../core/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
-
-/** RFC 6901: how a place in a document is written. */
-export function jsonPointer(path: readonly PropertyKey[]): string {
-  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
-}
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
 export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {

@@ -1,3 +1,4 @@
+import { isUuid } from '../core/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { PurposePath } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
@@ -29,8 +30,6 @@ export type InstallDeps = {
 
 // What a large fleet's senses are would take longer to read than the remark is worth.
 const maxRemarkedDevices = 1_000;
-
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
@@ -102,11 +101,7 @@ async function installWithin(
 async function getPurposes(db: Sql, accountId: number, purposeUuids: string[]): Promise<Purpose[]> {
   if (purposeUuids.length === 0) return [];
   const ids = purposeUuids.map((id) => id.toLowerCase());
-  const stored = await listPurposes(
-    db,
-    accountId,
-    ids.filter((id) => uuidPattern.test(id)),
-  );
+  const stored = await listPurposes(db, accountId, ids.filter(isUuid));
   return ids.map((id) => {
     const purpose = stored.get(id);
     if (!purpose) {
@@ -119,7 +114,7 @@ async function getPurposes(db: Sql, accountId: number, purposeUuids: string[]): 
 /** Each device once. What is no UUID names no device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {
   const uuids = [...new Set(deviceAuthUuids.map((uuid) => uuid.toLowerCase()))];
-  if (uuids.every((uuid) => uuidPattern.test(uuid))) return uuids;
+  if (uuids.every(isUuid)) return uuids;
   throw new DomainError('not-found', 'A device is not there: nothing was installed.');
 }
 
