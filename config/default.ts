@@ -145,17 +145,32 @@ const settings: SettingsInput = {
     /** REST requests with a token, in each process: on average, and at once after a pause. */
     requestsPerSecond: 200,
     requestsBurst: 2_000,
+    /** MQTT connections of its devices, in one process; further ones get CONNACK 3. */
+    connections: 10_000,
+    /**
+     * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
+     * it the account's devices have to wait. Of one message ten times as many at most are recorded.
+     */
+    eventsPerSecond: 1_000,
     /**
      * Sense events recorded on one day (UTC). Further ones are not recorded: devices move, push and SMS
      * go out, and a row a minute among the device's rejections says so.
      */
     eventsPerDay: 5_000_000,
-    /** What the history takes, by estimate, and purposes and profiles. Told only: nothing is refused for it. */
+    /**
+     * What the history takes, by estimate, and purposes and profiles. Beyond it nothing that the account's
+     * devices send is taken: it waits, unacknowledged.
+     */
     storedBytes: 21_474_836_480,
     /** Logins that live; one more ends one: first one never used, then the least recently used. */
     sessions: 50,
     /** Event streams open at once, in one process. */
     streams: 20,
+    /**
+     * Queries that are answered in more than one piece, at once in one process (of all accounts four);
+     * others wait for ten seconds at most, then 429.
+     */
+    exports: 2,
     /** Logins a minute, right and wrong ones, of one account from one address (429 beyond it). */
     loginsPerAccount: 60,
     /** The same from one address, whatever the account; not to be changed for one account. */

@@ -9,6 +9,7 @@ import { createConnections } from './connections.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
 import { drain } from './drain.ts';
 import { Engine } from './engine.ts';
+import { createHolding } from './holding.ts';
 import { createIntake, ratesOf } from './intake.ts';
 import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
 import { listenToNotices } from './notices.ts';
@@ -74,14 +75,30 @@ export async function startConnector(
     tuning,
     rates,
     now,
+    isHeldBack: (connection, device) => !holding.mayRead(connection, device),
     onHeard: ({ identity }) => presence(identity, 'seen'),
     accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
-  const acknowledger = createAcknowledger({ ports, intake, observe, log, now });
+  const holding = createHolding({
+    holds: ports.holds,
+    tuning,
+    clock: ports.clock,
+    now,
+    setAside: intake.setAside,
+    bringBack: intake.bringBack,
+    carry: (...message) => publisher.bring(...message),
+    resume: intake.resume,
+  });
+  const withdraw: ConnectorPorts['withdraw'] = (device) => {
+    holding.withdraw(device);
+    ports.withdraw(device);
+  };
+  const acknowledger = createAcknowledger({ ports: { withdraw }, intake, observe, log, now });
   const publisher = createPublisher({
     ports,
     intake,
     acknowledger,
+    holding,
     rates,
     tuning,
     limits,
@@ -122,6 +139,7 @@ export async function startConnector(
     runId,
     registry,
     intake,
+    holding,
     acknowledger,
     observe,
     now,
@@ -149,6 +167,7 @@ export async function startConnector(
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
     await drain({ registry, intake, acknowledger }, drainMs);
+    holding.stop();
     endNotices();
     endSweeping();
     await new Promise<void>((resolve) => engine.close(resolve));

@@ -22,8 +22,8 @@ export type Device = {
   others: Bucket;
   /** Its connections that were let in. */
   connects: Bucket;
-  /** When a rejection last said that it connects too often. */
-  stormToldMs: number;
+  /** When a rejection last said why it is not let in. */
+  excessToldMs: number;
   /** When it was last told that something was read of it. */
   toldMs: number;
   /** Set while its connections wait for a bucket. */

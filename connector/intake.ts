@@ -16,6 +16,8 @@ export type IntakeOptions = {
   tuning: Tuning;
   rates: Rates;
   now: () => number;
+  /** Whether the account's devices may be read: `Holding`. */
+  isHeldBack: (connection: Connection, device: Device) => boolean;
   /** Told, once a second at most, that something was read of a device. */
   onHeard: (device: Device) => void;
   /** Takes the messages that a chunk of whole packets begins with; gives what is left of it. */
@@ -31,7 +33,8 @@ export type Intake = ReturnType<typeof createIntake>;
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
  * the connection, its device, or all of them together have too much under way.
  */
-export function createIntake({ limits, tuning, rates, now, onHeard, accept }: IntakeOptions) {
+export function createIntake(options: IntakeOptions) {
+  const { limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
   const waitingForRoom = new Set<Connection>();
   let totalBytes = 0;
   let isStopped = false;
@@ -48,7 +51,8 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
       waitingForRoom.add(connection);
       return false;
     }
-    return connection.device === null || !mustWait(connection.device);
+    const { device } = connection;
+    return device === null || !(isHeldBack(connection, device) || mustWait(device));
   }
 
   function mustWait(device: Device): boolean {
@@ -108,6 +112,16 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     connection.socket.emit('readable');
   }
 
+  function free(bytes: number): void {
+    totalBytes -= bytes;
+    if (waitingForRoom.size === 0 || !hasRoom()) return;
+    for (const waiting of waitingForRoom) {
+      waitingForRoom.delete(waiting);
+      resume(waiting);
+      if (!hasRoom()) return;
+    }
+  }
+
   return {
     /** Puts itself between the socket and whoever reads it. */
     attach(connection: Connection): void {
@@ -127,13 +141,14 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
     release(connection: Connection, bytes: number): void {
       connection.unackedBytes -= bytes;
-      totalBytes -= bytes;
-      if (waitingForRoom.size === 0 || !hasRoom()) return;
-      for (const waiting of waitingForRoom) {
-        waitingForRoom.delete(waiting);
-        resume(waiting);
-        if (!hasRoom()) return;
-      }
+      free(bytes);
+    },
+
+    /** What its connection holds is not under way: nobody else waits for it. */
+    setAside: free,
+
+    bringBack(bytes: number): void {
+      totalBytes += bytes;
     },
 
     forget(connection: Connection): void {

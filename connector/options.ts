@@ -30,6 +30,9 @@ export type Tuning = {
   maxUnackedBytes: number;
   /** The same for all connections together, in bytes with `messageOverheadBytes` for each message. */
   maxUnackedTotalBytes: number;
+  /** Of messages that wait because their account brings too much: for one account, and for all. */
+  maxHeldBytes: number;
+  maxHeldTotalBytes: number;
   /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
@@ -49,6 +52,8 @@ export const defaultTuning: Tuning = {
   maxUnackedMessages: 100,
   maxUnackedBytes: 524_288,
   maxUnackedTotalBytes: 33_554_432,
+  maxHeldBytes: 4_194_304,
+  maxHeldTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
@@ -71,7 +76,9 @@ export type Refusal =
   | 'timeout'
   | 'too-many'
   /** A device that connects again and again. */
-  | 'reconnects';
+  | 'reconnects'
+  /** Its account has as many connections as it may. */
+  | 'connections';
 
 /** Why a connection that had been let in ended. */
 export type Ending =

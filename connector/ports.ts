@@ -27,8 +27,18 @@ export type DevicePorts = {
    * awaited, and `seen` often: a failure is the receiver's to log.
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
+  /** Slows devices of accounts that bring more than they may. Absent: nobody waits. */
+  holds?: Holds | undefined;
   bus: Bus;
   clock: () => number;
+};
+
+/** When no more messages of an account's devices are to be taken. */
+export type Holds = {
+  /** For how many ms; 0: now. Asked with every message: costs no query. */
+  waitMs(accountId: number): number;
+  /** A message of the device waits for that; told for each one. */
+  waits(device: DeviceIdentity, topic: string): void;
 };
 
 /** With what lets devices in. */
@@ -37,4 +47,6 @@ export type ConnectorPorts = DevicePorts & {
   authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
   /** Whether a device that was let in still is; called when `access` tells of a change. */
   isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
+  /** Connections that an account's devices may have here. Absent: any number. */
+  maxConnectionsOf?: ((accountId: number) => number) | undefined;
 };

@@ -14,12 +14,14 @@ export type RegistryOptions = {
   now: () => number;
 };
 
-const stormToldEveryMs = 60_000;
+const excessToldEveryMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
 export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }: RegistryOptions) {
   const connections = new Set<Connection>();
   const devices = new Map<string, Device>();
+  /** Connections that were let in, by account. */
+  const byAccount = new Map<number, number>();
   let connectedDevices = 0;
 
   function deviceOf(identity: DeviceIdentity): Device {
@@ -35,7 +37,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       measurements: new Bucket(rates.measurements, nowMs),
       others: new Bucket(rates.others, nowMs),
       connects: new Bucket(rates.connects, nowMs),
-      stormToldMs: -Infinity,
+      excessToldMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
     };
@@ -56,12 +58,20 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       return true;
     },
 
-    /** Whether it is time to say again that the device connects too often. */
-    mayTellOfStorm(identity: DeviceIdentity): boolean {
+    /** Whether the account may have one more connection; one that takes another's place is no more. */
+    hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
+      const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
+      const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
+      const ends = isTakeover || open.length >= maxConnectionsPerDevice ? 1 : 0;
+      return (byAccount.get(identity.accountId) ?? 0) - ends < limit;
+    },
+
+    /** Whether it is time to say again why the device is not let in. */
+    mayTellOfExcess(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
       const nowMs = now();
-      if (nowMs - device.stormToldMs < stormToldEveryMs) return false;
-      device.stormToldMs = nowMs;
+      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
+      device.excessToldMs = nowMs;
       return true;
     },
 
@@ -71,6 +81,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       connection.device = device;
       closeSession(device, connection);
       device.connections.push(connection);
+      byAccount.set(identity.accountId, (byAccount.get(identity.accountId) ?? 0) + 1);
       if (device.connections.length === 1) {
         connectedDevices += 1;
         presence(identity, 'connected');
@@ -85,6 +96,10 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       const index = device?.connections.indexOf(connection) ?? -1;
       if (!device || index < 0) return;
       device.connections.splice(index, 1);
+      const { accountId } = device.identity;
+      const left = (byAccount.get(accountId) ?? 0) - 1;
+      if (left > 0) byAccount.set(accountId, left);
+      else byAccount.delete(accountId);
       if (device.connections.length > 0) return;
       connectedDevices -= 1;
       presence(device.identity, 'disconnected');
@@ -106,7 +121,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
         const { messages, measurements, others, connects } = device;
         const isIdle =
           connects.isFull(rates.connects, nowMs) &&
-          nowMs - device.stormToldMs >= stormToldEveryMs &&
+          nowMs - device.excessToldMs >= excessToldEveryMs &&
           messages.isFull(rates.messages, nowMs) &&
           measurements.isFull(rates.measurements, nowMs) &&
           others.isFull(rates.others, nowMs);

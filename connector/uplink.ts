@@ -18,6 +18,7 @@ class ParsedUplink implements Uplink {
   readonly rejections: Rejection[] = [];
   content: UplinkContent = { kind: 'none' };
   items = 1;
+  leavesEventsOut?: true;
   readonly #payload: Buffer;
 
   constructor(topic: string, payload: Buffer, arrivedTs: number) {

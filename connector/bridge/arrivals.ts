@@ -9,7 +9,7 @@ import type { BridgePorts } from './ports.ts';
 import type { BridgeStatus } from './status.ts';
 
 export type ArrivalsDeps = {
-  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'holds'>;
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
@@ -67,6 +67,12 @@ export function createArrivals(deps: ArrivalsDeps) {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const prefix = upPrefix(device.uuid);
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, rejectionsPerMessage);
+    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
+    // if one account had to wait, all would.
+    if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {
+      uplink.leavesEventsOut = true;
+      ports.holds?.waits(device, topic);
+    }
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');

@@ -17,6 +17,8 @@ export type RejectionReason =
   | 'unknown-state'
   | 'unknown-profile'
   | 'too-many-connects'
+  | 'too-many-connections'
+  | 'quota-exceeded'
   | 'unstorable'
   | 'events-not-recorded'
   | 'more-of-message';

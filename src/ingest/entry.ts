@@ -7,6 +7,8 @@ export class Entry {
   id: string | undefined = undefined;
   /** How many of its rejections are committed one by one. */
   kept = 0;
+  /** How many of its sense events are committed, or being committed. */
+  recorded = 0;
   /** How many of its units are not settled yet. */
   open = 1;
   readonly uplink: Uplink;

@@ -30,6 +30,8 @@ export type Plan = {
   left: Work[];
   /** The messages that were cut: units of them are in both. */
   cut: Entry[];
+  /** Which of the rows' events are of which message: from this place on, up to the next one's. */
+  sources: { entry: Entry; from: number }[];
   /** What it cost: `Budget`. */
   cost: number;
 };
@@ -51,6 +53,7 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     planned: [],
     left: [],
     cut: [],
+    sources: [],
     cost: 0,
   };
   const budget = new Budget(maxCost);
@@ -75,8 +78,10 @@ function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): 
   let cut: [Unit, Unit] | null = null;
   while (done < units.length && !cut && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
+    const from = plan.rows.events.length;
     const applied = apply(context, unit, plan.rows, limits, budget);
     context = applied.context;
+    if (plan.rows.events.length > from) plan.sources.push({ entry: unit.entry, from });
     if (applied.items < sizeOf(unit.content)) cut = cutUnit(unit, applied.items);
   }
   keepPlanned(work, done, cut, plan);

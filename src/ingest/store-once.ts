@@ -50,11 +50,14 @@ export async function storeOnce(
   onCut: (plan: Plan) => void,
 ): Promise<Stored> {
   let plan: Plan | undefined;
-  let leftOut: LeftOut = { events: [], told: [] };
+  let leftOut: LeftOut = { events: [], told: [], recorded: new Map() };
   let isGivenUp = false;
+  let isCommitting = false;
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (isGivenUp) return;
+    isCommitting = true;
+    deps.leaveOut?.committing(leftOut);
     for (const { lane, context } of plan?.after ?? []) lane.context = context;
     if (plan && plan.left.length > 0) onCut(plan);
     turn?.onCommitting(committing);
@@ -82,6 +85,9 @@ export async function storeOnce(
     const stored = await deps.db.transaction(store, { behind, onCommitting });
     deps.leaveOut?.committed(stored.plan.planned, stored.recorded, leftOut);
     return stored;
+  } catch (error) {
+    if (isCommitting) deps.leaveOut?.undo(leftOut);
+    throw error;
   } finally {
     isGivenUp = true;
   }
