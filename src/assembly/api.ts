@@ -21,6 +21,7 @@ import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
+import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
@@ -122,7 +123,9 @@ async function listRoutes(
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
+  const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
   const counters = {
+    streams: async (accountId: number) => streams.used(accountId),
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
@@ -139,7 +142,7 @@ async function listRoutes(
       sessions,
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
-      countLogin: createLoginRates(config.quotas, limiters),
+      countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
@@ -163,7 +166,7 @@ async function listRoutes(
       bus,
       getDeviceId,
       authenticate: sessions.authenticate,
-      limitOf: (accountId) => limitsOf(accountId).streams,
+      streams,
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),

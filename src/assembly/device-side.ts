@@ -106,7 +106,7 @@ async function startIngestion(
     db,
     connectionString: storage.connectionString,
     config: config.notifications,
-    quotas: config.quotas,
+    quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     log,
     clock,

@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../http/metrics.ts';
 import type { Metrics } from '../http/metrics.ts';
-import { startLimits, type LimitsOf } from '../quotas/limits.ts';
+import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
@@ -32,6 +32,7 @@ export type Shared = {
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
   limitsOf: LimitsOf;
+  loginsOf: Limits['loginsOf'];
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -55,10 +56,10 @@ export async function startShared(
   releases.add(() => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  const limitsOf = await startQuotas(db, config, log, releases);
+  const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
   const clock = Date.now;
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf };
+  return { ...parts, clock, limitsOf, loginsOf };
 }
 
 /** Before the database, which may have to be made first. */
@@ -72,11 +73,11 @@ async function startQuotas(
   { quotas }: Config,
   log: Logger,
   releases: Releases,
-): Promise<LimitsOf> {
+): Promise<Limits> {
   const onError = (err: unknown) => log.warn({ err }, "accounts' own quotas could not be read");
   const limits = await startLimits({ db, quotas, onError });
   releases.add(() => limits.close());
-  return limits.limitsOf;
+  return limits;
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

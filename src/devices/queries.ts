@@ -79,46 +79,56 @@ export async function raiseTokenVersion(
   return row ? { deviceId: row.id, version: row.token_version } : null;
 }
 
-export type NewDevice = {
-  accountId: number;
-  uuid: string;
-  connectorId: number;
-  configuration: Configuration;
-};
+/** `configuration`: as JSON. */
+export type NewDevice = { uuid: string; connectorId: number; configuration: string; name: string };
 
-/** Says whether it was stored: not beyond a quota, nor where the account is gone. */
-export async function insertDevice(
+/** Says whether all of them were stored: none is beyond a quota, nor where the account is gone. */
+export async function insertDevices(
   db: Sql,
-  device: NewDevice,
+  accountId: number,
+  added: NewDevice[],
   quotas: Pick<QuotaSettings, 'devices' | 'devicesPerDay'>,
 ): Promise<boolean> {
-  const { accountId, uuid, connectorId, configuration } = device;
   const { devices, devicesPerDay } = quotas;
-  const name = nameOf(configuration);
   const { rowCount } = await db.query(
     `
       with counted as (
         insert into account_usage as u (account_id, devices, registrations_day, registrations)
-        select id, 1, ${today}, 1 from account where id = $1
+        select id, $6, ${today}, $6 from account
+         where id = $1
+           and $6 <= ${limitOf('$1', 'devices', '$7')}
+           and $6 <= ${limitOf('$1', 'devicesPerDay', '$8')}
         on conflict (account_id) do update
-           set devices = u.devices + 1,
+           set devices = u.devices + $6,
                registrations_day = excluded.registrations_day,
-               registrations = 1 + case when u.registrations_day = excluded.registrations_day
-                                        then u.registrations else 0 end
-         where u.devices < ${limitOf('$1', 'devices', '$6')}
+               registrations = $6 + case when u.registrations_day = excluded.registrations_day
+                                         then u.registrations else 0 end
+         where u.devices + $6 <= ${limitOf('$1', 'devices', '$7')}
            and (u.registrations_day <> excluded.registrations_day
-                or u.registrations < ${limitOf('$1', 'devicesPerDay', '$7')})
+                or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id
       ), added as (
         insert into device (uuid, account_id, connector_id, configuration, name)
-        select $2, account_id, $3, $4::text::json, $5 from counted
+        select n.uuid, account_id, n.connector_id, n.configuration::json, n.name
+          from counted
+         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[])
+            as n (uuid, connector_id, configuration, name)
         returning id, created_at
       )
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
-    [accountId, uuid, connectorId, JSON.stringify(configuration), name, devices, devicesPerDay],
+    [
+      accountId,
+      added.map(({ uuid }) => uuid),
+      added.map(({ connectorId }) => connectorId),
+      added.map(({ configuration }) => configuration),
+      added.map(({ name }) => name),
+      added.length,
+      devices,
+      devicesPerDay,
+    ],
   );
-  return rowCount === 1;
+  return rowCount === added.length;
 }
 
 /** PostgreSQL's text holds every character but NUL. */

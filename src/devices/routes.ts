@@ -9,15 +9,14 @@ import { MessageResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { storeWithin } from '../quotas/store-within.ts';
-import { createTurns } from '../quotas/turns.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
-import { insertDevice, listDevices } from './queries.ts';
+import { listDevices, nameOf } from './queries.ts';
+import { createRegistration } from './register.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
@@ -55,7 +54,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
 }
 
 function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
-  const inTurn = createTurns(3);
+  const registerDevice = createRegistration(db, quotas);
   return defineRoute({
     method: 'post',
     path: '/v2/devices',
@@ -69,11 +68,9 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = randomUUID();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
-      const { accountId } = account;
-      const device = { accountId, uuid, connectorId: id, configuration: body };
-      const adding = { devices: 1, devicesPerDay: 1 };
-      const store = async () => (await insertDevice(db, device, quotas)) || null;
-      await inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
+      const configuration = JSON.stringify(body);
+      const device = { uuid, connectorId: id, configuration, name: nameOf(body) };
+      await registerDevice(account.accountId, device);
       return {
         connectorId: id,
         connectorName: name,

@@ -2,8 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
-import type { LimitOf } from '../quotas/limits.ts';
-import { createStreamCount } from './count-streams.ts';
+import type { StreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
 import { DeviceParams, EventView } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
@@ -17,7 +16,7 @@ export type StreamRoutesDeps = {
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
   /** The quota `streams`: those open at once in this process. */
-  limitOf: LimitOf;
+  streams: StreamCount;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
@@ -42,12 +41,11 @@ const description =
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const hub = createHub({ db, bus, heartbeatMs });
-  const countStream = createStreamCount(deps.limitOf);
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
     refuseSlowly(() => openCounted(account, deviceUuid, request), request);
   const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
-    const release = await countStream(account.accountId);
+    const release = await deps.streams.count(account.accountId);
     try {
       const readable = await read(account, deviceUuid, request);
       readable.once('close', release);

@@ -52,19 +52,6 @@ export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filt
   (name) => !ofNobody.includes(name),
 );
 
-/** Told to an account, and the same for all of them: what enforces them asks the configuration alone. */
-const sameForAll: QuotaName[] = [
-  'loginsPerAccount',
-  'messagesPerDay',
-  'messagesPerRecipient',
-  'smsPerDay',
-];
-
-/** Whether one account may be given another figure than the others. */
-export function isChangeable(name: QuotaName): boolean {
-  return !sameForAll.includes(name);
-}
-
 export function isQuotaName(name: string): name is QuotaName {
   return quotaNames.some((quota) => quota === name);
 }

@@ -31,7 +31,7 @@ export type AppOptions = {
   /** How long a refused login waits; 1 ms. */
   refusalPauseMs?: number;
   /** Logins a minute. */
-  logins?: Partial<LoginQuotas>;
+  logins?: Partial<LoginQuotas & { loginsPerAccount: number }>;
   http?: Partial<HttpOptions>;
 };
 
@@ -83,7 +83,11 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       countLogin: createLoginRates(
-        { loginsPerAccount: 1_000, loginsPerAddress: 1_000, ...options.logins },
+        {
+          loginsOf: (email) =>
+            options.logins?.loginsOf?.(email) ?? options.logins?.loginsPerAccount ?? 1_000,
+          loginsPerAddress: options.logins?.loginsPerAddress ?? 1_000,
+        },
         limiters,
       ),
       refusalPauseMs: options.refusalPauseMs ?? 1,

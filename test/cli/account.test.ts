@@ -101,10 +101,9 @@ describe('npm run account, beside a running service with registration closed', (
       });
     expect([(await register()).status, (await register()).status]).toEqual([200, 403]);
     expect((await quota('devices', 'default')).stdout).toBe('devices  1 of 10000\n');
-    // What nothing would heed is not taken.
     expect(await quota('smsPerDay', '100')).toMatchObject({
-      status: 1,
-      stderr: 'smsPerDay is the same for all accounts: it is changed in config/.\n',
+      status: 0,
+      stdout: 'smsPerDay  0 of 100  (default 20)\n',
     });
     expect((await register()).status).toBe(200);
 

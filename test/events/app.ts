@@ -7,6 +7,7 @@ import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
+import { createStreamCount } from '../../src/events/count-streams.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
@@ -54,7 +55,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         bus,
         getDeviceId: findDevice,
         authenticate,
-        limitOf: () => options.streams ?? 20,
+        streams: createStreamCount(() => options.streams ?? 20),
         refusalPauseMs: 1,
       }),
       ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId: findDevice }),

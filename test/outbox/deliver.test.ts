@@ -25,7 +25,7 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Outbox> {
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
-    quotas: given.quotas,
+    quotasOf: () => given.quotas,
     isSmsForAll: false,
     log: given.silent,
     clock,

@@ -1,7 +1,7 @@
 import { DomainError } from '../../errors.ts';
 import { listUsage } from '../../quotas/list-usage.ts';
 import { removeOverride, saveOverride } from '../../quotas/queries.ts';
-import { isChangeable, isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
+import { isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
 import { getByEmail } from './commands.ts';
 import type { Command } from './commands.ts';
 import type { Tools } from './open.ts';
@@ -13,10 +13,6 @@ export const quota: Command = async (tools, email, _askPassword, [name, value]) 
   if (!isQuotaName(name)) {
     const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
     throw new DomainError('not-found', message);
-  }
-  if (value !== undefined && !isChangeable(name)) {
-    const message = `${name} is the same for all accounts: it is changed in config/.`;
-    throw new DomainError('invalid-input', message);
   }
   if (value === 'default') await removeOverride(tools.db, accountId, name);
   else if (value !== undefined) await saveOverride(tools.db, accountId, name, parse(name, value));
