@@ -37,6 +37,7 @@ import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { compactActivity } from '../quotas/activity-queries.ts';
+import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
@@ -124,6 +125,7 @@ async function listRoutes(
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
   const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
+  const exports = createExports({ limitOf: (accountId) => limitsOf(accountId).exports });
   const counters = {
     streams: async (accountId: number) => streams.used(accountId),
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
@@ -167,8 +169,9 @@ async function listRoutes(
       getDeviceId,
       authenticate: sessions.authenticate,
       streams,
+      exports,
     }),
-    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
+    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock, exports }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
     ...listBrokerRoutes(shared, limiters),
   ];

@@ -90,8 +90,10 @@ export async function insertDevices(
   quotas: Pick<QuotaSettings, 'devices' | 'devicesPerDay'>,
 ): Promise<boolean> {
   const { devices, devicesPerDay } = quotas;
-  const { rowCount } = await db.query(
-    `
+  const { rowCount } = await db.query({
+    // Planning it takes longer than it does.
+    name: 'devices-insert',
+    text: `
       with counted as (
         insert into account_usage as u (account_id, devices, registrations_day, registrations)
         select id, $6, ${today}, $6 from account
@@ -117,7 +119,7 @@ export async function insertDevices(
       )
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
-    [
+    values: [
       accountId,
       added.map(({ uuid }) => uuid),
       added.map(({ connectorId }) => connectorId),
@@ -127,7 +129,7 @@ export async function insertDevices(
       devices,
       devicesPerDay,
     ],
-  );
+  });
   return rowCount === added.length;
 }
 

@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
+import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
 import { DeviceParams, EventView } from './schema.ts';
@@ -17,6 +18,7 @@ export type StreamRoutesDeps = {
   authenticate: (token: string) => Promise<unknown>;
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
+  exports: Pick<Exports, 'page'>;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
@@ -68,7 +70,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
     return openEventStream(
-      { db, bus, hub, heartbeatMs, patienceMs },
+      { db, bus, hub, heartbeatMs, patienceMs, exports: deps.exports },
       {
         scope: { accountId, deviceId },
         sessionId,

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import type { Exports } from '../quotas/exports.ts';
 import { catchUp } from './catch-up.ts';
 import type { StreamScope } from './feed.ts';
 import type { Followed, Hub } from './hub.ts';
@@ -15,6 +16,7 @@ export type EventStreamOptions = {
   heartbeatMs: number;
   /** How long a reader may let a chunk wait. */
   patienceMs: number;
+  exports: Pick<Exports, 'page'>;
 };
 
 export type Reader = {
@@ -92,12 +94,17 @@ type Between = { from: Position; to: Position; until: AbortSignal };
 
 /** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
 async function* readBetween(
-  { db, hub }: EventStreamOptions,
+  { db, hub, exports }: EventStreamOptions,
   scope: StreamScope,
   { from, to, until }: Between,
 ): AsyncGenerator<Buffer> {
   if (from === to) return;
-  const pages = catchUp(db, scope, from, to);
+  // Who was away for long has all its events looked through.
+  const archive: Sql = {
+    query: (...args: Parameters<Sql['query']>) =>
+      exports.page(scope.accountId, () => db.query(...args)),
+  } as Sql;
+  const pages = catchUp(db, scope, from, to, archive);
   for (;;) {
     const { value: page, done } = await hub.alone(scope.accountId, () => pages.next());
     if (done || until.aborted) return;
