@@ -46,10 +46,19 @@ export async function startHoldsOf(
   });
 }
 
+// As of any rejection.
+const maxTopicLength = 1_024;
+
 function storageFull(topic: string, arrivedTs: number): Uplink {
   const message =
     "The account's quota storedBytes is used up: what its devices send has to wait, unacknowledged, " +
     'until there is room. This is said once a day.';
   const rejections = [{ reason: 'quota-exceeded' as const, message }];
-  return { topic, excerpt: '', arrivedTs, content: { kind: 'none' }, rejections };
+  return {
+    topic: topic.slice(0, maxTopicLength),
+    excerpt: '',
+    arrivedTs,
+    content: { kind: 'none' },
+    rejections,
+  };
 }
