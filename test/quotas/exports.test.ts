@@ -124,7 +124,6 @@ describe('exports', () => {
     expect(await readAll(await exports.run(1, never, empty()))).toEqual([]);
   });
 
-  // oxlint-disable-next-line require-yield
   async function* empty(): AsyncGenerator<number> {}
 });
 
