@@ -72,12 +72,17 @@ export function createHolding(options: HoldingOptions) {
 
   function goOn(accountId: number, waiting: Waiting): void {
     const waitMs = holds?.waitMs(accountId) ?? 0;
-    if (waitMs > 0) return wait(accountId, waiting, waitMs);
-    for (let n = 0; n < atOnce && waiting.devices.size > 0; n += 1) releaseOne(waiting);
-    if (waiting.devices.size > 0) wait(accountId, waiting, pauseMs);
+    for (let n = 0; waitMs === 0 && n < atOnce && waiting.devices.size > 0; n += 1)
+      releaseOne(waiting);
+    if (waitMs > 0 || waiting.devices.size > 0) wait(accountId, waiting, waitMs || pauseMs);
     else accounts.delete(accountId);
+    readAgain(accountId, waiting);
+  }
+
+  /** All connections where nothing waits any more, otherwise as many as there is room for. */
+  function readAgain(accountId: number, waiting: Waiting): void {
     for (const connection of waiting.unread) {
-      if (!hasRoom(waiting)) return;
+      if (accounts.get(accountId) === waiting && !hasRoom(waiting)) return;
       waiting.unread.delete(connection);
       resume(connection);
     }
