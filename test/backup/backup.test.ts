@@ -117,6 +117,9 @@ describe('a backup of the embedded database', () => {
     const backup = join(dir, 'under-load');
     expect((await stat(backup)).mode & 0o777).toBe(0o700);
     expect((await stat(join(backup, 'secret'))).mode & 0o777).toBe(0o600);
+    // The service's own password is made anew where it is restored.
+    const expected = ['backup.json', 'database-password', 'postgresql', 'secret'];
+    expect((await readdir(backup)).toSorted()).toEqual(expected);
   });
 
   test('may be made while nothing runs', async () => {

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
 import { connectionStringOf, type Address } from './address.ts';
 import { stopCluster } from './cluster.ts';
@@ -10,6 +11,7 @@ import { placePrograms, sharedDir } from './place.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
+import { removeOtherSocketDirs } from './socket-dir.ts';
 import { supervise } from './supervise.ts';
 
 export type EmbeddedLog = { info(message: string): void; warn(message: string): void };
@@ -42,12 +44,14 @@ export async function startEmbeddedDatabase({
   const { address, adopted } = await launch(prepared);
   const { held, service } = await enterAsService(dataDir, address, log);
   if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
+  const { clusterDir, programs } = prepared;
+  await removeOtherSocketDirs(dirname(clusterDir), address.socketDir, programs.owner);
   if (adopted) log.info('Took over the database that an earlier process left running.');
   const supervisor = supervise({
     connection: held,
     log,
     async recover() {
-      if ((await findPostmaster(prepared.clusterDir)) === null) await launch(prepared, address);
+      if ((await findPostmaster(clusterDir)) === null) await launch(prepared, address);
       const again = await lockAs(address, service);
       if (again.heldBy !== null) throw new Error(`The database is now used by ${again.heldBy}.`);
       return again;
@@ -55,7 +59,7 @@ export async function startEmbeddedDatabase({
   });
   return {
     connectionString: connectionStringOf(address, service, databaseName),
-    clusterDir: prepared.clusterDir,
+    clusterDir,
     async stop(withinMs = stopTimeoutMs) {
       await supervisor.stop();
       await stopServer(prepared, address, log, withinMs);

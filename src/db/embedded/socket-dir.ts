@@ -1,6 +1,7 @@
-import { chown, lstat, mkdir, mkdtemp, realpath, rm, rmdir, stat } from 'node:fs/promises';
+import { chown, lstat, mkdir, mkdtemp, readdir, realpath, rm, rmdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { ask, sslRequest } from '../../other-end.ts';
 import { StartError } from '../../start-error.ts';
 import { canWrite } from './location.ts';
 import type { Owner } from './programs.ts';
@@ -93,6 +94,20 @@ export async function removeSocketDir(dir: string, owner: Owner | null): Promise
   if (!(await isPrivateDir(dir, owner))) return;
   await removeSocket(dir);
   await rmdir(dir).catch(() => undefined);
+}
+
+/** Removes from `base` what servers left that were killed; the one of a server that runs is `kept`. */
+export async function removeOtherSocketDirs(
+  base: string,
+  kept: string | null,
+  owner: Owner | null,
+): Promise<void> {
+  for (const name of await readdir(base)) {
+    const dir = join(base, name);
+    if (!name.startsWith(prefix) || dir === kept) continue;
+    const { kind } = await ask({ path: socketPathIn(dir) }, sslRequest, { timeoutMs: 1_000 });
+    if (kind === 'failed') await removeSocketDir(dir, owner);
+  }
 }
 
 /** The number in a lock file may have been given to another process: PostgreSQL would not start. */
