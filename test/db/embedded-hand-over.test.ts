@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Client } from 'pg';
@@ -110,7 +110,7 @@ describe.each(['0.1.0', '0.2.0'] as const)('a data directory of %s', (version) =
 });
 
 describe('a data directory of 0.2.0', () => {
-  it('is refused while its service runs, which goes on', async () => {
+  it('is refused while its service runs, which goes on, and without its password', async () => {
     const dataDir = join(dir, 'used');
     const earlier = await leaveEarlierServer(dataDir, '0.2.0');
     const before = await postmaster(dataDir);
@@ -121,6 +121,11 @@ describe('a data directory of 0.2.0', () => {
     await service.query('select 1');
     expect(await postmaster(dataDir)).toEqual(before);
     await service.end();
+    const file = join(dataDir, 'database-password');
+    const password = readFileSync(file);
+    writeFileSync(file, 'of another one');
+    await expect(start(dataDir)).rejects.toThrow('holds another password');
+    writeFileSync(file, password);
     await (await start(dataDir)).stop();
   });
 
@@ -172,6 +177,19 @@ describe('a data directory of 0.2.0', () => {
     expect(await notOwnedIn(dataDir)).toEqual([]);
     await database.stop();
   });
+});
+
+it('makes the database where a first start was killed before it was there', async () => {
+  const dataDir = join(dir, 'without');
+  const first = await start(dataDir);
+  await runOn(await superuserUrl(dataDir, 'postgres'), (client) =>
+    client.query('drop database sensorium'),
+  );
+  await first.stop();
+  const second = await start(dataDir);
+  await migrate(second.connectionString, { log: silent });
+  expect(await notOwnedIn(dataDir)).toEqual([]);
+  await second.stop();
 });
 
 /** All tables that belong to the superuser, without the catalogs. */

@@ -1,9 +1,11 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectionStringOf } from '../../src/db/embedded/address.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { readOrMakeService } from '../../src/db/embedded/secrets.ts';
 import { newHome, startAt, type Home, type Started } from '../backup/home.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
 import { findAddress, superuserUrl } from '../harness/embedded.ts';
 import { runOn } from '../harness/template.ts';
 import { runProgram } from '../journeys/process.ts';
@@ -96,3 +98,18 @@ describe('the service on the embedded database', () => {
     service = await startAt(home);
   });
 });
+
+it.runIf(process.getuid?.() === 0)(
+  'gives the password to its user where root makes it',
+  async () => {
+    const dir = makeTemporaryDir();
+    writeFileSync(join(dir, 'database-password'), 'known');
+    chownSync(join(dir, 'database-password'), 12_345, 12_346);
+    const { password } = await readOrMakeService(dir);
+    const file = join(dir, 'service-password');
+    expect(readFileSync(file, 'utf8').trim()).toBe(password);
+    expect(statSync(file)).toMatchObject({ uid: 12_345, gid: 12_346 });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    rmSync(dir, { recursive: true });
+  },
+);

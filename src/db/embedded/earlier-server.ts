@@ -1,9 +1,8 @@
 import type { Address } from './address.ts';
 import { stopCluster } from './cluster.ts';
-import { lockAs } from './enter.ts';
+import { lockAsSuperuser } from './enter.ts';
 import { inUse } from './in-use.ts';
 import type { Programs } from './programs.ts';
-import { readSuperuser } from './secrets.ts';
 
 /** Whether a version before 0.3.0 started it. Node knows no Unix sockets on Windows. */
 export function isEarlier({ socketDir }: Address): boolean {
@@ -18,7 +17,9 @@ export async function endEarlierServer(
   { programs, clusterDir, dataDir }: { programs: Programs; clusterDir: string; dataDir: string },
   address: Address,
 ): Promise<void> {
-  const held = await lockAs(address, await readSuperuser(dataDir));
+  const { held } = await lockAsSuperuser(dataDir, address);
   if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
-  await stopCluster(programs, clusterDir, 'fast', 60);
+  await stopCluster(programs, clusterDir, 'fast', 60).catch(() =>
+    stopCluster(programs, clusterDir, 'immediate', 10),
+  );
 }

@@ -1,3 +1,4 @@
+import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
 import { connectionStringOf, type Address, type Login } from './address.ts';
 import { createScramClient } from './client.ts';
@@ -13,6 +14,20 @@ export type Entered = { held: Held; service: Login };
 /** Logs in to a server that runs and takes the service's lock. */
 export function lockAs(address: Address, login: Login): Promise<Held> {
   return takeServiceLock(connectionStringOf(address, login, 'postgres'), lockTimeoutMs);
+}
+
+/** The same where the service's role may not be there yet. Throws a StartError. */
+export async function lockAsSuperuser(
+  dataDir: string,
+  address: Address,
+): Promise<{ held: Held; admin: Login }> {
+  const admin = await readSuperuser(dataDir);
+  const held = await unlessRefused(lockAs(address, admin));
+  if (held === null)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: its file database-password holds another password than its database has. Put the right one back from a backup.`,
+    );
+  return { held, admin };
 }
 
 /**
@@ -45,8 +60,7 @@ async function enterAfterSuperuser(
   service: Login,
   log: LockOptions['log'],
 ): Promise<Entered> {
-  const admin = await readSuperuser(dataDir);
-  const first = await lockAs(address, admin);
+  const { held: first, admin } = await lockAsSuperuser(dataDir, address);
   if (first.heldBy !== null) return { held: first, service };
   try {
     await handOver(address, { admin, service }, log);

@@ -2,14 +2,14 @@ import { stat } from 'node:fs/promises';
 import { StartError } from '../../start-error.ts';
 import { connectionStringOf, type Address } from '../embedded/address.ts';
 import { readPostmasterFile, startCluster, stopCluster } from '../embedded/cluster.ts';
-import { enterAsService, lockAs } from '../embedded/enter.ts';
+import { enterAsService, lockAsSuperuser } from '../embedded/enter.ts';
 import { makeAddress, removeAddress, type Launch } from '../embedded/launch.ts';
 import { findCluster, makeCluster, removeDir } from '../embedded/location.ts';
 import { createEmbeddedCluster, databaseName } from '../embedded/make.ts';
 import { placePrograms } from '../embedded/place.ts';
 import { adoptPostmaster, findPostmaster } from '../embedded/postmaster.ts';
 import { findPackagedPostgres, type Programs } from '../embedded/programs.ts';
-import { readOrMakeSuperuserPassword, readSuperuser } from '../embedded/secrets.ts';
+import { readOrMakeSuperuserPassword } from '../embedded/secrets.ts';
 import { embeddedSettings } from '../embedded/settings.ts';
 import { findUnfinishedCluster, markUnfinishedDir, unmarkUnfinishedDir } from './unfinished-dir.ts';
 
@@ -86,9 +86,8 @@ async function clearInterrupted(dataDir: string, programs: Programs): Promise<vo
   await removeDir(clusterDir);
 }
 
-/** As the superuser: the service's role may not be there yet. */
 async function refuseBusy(dataDir: string, address: Address): Promise<void> {
-  const held = await lockAs(address, await readSuperuser(dataDir));
+  const { held } = await lockAsSuperuser(dataDir, address);
   if (held.heldBy !== null)
     throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);
   await held.client.end();
