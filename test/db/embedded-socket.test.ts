@@ -13,11 +13,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { makeSocketDir, renewSocketDir } from '../../src/db/embedded/socket-dir.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
+import { openTestDatabase } from '../harness/database.ts';
 import { findAddress } from '../harness/embedded.ts';
 import { runOn } from '../harness/template.ts';
 
@@ -67,6 +68,19 @@ describe('the embedded database listens', () => {
     const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
     expect(listTcpListeners(pid)).toEqual([]);
     await database.stop();
+  });
+
+  it('and while it is away, its socket gone, whoever asks hears that, and not of a fault', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const db = openTestDatabase(database.connectionString);
+    await db.query('select 1');
+    await database.stop();
+    // The connection that was open learns of the end first; the next one finds no socket.
+    const asked = () => db.query('select 1').catch((error: unknown) => error);
+    await vi.waitFor(async () =>
+      expect(await asked()).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } }),
+    );
+    await db.close();
   });
 
   it('at another place where a path is too long for a socket, or holds a space or a comma', async () => {
