@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -61,6 +62,21 @@ describe('the embedded database listens', () => {
     await select1(database.connectionString);
     await database.stop();
     expect(existsSync(socketDir)).toBe(false);
+  });
+
+  it.runIf(isRoot)('where another user neither gets in nor puts a socket of theirs', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const socket = join(await socketDirOf(dataDir), '.s.PGSQL.5432');
+    const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
+    const run = (uid: number, command: string) =>
+      spawnSync('/bin/sh', ['-c', command, 'sh', socket], { cwd: '/', uid, gid: uid }).status;
+    const user = lstatSync(socket).uid;
+    expect([run(user, 'test -w "$1"'), run(12_345, 'test -e "$1"')]).toEqual([0, 1]);
+    process.kill(pid, 'SIGKILL');
+    // As after a crash: nobody listens there.
+    expect(run(12_345, 'rm -f "$1"; touch "$1"')).not.toBe(0);
+    await vi.waitFor(() => select1(database.connectionString), { timeout: 30_000, interval: 50 });
+    await database.stop();
   });
 
   it.runIf(process.platform === 'linux')('at no port', async () => {
