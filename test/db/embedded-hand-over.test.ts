@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import type { Client } from 'pg';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
@@ -14,7 +13,7 @@ import { superuserUrl } from '../harness/embedded.ts';
 import { openClient, runOn } from '../harness/template.ts';
 import { leaveEarlierServer } from './earlier-cluster.ts';
 import { silent } from './earlier.ts';
-import { listNotOwned } from './not-owned.ts';
+import { listNotOwned, listSuperusers } from './not-owned.ts';
 
 const dir = makeTemporaryDir();
 const children: ChildProcess[] = [];
@@ -191,14 +190,3 @@ it('makes the database where a first start was killed before it was there', asyn
   expect(await notOwnedIn(dataDir)).toEqual([]);
   await second.stop();
 });
-
-/** All tables that belong to the superuser, without the catalogs. */
-async function listSuperusers(client: Client): Promise<unknown[]> {
-  const { rows } = await client.query(
-    `select relname from pg_class
-      where relowner = 'sensorium'::regrole and relkind = 'r'
-        and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
-      order by relnamespace, relname`,
-  );
-  return rows;
-}

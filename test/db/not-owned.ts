@@ -30,3 +30,14 @@ export async function listNotOwned(client: Client): Promise<string[]> {
   );
   return rows.map(({ name }) => name);
 }
+
+/** All tables that belong to the superuser, without the catalogs. */
+export async function listSuperusers(client: Client): Promise<unknown[]> {
+  const { rows } = await client.query(
+    `select relname from pg_class
+      where relowner = 'sensorium'::regrole and relkind = 'r'
+        and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+      order by relnamespace, relname`,
+  );
+  return rows;
+}
