@@ -10,7 +10,7 @@ import type { Sql } from './sql.ts';
 const firstWriter = '0.2.0';
 
 /** All that versions before it made in `public`. */
-const earlier = {
+export const earlierInPublic = {
   relations: [
     'account', 'account_event', 'device', 'device_profile', 'device_state', 'event', 'event_feed',
     'event_sense', 'event_seq', 'measured_sense', 'measurement', 'measurement_hour', 'notification',
@@ -87,7 +87,7 @@ async function listEarlier(sql: Sql): Promise<{ name: string; kind: string }[]> 
        from pg_proc
       where pronamespace = 'public'::regnamespace
         and proname = any ($2)`,
-    [earlier.relations, earlier.functions],
+    [earlierInPublic.relations, earlierInPublic.functions],
   );
   return rows;
 }
@@ -101,7 +101,7 @@ async function listTables(sql: Sql, schema: string): Promise<string[]> {
         and relkind in ('r', 'p')
         and ($1 <> 'public' or relname = any ($2))
       order by relname`,
-    [schema, earlier.relations],
+    [schema, earlierInPublic.relations],
   );
   return rows.map(({ name }) => name);
 }

@@ -7,6 +7,8 @@ import { DomainError } from '../errors.ts';
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof DomainError) return error.code === 'unavailable';
+  // Whatever the reason: a Unix socket is not there (ENOENT) while its server starts anew.
+  if ('syscall' in error && error.syscall === 'connect') return true;
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (/^(08|53|57P0|57014|58)/.test(code)) return true;
   if (/^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)/.test(code)) return true;

@@ -169,10 +169,11 @@ describe('into a data directory', () => {
       await expect(startEmbeddedDatabase({ dataDir: home, log })).rejects.toThrow('interrupted');
       const second = run();
       expect([await second.ended(), second.stderr()]).toEqual([0, '']);
-      expect((await readdir(home)).toSorted()).toEqual(['database-password', 'postgresql']);
       const database = await startEmbeddedDatabase({ dataDir: home, log });
       expect(await countRows(database.connectionString)).toBe(rows * 0.9);
       await database.stop();
+      const expected = ['database-password', 'postgresql', 'service-password'];
+      expect((await readdir(home)).toSorted()).toEqual(expected);
       await expect(restoreInto(null, copyDir, home)).rejects.toThrow('holds a database already');
     },
   );
@@ -187,7 +188,7 @@ describe('into a data directory', () => {
         onRows: () => abort.abort(),
       }),
     ).rejects.toThrow('aborted');
-    expect(await readdir(home)).toEqual(['database-password']);
+    expect((await readdir(home)).toSorted()).toEqual(['database-password', 'service-password']);
   });
 });
 
