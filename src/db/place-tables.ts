@@ -4,6 +4,7 @@ import { newestOf } from './compare-versions.ts';
 import { withTablesLocked, type LockOptions } from './lock-tables.ts';
 import { ensureStateTables, saveCurrentSchema } from './schema-state.ts';
 import type { CurrentSchema, SchemaState } from './schema-state.ts';
+import { schemaNameFor } from './schema-name.ts';
 import type { Sql } from './sql.ts';
 
 /** The first version whose tables have a schema of their own. */
@@ -50,11 +51,6 @@ export async function placeTables(
 /** The least version that may write once all of these have run. */
 export function leastWriterAfter(migrations: KnownMigration[]): string {
   return newestOf([firstWriter, ...migrations.map(({ leastWriter }) => leastWriter)]);
-}
-
-/** `0.2.0` → `sensorium_0_2_0` */
-export function schemaNameFor(leastWriter: string): string {
-  return `sensorium_${leastWriter.replaceAll('.', '_')}`;
 }
 
 /** One step for all that is in it, an operator's own views too. */
