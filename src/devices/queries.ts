@@ -1,89 +1,17 @@
+import { entryValues, insertEntryFrom, type Actor } from '../audit/entry.ts';
 import type { Configuration } from '../core/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-
-/** What opens a device's door: `previous` says that the token before this version does too. */
-export type Access = {
-  deviceId: number;
-  uuid: string;
-  accountId: number;
-  version: number;
-  previous: boolean;
-};
-
-type AccessRow = {
-  id: number;
-  uuid: string;
-  account_id: number;
-  token_version: number;
-  previous_token_accepted: boolean;
-};
-
-/** By uuid; devices that do not exist are left out. */
-export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
-  const { rows } = await db.query<AccessRow>({
-    name: 'devices-access',
-    text: `
-      select id, uuid, account_id, token_version, previous_token_accepted
-        from device
-       where uuid = any($1::uuid[])`,
-    values: [uuids],
-  });
-  return new Map(
-    rows.map((row) => [
-      row.uuid,
-      {
-        deviceId: row.id,
-        uuid: row.uuid,
-        accountId: row.account_id,
-        version: row.token_version,
-        previous: row.previous_token_accepted,
-      },
-    ]),
-  );
-}
-
-/** Says whether this call was the one that retired it. */
-export async function retirePreviousToken(
-  db: Sql,
-  deviceId: number,
-  version: number,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `
-      update device
-         set previous_token_accepted = false
-       where id = $1 and token_version = $2 and previous_token_accepted`,
-    [deviceId, version],
-  );
-  return rowCount === 1;
-}
-
-/** The new version; null when the account has no such device. */
-export async function raiseTokenVersion(
-  db: Sql,
-  accountId: number,
-  uuid: string,
-  keepPrevious: boolean,
-): Promise<{ deviceId: number; version: number } | null> {
-  const { rows } = await db.query<{ id: number; token_version: number }>(
-    `
-      update device
-         set token_version = token_version + 1, previous_token_accepted = $3
-       where uuid = $2 and account_id = $1
-      returning id, token_version`,
-    [accountId, uuid, keepPrevious],
-  );
-  const [row] = rows;
-  return row ? { deviceId: row.id, version: row.token_version } : null;
-}
 
 export type NewDevice = {
   accountId: number;
   uuid: string;
   connectorId: number;
   configuration: Configuration;
+  /** Who registers it, and when. */
+  actor: Actor;
+  ts: number;
 };
 
 /** Says whether it was stored: not beyond a quota, nor where the account is gone. */
@@ -92,7 +20,8 @@ export async function insertDevice(
   device: NewDevice,
   quotas: Pick<QuotaSettings, 'devices' | 'devicesPerDay'>,
 ): Promise<boolean> {
-  const { accountId, uuid, connectorId, configuration } = device;
+  const { accountId, uuid, connectorId, configuration, actor, ts } = device;
+  const details = { deviceAuthUuid: uuid };
   const { devices, devicesPerDay } = quotas;
   const name = nameOf(configuration);
   const { rowCount } = await db.query(
@@ -113,10 +42,19 @@ export async function insertDevice(
         insert into device (uuid, account_id, connector_id, configuration, name)
         select $2, account_id, $3, $4::text::json, $5 from counted
         returning id, created_at
-      )
+      ), audited as (${insertEntryFrom('counted', 8)})
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
-    [accountId, uuid, connectorId, JSON.stringify(configuration), name, devices, devicesPerDay],
+    [
+      accountId,
+      uuid,
+      connectorId,
+      JSON.stringify(configuration),
+      name,
+      devices,
+      devicesPerDay,
+      ...entryValues({ kind: 'device-added', actor, ts, details }),
+    ],
   );
   return rowCount === 1;
 }

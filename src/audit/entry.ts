@@ -1,0 +1,35 @@
+import type { AuditActor, AuditDetails, AuditKind } from './schema.ts';
+
+/** Who did something, and from where. */
+export type Actor = { by: AuditActor; sessionId: string | null; address: string | null };
+
+/** Something to be written down of an account. `ts` in ms. */
+export type NewEntry = { kind: AuditKind; actor: Actor; ts: number; details?: AuditDetails };
+
+/** Whoever works at the service's own machine. */
+export const operator: Actor = { by: 'operator', sessionId: null, address: null };
+
+/** Who called a route with an account's token. */
+export function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
+  return { by: 'session', sessionId: account.sessionId, address: request.address };
+}
+
+/**
+ * SQL that writes an entry for each row of `from`, which has an `account_id`: so that a statement can
+ * say what it did by itself. `$first` and the five behind it are what `entryValues` gives.
+ */
+export function insertEntryFrom(from: string, first: number): string {
+  const [ts, kind, actor, sessionId, address, details] = [0, 1, 2, 3, 4, 5].map(
+    (place) => `$${first + place}`,
+  );
+  return `
+    insert into account_audit (account_id, ts, kind, actor, session_id, address, details)
+    select account_id, ms_to_timestamp(${ts}), ${kind}, ${actor}, ${sessionId}::uuid, ${address},
+           ${details}::text::json
+      from ${from}`;
+}
+
+export function entryValues({ kind, actor, ts, details }: NewEntry): unknown[] {
+  const { by, sessionId, address } = actor;
+  return [ts, kind, by, sessionId, address, details === undefined ? null : JSON.stringify(details)];
+}
