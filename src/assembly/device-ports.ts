@@ -24,6 +24,7 @@ export function devicePorts({ shared, downlinks, ingest, presence }: ConnectorSi
     delivered: downlinks.delivered,
     presence: presence.presence,
     bus: shared.bus,
+    onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
   };
 }

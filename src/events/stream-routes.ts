@@ -16,6 +16,8 @@ export type StreamRoutesDeps = {
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
+  /** Told of each account that the operator shuts out. Gives what ends that. */
+  onAccountDisabled?: (listener: (accountId: number) => void) => () => void;
   /** The quota `streams`: those open at once in this process. */
   limitOf: LimitOf;
   /** 15 s. */
@@ -42,6 +44,7 @@ const description =
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const hub = createHub({ db, bus, heartbeatMs });
+  const { onAccountDisabled = () => () => undefined } = deps;
   const countStream = createStreamCount(deps.limitOf);
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
@@ -70,7 +73,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
     return openEventStream(
-      { db, bus, hub, heartbeatMs, patienceMs },
+      { db, bus, hub, heartbeatMs, patienceMs, onAccountDisabled },
       {
         scope: { accountId, deviceId },
         sessionId,
