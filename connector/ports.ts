@@ -28,6 +28,8 @@ export type DevicePorts = {
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   bus: Bus;
+  /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
+  onAccountDisabled(listener: (accountId: number) => void): () => void;
   clock: () => number;
 };
 
