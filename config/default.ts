@@ -188,6 +188,9 @@ const settings: SettingsInput = {
     smsPerInstallation: 1_000,
   },
 
+  /** How long the entries of accounts' audit trails are kept; the newest 2,000 of each kind at most. */
+  audit: { days: 90 },
+
   /** How long the history is kept. */
   retention: { eventsDays: 365, measurementsDays: 90 },
 

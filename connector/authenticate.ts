@@ -118,11 +118,12 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
   return {
     prepare,
     authenticate,
-    /** Access of this device changed: checks that are under way look twice. */
-    doubt(uuid: string): void {
+    /** Access of this device (without one: of any) changed: checks that are under way look twice. */
+    doubt(uuid?: string): void {
       for (const connection of underCheck)
         // A device may write its uuid in capitals (RFC 9562 section 4); notices have it in lower case.
-        if (connection.credentials?.username.toLowerCase() === uuid) connection.isDoubtful = true;
+        if (uuid === undefined || connection.credentials?.username.toLowerCase() === uuid)
+          connection.isDoubtful = true;
     },
   };
 }

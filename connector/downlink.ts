@@ -46,6 +46,10 @@ export class DownlinkQueue {
     this.#deps = deps;
   }
 
+  get device(): DeviceIdentity {
+    return this.#channel.device;
+  }
+
   /** The device has just subscribed to these topics. */
   subscribed(topics: DownTopic[]): void {
     for (const topic of topics) this.#owed.subscribed.add(topic);

@@ -30,6 +30,8 @@ export type DevicePorts = {
   /** Slows devices of accounts that bring more than they may. Absent: nobody waits. */
   holds?: Holds | undefined;
   bus: Bus;
+  /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
+  onAccountDisabled(listener: (accountId: number) => void): () => void;
   clock: () => number;
 };
 

@@ -84,6 +84,7 @@ export const Settings = z.strictObject({
     maxAheadMs: z.int().min(0),
     ringMaxAgeMs: z.int().min(0),
   }),
+  audit: z.strictObject({ days: count }),
   retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
   database: z.strictObject({
     maxConnections: z.int().min(4),

@@ -27,12 +27,15 @@ type Arrival = {
 };
 
 const retryMs = 500;
+/** Between two lines about devices that are not served. */
+const tellEveryMs = 10_000;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
 export function createArrivals(deps: ArrivalsDeps) {
   const { ports, rejectionsPerMessage, observe, log, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
+  let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
     for (;;) {
@@ -59,8 +62,18 @@ export function createArrivals(deps: ArrivalsDeps) {
         arrival.onStored();
       }
     }
-    if ('device' in found && !found.device)
-      log.info({ device: uuid }, 'a device that does not exist published; the broker let it in');
+    if ('device' in found && !found.device) tellOfUnknown(uuid);
+  }
+
+  /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
+  function tellOfUnknown(uuid: string): void {
+    const nowMs = performance.now();
+    if (nowMs - toldMs < tellEveryMs) return;
+    toldMs = nowMs;
+    log.info(
+      { device: uuid },
+      'a device that does not exist, or whose account is disabled, published; the broker let it in',
+    );
   }
 
   function carry(device: DeviceIdentity, arrival: Arrival): void {

@@ -63,6 +63,13 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
     for (const queue of queues.values()) queue.retry();
   }, retryMs);
   const ends = [
+    ports.onAccountDisabled((accountId) => {
+      for (const [uuid, queue] of queues) {
+        if (queue.device.accountId !== accountId) continue;
+        queues.delete(uuid);
+        queue.end();
+      }
+    }),
     bus.subscribe('device', (notice) => {
       if (!notice.push) return;
       push(notice.uuid, notice.push).catch((err: unknown) =>

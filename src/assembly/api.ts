@@ -2,21 +2,17 @@ import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
-import { network } from '../accounts/network.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
-import { brokerRoutes } from '../broker/routes.ts';
-import { createSecretCheck } from '../broker/secret.ts';
+import { auditRoutes } from '../audit/routes.ts';
 import type { FailedJob } from '../db/history/failed-jobs.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
 import { purgeDevices } from '../db/history/purge.ts';
 import { applyRetention } from '../db/history/retention.ts';
 import { startUpkeep } from '../db/history/upkeep.ts';
-import { createDeviceAuthenticator } from '../devices/authenticate.ts';
-import { createDeviceIdentifier } from '../devices/identify.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
@@ -47,10 +43,11 @@ import type { Sessions } from '../sessions/manage.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import type { SessionStore } from '../sessions/sessions.ts';
 import { version } from '../version.ts';
+import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
+import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
-import { observeHooks } from './observe.ts';
 import type { Shared } from './shared.ts';
 import { createSmsRemarks } from './sms-rules.ts';
 
@@ -64,6 +61,8 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     clock,
     limitOf: (accountId) => shared.limitsOf(accountId).sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+    isDisabled: shared.disabled.has,
+    onEnded: writeEndedSessions(shared),
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
   const status = statusRoutes({
@@ -145,11 +144,13 @@ async function listRoutes(
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
       countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
+      refusals: startRefusals(shared),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
       clock,
     }),
+    ...auditRoutes({ db, clock }),
     ...deviceRoutes({
       db,
       bus,
@@ -170,28 +171,12 @@ async function listRoutes(
       authenticate: sessions.authenticate,
       streams,
       exports,
+      onAccountDisabled: shared.disabled.onDisabled,
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock, exports }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
     ...listBrokerRoutes(shared, limiters),
   ];
-}
-
-/** What an external broker asks: only where a secret of its own says that there is one. */
-function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
-  const { db, bus, keys, releases, metrics } = shared;
-  const secret = shared.config.brokerHookSecret;
-  if (secret === null) return [];
-  const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
-  const identifier = createDeviceIdentifier({ db, bus });
-  releases.add(() => authenticator.close());
-  releases.add(() => identifier.close());
-  const { authenticateDevice } = authenticator;
-  const { identify } = identifier;
-  const onRefused = observeHooks(metrics.registry);
-  const networkOf = network;
-  const checkSecret = createSecretCheck({ secret, makeLimiter, networkOf, onRefused });
-  return brokerRoutes({ checkSecret, secret, authenticateDevice, identify });
 }
 
 /** What counts attempts of strangers: for all processes where there is a Redis. */
@@ -204,7 +189,8 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
 }
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
-async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
+async function startHistoryCare(shared: Shared) {
+  const { config, log, db, bus, releases } = shared;
   await applyRetention(db, config.retention);
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
@@ -213,6 +199,7 @@ async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   const chores = [
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
+    forgetOldEntries(shared),
   ];
   releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>

@@ -33,6 +33,7 @@ export function devicePorts({
     presence: presence.presence,
     holds,
     bus: shared.bus,
+    onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
   };
 }

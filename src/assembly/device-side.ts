@@ -71,8 +71,13 @@ async function startPresenceOf(shared: Shared, connectorId: number): Promise<Pre
 
 async function startMqtt(side: ConnectorSide): Promise<Connector> {
   const { shared, observer } = side;
-  const { config, log, db, bus, keys } = shared;
-  const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
+  const { config, log, db, bus, keys, disabled } = shared;
+  const authenticator = createDeviceAuthenticator({
+    db,
+    keys: keys.deviceTokens,
+    bus,
+    isDisabled: disabled.has,
+  });
   shared.releases.add(() => authenticator.close());
   const connector = await startConnector(
     {

@@ -1,3 +1,4 @@
+import { startDisabledAccounts, type DisabledAccounts } from '../accounts/disabled.ts';
 import type { Bus } from '../bus/bus.ts';
 import { createLocalBus } from '../bus/local.ts';
 import { startRedisBus } from '../bus/redis.ts';
@@ -33,6 +34,8 @@ export type Shared = {
   readiness: Readiness;
   limitsOf: LimitsOf;
   loginsOf: Limits['loginsOf'];
+  /** Accounts that the operator has shut out. */
+  disabled: DisabledAccounts;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -57,9 +60,10 @@ export async function startShared(
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
   const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
+  const disabled = await startDisabled(db, log, releases);
   const clock = Date.now;
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf, loginsOf };
+  return { ...parts, clock, limitsOf, loginsOf, disabled };
 }
 
 /** Before the database, which may have to be made first. */
@@ -78,6 +82,18 @@ async function startQuotas(
   const limits = await startLimits({ db, quotas, onError });
   releases.add(() => limits.close());
   return limits;
+}
+
+async function startDisabled(
+  db: Database,
+  log: Logger,
+  releases: Releases,
+): Promise<DisabledAccounts> {
+  const onError = (err: unknown) =>
+    log.warn({ err }, 'which accounts are disabled could not be read');
+  const disabled = await startDisabledAccounts({ db, onError });
+  releases.add(() => disabled.close());
+  return disabled;
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

@@ -1,86 +1,19 @@
+import { entriesValues, insertEntriesFrom } from '../audit/entry.ts';
+import type { Actor, NewEntry } from '../audit/entry.ts';
 import type { Configuration } from '../core/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
-/** What opens a device's door: `previous` says that the token before this version does too. */
-export type Access = {
-  deviceId: number;
+/** `configuration`: as JSON. `actor`: who registers it; `ts`: when, in ms. */
+export type NewDevice = {
   uuid: string;
-  accountId: number;
-  version: number;
-  previous: boolean;
+  connectorId: number;
+  configuration: string;
+  name: string;
+  actor: Actor;
+  ts: number;
 };
-
-type AccessRow = {
-  id: number;
-  uuid: string;
-  account_id: number;
-  token_version: number;
-  previous_token_accepted: boolean;
-};
-
-/** By uuid; devices that do not exist are left out. */
-export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
-  const { rows } = await db.query<AccessRow>({
-    name: 'devices-access',
-    text: `
-      select id, uuid, account_id, token_version, previous_token_accepted
-        from device
-       where uuid = any($1::uuid[])`,
-    values: [uuids],
-  });
-  return new Map(
-    rows.map((row) => [
-      row.uuid,
-      {
-        deviceId: row.id,
-        uuid: row.uuid,
-        accountId: row.account_id,
-        version: row.token_version,
-        previous: row.previous_token_accepted,
-      },
-    ]),
-  );
-}
-
-/** Says whether this call was the one that retired it. */
-export async function retirePreviousToken(
-  db: Sql,
-  deviceId: number,
-  version: number,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `
-      update device
-         set previous_token_accepted = false
-       where id = $1 and token_version = $2 and previous_token_accepted`,
-    [deviceId, version],
-  );
-  return rowCount === 1;
-}
-
-/** The new version; null when the account has no such device. */
-export async function raiseTokenVersion(
-  db: Sql,
-  accountId: number,
-  uuid: string,
-  keepPrevious: boolean,
-): Promise<{ deviceId: number; version: number } | null> {
-  const { rows } = await db.query<{ id: number; token_version: number }>(
-    `
-      update device
-         set token_version = token_version + 1, previous_token_accepted = $3
-       where uuid = $2 and account_id = $1
-      returning id, token_version`,
-    [accountId, uuid, keepPrevious],
-  );
-  const [row] = rows;
-  return row ? { deviceId: row.id, version: row.token_version } : null;
-}
-
-/** `configuration`: as JSON. */
-export type NewDevice = { uuid: string; connectorId: number; configuration: string; name: string };
 
 /** Says whether all of them were stored: none is beyond a quota, nor where the account is gone. */
 export async function insertDevices(
@@ -116,7 +49,7 @@ export async function insertDevices(
          cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[])
             as n (uuid, connector_id, configuration, name)
         returning id, created_at
-      )
+      ), audited as (${insertEntriesFrom('counted', 9)})
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
     values: [
@@ -128,9 +61,14 @@ export async function insertDevices(
       added.length,
       devices,
       devicesPerDay,
+      ...entriesValues(added.map(toEntry)),
     ],
   });
   return rowCount === added.length;
+}
+
+function toEntry({ uuid, actor, ts }: NewDevice): NewEntry {
+  return { kind: 'device-added', actor, ts, details: { deviceAuthUuid: uuid } };
 }
 
 /** PostgreSQL's text holds every character but NUL. */

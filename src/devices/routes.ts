@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { actorOf, type Actor } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
@@ -31,7 +32,7 @@ export type DeviceRouteDeps = {
   /** Where devices connect; asked at each registration. */
   listConnectors: () => readonly ConnectorAddress[];
   /** False when the account has no such device. */
-  removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
+  removeDevice: (accountId: number, uuid: string, actor: Actor) => Promise<boolean>;
   findNewest: FindNewest;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
@@ -64,12 +65,13 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
     body: Configuration,
     response: Registration,
     errors: [403],
-    handler: async ({ account, body }) => {
+    handler: async ({ account, body, request }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = randomUUID();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
       const configuration = JSON.stringify(body);
-      const device = { uuid, connectorId: id, configuration, name: nameOf(body) };
+      const by = { actor: actorOf(account, request), ts: Date.now() };
+      const device = { uuid, connectorId: id, configuration, name: nameOf(body), ...by };
       await registerDevice(account.accountId, device);
       return {
         connectorId: id,
@@ -111,8 +113,14 @@ function remove({ removeDevice }: DeviceRouteDeps): Route {
     params: DeviceParams,
     response: MessageResponse,
     errors: [404],
-    handler: async ({ account, params }) => {
-      if (!(await removeDevice(account.accountId, params.deviceAuthUuid))) throw noSuchDevice();
+    handler: async ({ account, params, request }) => {
+      const { accountId } = account;
+      const isRemoved = await removeDevice(
+        accountId,
+        params.deviceAuthUuid,
+        actorOf(account, request),
+      );
+      if (!isRemoved) throw noSuchDevice();
       return { timestamp: Date.now(), message: 'The device and its data were removed.' };
     },
   });

@@ -16,6 +16,8 @@ export type StreamRoutesDeps = {
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
+  /** Told of each account that the operator shuts out. Gives what ends that. */
+  onAccountDisabled?: (listener: (accountId: number) => void) => () => void;
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
   exports: Pick<Exports, 'page'>;
@@ -43,6 +45,7 @@ const description =
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const hub = createHub({ db, bus, heartbeatMs });
+  const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
     refuseSlowly(() => openCounted(account, deviceUuid, request), request);
@@ -70,7 +73,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
     return openEventStream(
-      { db, bus, hub, heartbeatMs, patienceMs, exports: deps.exports },
+      { db, bus, hub, heartbeatMs, patienceMs, exports: deps.exports, onAccountDisabled },
       {
         scope: { accountId, deviceId },
         sessionId,

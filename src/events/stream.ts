@@ -14,6 +14,8 @@ export type EventStreamOptions = {
   bus: Bus;
   hub: Hub;
   heartbeatMs: number;
+  /** Told of each account that the operator shuts out. Gives what ends that. */
+  onAccountDisabled: (listener: (accountId: number) => void) => () => void;
   /** How long a reader may let a chunk wait. */
   patienceMs: number;
   exports: Pick<Exports, 'page'>;
@@ -58,12 +60,15 @@ async function* write(
   from: Position | null,
   first: Followed,
 ): AsyncGenerator<Buffer> {
-  const { bus, hub, heartbeatMs } = options;
+  const { bus, hub, heartbeatMs, onAccountDisabled } = options;
   const { scope, sessionId, recheck } = reader;
   const ended = new AbortController();
   const forget = bus.subscribe('revoked', (revoked) => {
     const meant = revoked.sessionId === undefined || revoked.sessionId === sessionId;
     if (revoked.accountId === scope.accountId && meant) ended.abort();
+  });
+  const stayUnlessDisabled = onAccountDisabled((accountId) => {
+    if (accountId === scope.accountId) ended.abort();
   });
   const timer = setInterval(() => void recheck().catch(() => ended.abort()), heartbeatMs);
   const until = AbortSignal.any([reader.signal, ended.signal]);
@@ -87,6 +92,7 @@ async function* write(
     followed.leave();
     clearInterval(timer);
     forget();
+    stayUnlessDisabled();
   }
 }
 

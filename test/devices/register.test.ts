@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { operator } from '../../src/audit/entry.ts';
 import defaults from '../../config/default.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createRegistration } from '../../src/devices/register.ts';
@@ -33,6 +34,8 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
     connectorId: 1,
     configuration,
     name: 'probe',
+    actor: operator,
+    ts: 1_700_000_000_000,
   });
   const registered = async (accountId: number) => {
     const { rows } = await database.db.query<{ uuid: string }>(

@@ -104,6 +104,24 @@ test('what can never be delivered is not tried again', async () => {
   expect(sent).toHaveLength(1);
 });
 
+test('what waits for a disabled account is not sent, and ends with that reason', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['phone']);
+  await database.db.query('update account set disabled_at = now() where id = $1', [
+    owner.accountId,
+  ]);
+  await enqueue(database.db, [given.smsOf(owner, '+423'), given.pushOf(owner)]);
+  const outcomes = await given.outcomesOf(
+    database.db,
+    owner,
+    (all) => all.length === 2 && all.every(({ state }) => state === 'failed'),
+  );
+  const ended = { reason: 'account-disabled', error: 'The operator has disabled the account.' };
+  expect(outcomes).toMatchObject([ended, ended]);
+  expect(sent).toEqual([]);
+});
+
 test('a token that is gone is taken out of the account, the others stay in order', async () => {
   const { driver } = given.scriptedDriver(['gone']);
   const { enqueue } = await start(driver);

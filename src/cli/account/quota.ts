@@ -1,3 +1,5 @@
+import { operator } from '../../audit/entry.ts';
+import { insertEntry } from '../../audit/queries.ts';
 import { DomainError } from '../../errors.ts';
 import { listUsage } from '../../quotas/list-usage.ts';
 import { removeOverride, saveOverride } from '../../quotas/queries.ts';
@@ -14,10 +16,26 @@ export const quota: Command = async (tools, email, _askPassword, [name, value]) 
     const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
     throw new DomainError('not-found', message);
   }
-  if (value === 'default') await removeOverride(tools.db, accountId, name);
-  else if (value !== undefined) await saveOverride(tools.db, accountId, name, parse(name, value));
+  if (value !== undefined) await change(tools, accountId, name, value);
   return show(tools, accountId, [name]);
 };
+
+/** Throws `invalid-input`. */
+async function change(
+  { db }: Tools,
+  accountId: number,
+  quota: QuotaName,
+  text: string,
+): Promise<void> {
+  const value = text === 'default' ? text : parse(quota, text);
+  const details = { quota, value };
+  await db.transaction(async (tx) => {
+    if (value === 'default') await removeOverride(tx, accountId, quota);
+    else await saveOverride(tx, accountId, quota, value);
+    const entry = { kind: 'quota-changed', actor: operator, ts: Date.now(), details } as const;
+    await insertEntry(tx, accountId, entry);
+  });
+}
 
 async function show(
   { db, quotas, retention }: Tools,
