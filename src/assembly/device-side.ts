@@ -140,6 +140,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,
+      maxRememberedBytes: 268_435_456,
     },
     {
       db: ingestDb,
