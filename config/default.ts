@@ -173,6 +173,26 @@ const settings: SettingsInput = {
     smsPerInstallation: 1_000,
   },
 
+  /**
+   * What one process holds in memory (docs/reliability.md, "Memory"). The bounds hold for a machine that
+   * has what V8 may take: its heap limit, which `node --max-old-space-size` sets.
+   */
+  memory: {
+    /**
+     * What is remembered of devices: compiled profiles, alike ones of an account once, and evidence.
+     * Beyond it the account that has most is read anew. null: a quarter of the heap limit.
+     */
+    deviceBytes: null,
+    /** Requests from their bodies to their answers; further ones wait, then 503. null: an eighth. */
+    requestBytes: null,
+    /**
+     * The last line of defence: with more than this part of the heap limit in use, requests get 503
+     * with Retry-After and devices are not read, until less than that part is.
+     */
+    comeLaterAt: 0.85,
+    goOnAt: 0.7,
+  },
+
   /** How long the history is kept. */
   retention: { eventsDays: 365, measurementsDays: 90 },
 

@@ -42,6 +42,8 @@ export type Connector = {
     address?: string,
   ): void;
   snapshot(): ConnectorSnapshot;
+  /** Reads nothing from devices, not even a CONNECT, while it is told true; drops nothing either. */
+  pause(isPaused: boolean): void;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
@@ -182,6 +184,7 @@ export async function startConnector(
       waiting: admission.countWaiting(),
       unackedBytes: intake.unackedBytes(),
     }),
+    pause: intake.pause,
     reloadCertificate: () => reloadCertificate(),
     close,
   };

@@ -35,11 +35,15 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
   const waitingForRoom = new Set<Connection>();
   let totalBytes = 0;
   let isStopped = false;
+  let isPaused = false;
 
-  const hasRoom = () => totalBytes < tuning.maxUnackedTotalBytes;
+  const hasRoom = () => !isPaused && totalBytes < tuning.maxUnackedTotalBytes;
 
   function mayRead(connection: Connection): boolean {
-    if (connection.stage === 'opening') return true;
+    if (connection.stage === 'opening') {
+      if (isPaused) waitingForRoom.add(connection);
+      return !isPaused;
+    }
     if (connection.stage !== 'ready' || isStopped) return false;
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
@@ -108,6 +112,15 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     connection.socket.emit('readable');
   }
 
+  function resumeWaiting(): void {
+    if (!hasRoom()) return;
+    for (const waiting of waitingForRoom) {
+      waitingForRoom.delete(waiting);
+      resume(waiting);
+      if (!hasRoom()) return;
+    }
+  }
+
   return {
     /** Puts itself between the socket and whoever reads it. */
     attach(connection: Connection): void {
@@ -128,12 +141,13 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     release(connection: Connection, bytes: number): void {
       connection.unackedBytes -= bytes;
       totalBytes -= bytes;
-      if (waitingForRoom.size === 0 || !hasRoom()) return;
-      for (const waiting of waitingForRoom) {
-        waitingForRoom.delete(waiting);
-        resume(waiting);
-        if (!hasRoom()) return;
-      }
+      if (waitingForRoom.size > 0) resumeWaiting();
+    },
+
+    /** Reads nothing while it is told so; nothing that arrived is dropped. */
+    pause(isToPause: boolean): void {
+      isPaused = isToPause;
+      resumeWaiting();
     },
 
     forget(connection: Connection): void {

@@ -90,12 +90,13 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       isStillAllowed: authenticator.isStillAllowed,
     },
   );
+  shared.memory.addIntake(connector.pause);
   shared.edges.add((drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
 async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ingest> {
-  const { config, log, releases, storage, db, bus, clock, limitsOf } = shared;
+  const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startOutbox({
     db,
     connectionString: storage.connectionString,
@@ -140,7 +141,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,
-      maxRememberedBytes: 268_435_456,
+      maxRememberedBytes: memory.deviceBytes,
     },
     {
       db: ingestDb,
@@ -161,6 +162,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },
   );
+  memory.addCache(ingest.forget);
   releases.add((drainMs) => ingest.close(drainMs));
   return ingest;
 }

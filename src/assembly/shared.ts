@@ -12,6 +12,7 @@ import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
+import { startMemory, type Memory } from './memory.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
@@ -32,6 +33,7 @@ export type Shared = {
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
   limitsOf: LimitsOf;
+  memory: Memory;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -57,8 +59,11 @@ export async function startShared(
   const metrics = createMetrics();
   const limitsOf = await startQuotas(db, config, log, releases);
   const clock = Date.now;
+  const { memory: settings } = config;
+  const { registry } = metrics;
+  const memory = startMemory({ settings, log, registry, readiness, releases });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf };
+  return { ...parts, clock, limitsOf, memory };
 }
 
 /** Before the database, which may have to be made first. */

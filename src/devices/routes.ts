@@ -3,6 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
+import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
@@ -14,10 +15,11 @@ import { createTurns } from '../quotas/turns.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
+import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
-import { insertDevice, listDevices } from './queries.ts';
+import { insertDevice } from './queries.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
@@ -97,9 +99,10 @@ function list({ db, keys }: DeviceRouteDeps): Route {
     auth: 'account',
     response: DeviceList,
     errors: [],
+    room: 4_194_304,
     handler: async ({ account }) => {
-      const rows = await listDevices(db, account.accountId);
-      return stream('application/json', writeDeviceList(keys, rows, Date.now()));
+      const pages = await begin(listDevices(db, account.accountId));
+      return stream('application/json', writeDeviceList(keys, pages, Date.now()));
     },
   });
 }

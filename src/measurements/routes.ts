@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import type { HistoryKind } from '../db/history/kind.ts';
+import { begin } from '../http/begin.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
 
@@ -8,7 +9,7 @@ import { listMeasurements, listSenses, toCursor, toView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
-import { begin, bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
+import { bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
 
 export type MeasurementRoutesDeps = {
   db: Database;
@@ -37,6 +38,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       responseHeaders: { Link: 'The next page of points, where there is one.' },
       streams: { types: ['text/csv'], json: true },
       auth: 'account',
+      room: 2_097_152,
       params: DeviceParams,
       query: MeasurementQuery,
       response: MeasurementResponse,
