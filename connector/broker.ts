@@ -7,6 +7,7 @@ import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createConnections } from './connections.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
+import { createDownlinkRoom } from './downlink-room.ts';
 import { drain } from './drain.ts';
 import { Engine } from './engine.ts';
 import { createIntake, ratesOf } from './intake.ts';
@@ -92,7 +93,12 @@ export async function startConnector(
   });
   const logRefused = createRefusedLoginLog(log, now);
   const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
-  const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
+  const downlinkDeps = {
+    ports,
+    log,
+    maxQueued: tuning.maxQueuedDownlinks,
+    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+  };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
 
   const engine = new Engine({

@@ -36,6 +36,8 @@ export type Tuning = {
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
   maxQueuedDownlinks: number;
+  /** What is being read for devices, or waits for their acknowledgement, of all together. */
+  maxDownlinkBytes: number;
   /** A message towards a device that is not acknowledged for this long closes the connection. */
   downlinkTimeoutMs: number;
   /** A socket that takes no bytes for this long is closed. */
@@ -52,6 +54,7 @@ export const defaultTuning: Tuning = {
   messageOverheadBytes: 2_560,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
+  maxDownlinkBytes: 33_554_432,
   downlinkTimeoutMs: 60_000,
   drainTimeoutMs: 30_000,
   maxWaitingConnections: 20_000,

@@ -37,6 +37,10 @@ export class Room {
     this.#options = options;
   }
 
+  get maxBytes(): number {
+    return this.#options.maxBytes;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }
