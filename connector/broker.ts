@@ -29,6 +29,8 @@ export type ConnectorSnapshot = {
   waiting: number;
   /** Bytes of messages that wait for their commit. */
   unackedBytes: number;
+  /** Bytes of packets that have begun and not ended. */
+  midwayBytes: number;
 };
 
 export type Connector = {
@@ -189,6 +191,7 @@ export async function startConnector(
       devices: registry.countDevices(),
       waiting: admission.countWaiting(),
       unackedBytes: intake.unackedBytes(),
+      midwayBytes: intake.midwayBytes(),
     }),
     pause: intake.pause,
     reloadCertificate: () => reloadCertificate(),

@@ -33,6 +33,9 @@ export type Intake = ReturnType<typeof createIntake>;
  */
 export function createIntake({ limits, tuning, rates, now, onHeard, accept }: IntakeOptions) {
   const waitingForRoom = new Set<Connection>();
+  /** Those in the midst of a packet, the one that began first in front. */
+  const midway = new Set<Connection>();
+  let midwayBytes = 0;
   let totalBytes = 0;
   let isStopped = false;
   let isPaused = false;
@@ -90,11 +93,32 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
       return null;
     }
     connection.heardMs = now();
+    if (scanner.begunBytes !== connection.begunBytes) followBegun(connection, scanner.begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
     return isBetween && !isOpening ? accept(connection, taken) : taken;
+  }
+
+  /** A device may send slowly; many that never end a packet may not fill the memory. */
+  function followBegun(connection: Connection, begunBytes: number): void {
+    const { publishes, others } = connection.scanner;
+    midwayBytes += begunBytes - connection.begunBytes;
+    connection.begunBytes = begunBytes;
+    if (begunBytes === 0 || publishes + others > 0) midway.delete(connection);
+    if (begunBytes > 0) midway.add(connection);
+    for (const first of midway) {
+      if (midwayBytes <= tuning.maxBegunBytes) return;
+      forgetBegun(first);
+      first.close('unfinished');
+    }
+  }
+
+  function forgetBegun(connection: Connection): void {
+    midwayBytes -= connection.begunBytes;
+    connection.begunBytes = 0;
+    midway.delete(connection);
   }
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
@@ -152,6 +176,7 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
     forget(connection: Connection): void {
       waitingForRoom.delete(connection);
+      forgetBegun(connection);
       const { device } = connection;
       if (device?.timer && device.connections.length === 0) {
         clearTimeout(device.timer);
@@ -165,5 +190,6 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     },
 
     unackedBytes: () => totalBytes,
+    midwayBytes: () => midwayBytes,
   };
 }

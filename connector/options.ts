@@ -32,6 +32,8 @@ export type Tuning = {
   maxUnackedTotalBytes: number;
   /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
+  /** Packets that have begun and not ended, of all connections; beyond, the one that began first is closed. */
+  maxBegunBytes: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
@@ -52,6 +54,7 @@ export const defaultTuning: Tuning = {
   maxUnackedBytes: 524_288,
   maxUnackedTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
+  maxBegunBytes: 33_554_432,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
   maxDownlinkBytes: 33_554_432,
@@ -81,6 +84,8 @@ export type Ending =
   | 'peer'
   | 'keepalive'
   | 'malformed'
+  /** Memory for packets that do not end was needed for others. */
+  | 'unfinished'
   | 'foreign-topic'
   | 'replaced'
   | 'too-many-connections'

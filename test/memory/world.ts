@@ -20,10 +20,10 @@ export async function register(service: RunningService, email: string): Promise<
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify({ email, password });
     const response = await fetch(service.url + path, { method: 'POST', headers, body });
-    return (await response.json()) as { accessToken: string };
+    return (await response.json()) as { accountAuthToken: string };
   };
   await post('/v2/accounts');
-  const { accessToken: token } = await post('/v2/accounts/login');
+  const { accountAuthToken: token } = await post('/v2/accounts/login');
   const { rows } = await service.database.db.query<{ id: number }>(
     'select id from account where email = $1',
     [email],
@@ -70,21 +70,29 @@ export async function installOwnProfiles(
   }));
   const states = [{ stId: 1, isGlobal: false, events }];
   const text = JSON.stringify([{ puId: 1, name: 'MARK', initStId: 1, states }]);
-  await service.database.db.query(
-    `with contents as (
-       insert into profile_content (account_id, hash, bytes, purposes)
-       select $1, n::text::bytea, octet_length($2), replace($2, 'MARK', n::text)::json
-         from (select row_number() over () as n from device where account_id = $1) numbered
-       returning id
-     ), profiles as (
-       insert into profile (account_id, content_id) select $1, id from contents returning id
-     )
-     insert into device_profile (device_id, profile_id)
-     select d.id, p.id
-       from (select id, row_number() over () as n from device where account_id = $1) d
-       join (select id, row_number() over () as n from profiles) p using (n)`,
-    [accountId, text],
+  const { rows } = await service.database.db.query<{ id: number }>(
+    'select id from device where account_id = $1 order by id',
+    [accountId],
   );
+  const ids = rows.map(({ id }) => id);
+  // A few a statement: they take long to write.
+  for (let from = 0; from < ids.length; from += 20) {
+    await service.database.db.query(
+      `with contents as (
+         insert into profile_content (account_id, hash, bytes, purposes)
+         select $1, n::text::bytea, octet_length($2), replace($2, 'MARK', n::text)::json
+           from unnest($3::bigint[]) n
+         returning id
+       ), profiles as (
+         insert into profile (account_id, content_id) select $1, id from contents returning id
+       )
+       insert into device_profile (device_id, profile_id)
+       select d.id, p.id
+         from unnest($3::bigint[]) with ordinality as d (id, n)
+         join (select id, row_number() over () as n from profiles) p using (n)`,
+      [accountId, text, ids.slice(from, from + 20)],
+    );
+  }
 }
 
 /** The most memory that the service has taken so far, in MiB; null where the system does not tell. */
