@@ -11,6 +11,7 @@ const alone = [
   'test/events/load.test.ts',
   'test/faults/**/*.test.ts',
   'test/install/fresh.test.ts',
+  'test/memory/{names,profiles}.test.ts',
 ];
 
 const shared = {

@@ -7,6 +7,7 @@ import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createConnections } from './connections.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
+import { createDownlinkRoom } from './downlink-room.ts';
 import { drain } from './drain.ts';
 import { Engine } from './engine.ts';
 import { createHolding } from './holding.ts';
@@ -29,6 +30,8 @@ export type ConnectorSnapshot = {
   waiting: number;
   /** Bytes of messages that wait for their commit. */
   unackedBytes: number;
+  /** Bytes of packets that have begun and not ended. */
+  midwayBytes: number;
 };
 
 export type Connector = {
@@ -43,6 +46,8 @@ export type Connector = {
     address?: string,
   ): void;
   snapshot(): ConnectorSnapshot;
+  /** Reads nothing from devices, not even a CONNECT, while it is told true; drops nothing either. */
+  pause(isPaused: boolean): void;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
@@ -107,7 +112,12 @@ export async function startConnector(
   });
   const logRefused = createRefusedLoginLog(log, now);
   const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
-  const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
+  const downlinkDeps = {
+    ports,
+    log,
+    maxQueued: tuning.maxQueuedDownlinks,
+    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+  };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
 
   const engine = new Engine({
@@ -200,7 +210,9 @@ export async function startConnector(
       devices: registry.countDevices(),
       waiting: admission.countWaiting(),
       unackedBytes: intake.unackedBytes(),
+      midwayBytes: intake.midwayBytes(),
     }),
+    pause: intake.pause,
     reloadCertificate: () => reloadCertificate(),
     close,
   };

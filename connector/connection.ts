@@ -65,6 +65,8 @@ export class Connection {
   /** In the order in which they came, and are acknowledged. */
   unacked: (Received & { isStored: boolean })[] = [];
   unackedBytes = 0;
+  /** Of a packet that has not ended yet. */
+  begunBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
   /** Messages stored in this turn of the event loop, acknowledged at its end. */

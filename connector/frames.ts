@@ -66,6 +66,11 @@ export class FrameScanner {
     return this.#expects === 'type';
   }
 
+  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
+  get begunBytes(): number {
+    return this.isBetween ? 0 : 1 + this.#lengthBytes + this.#length - this.#bodyLeft;
+  }
+
   #begin(byte: number): boolean {
     this.#type = byte >> 4;
     this.#length = 0;

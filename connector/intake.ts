@@ -36,13 +36,20 @@ export type Intake = ReturnType<typeof createIntake>;
 export function createIntake(options: IntakeOptions) {
   const { limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
   const waitingForRoom = new Set<Connection>();
+  /** Those in the midst of a packet, the one that began first in front. */
+  const midway = new Set<Connection>();
+  let midwayBytes = 0;
   let totalBytes = 0;
   let isStopped = false;
+  let isPaused = false;
 
-  const hasRoom = () => totalBytes < tuning.maxUnackedTotalBytes;
+  const hasRoom = () => !isPaused && totalBytes < tuning.maxUnackedTotalBytes;
 
   function mayRead(connection: Connection): boolean {
-    if (connection.stage === 'opening') return true;
+    if (connection.stage === 'opening') {
+      if (isPaused) waitingForRoom.add(connection);
+      return !isPaused;
+    }
     if (connection.stage !== 'ready' || isStopped) return false;
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
@@ -90,11 +97,32 @@ export function createIntake(options: IntakeOptions) {
       return null;
     }
     connection.heardMs = now();
+    if (scanner.begunBytes !== connection.begunBytes) followBegun(connection, scanner.begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
     return isBetween && !isOpening ? accept(connection, taken) : taken;
+  }
+
+  /** A device may send slowly; many that never end a packet may not fill the memory. */
+  function followBegun(connection: Connection, begunBytes: number): void {
+    const { publishes, others } = connection.scanner;
+    midwayBytes += begunBytes - connection.begunBytes;
+    connection.begunBytes = begunBytes;
+    if (begunBytes === 0 || publishes + others > 0) midway.delete(connection);
+    if (begunBytes > 0) midway.add(connection);
+    for (const first of midway) {
+      if (midwayBytes <= tuning.maxBegunBytes) return;
+      forgetBegun(first);
+      first.close('unfinished');
+    }
+  }
+
+  function forgetBegun(connection: Connection): void {
+    midwayBytes -= connection.begunBytes;
+    connection.begunBytes = 0;
+    midway.delete(connection);
   }
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
@@ -114,7 +142,11 @@ export function createIntake(options: IntakeOptions) {
 
   function free(bytes: number): void {
     totalBytes -= bytes;
-    if (waitingForRoom.size === 0 || !hasRoom()) return;
+    if (waitingForRoom.size > 0) resumeWaiting();
+  }
+
+  function resumeWaiting(): void {
+    if (!hasRoom()) return;
     for (const waiting of waitingForRoom) {
       waitingForRoom.delete(waiting);
       resume(waiting);
@@ -151,8 +183,15 @@ export function createIntake(options: IntakeOptions) {
       totalBytes += bytes;
     },
 
+    /** Reads nothing while it is told so; nothing that arrived is dropped. */
+    pause(isToPause: boolean): void {
+      isPaused = isToPause;
+      resumeWaiting();
+    },
+
     forget(connection: Connection): void {
       waitingForRoom.delete(connection);
+      forgetBegun(connection);
       const { device } = connection;
       if (device?.timer && device.connections.length === 0) {
         clearTimeout(device.timer);
@@ -166,5 +205,6 @@ export function createIntake(options: IntakeOptions) {
     },
 
     unackedBytes: () => totalBytes,
+    midwayBytes: () => midwayBytes,
   };
 }

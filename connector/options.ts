@@ -35,10 +35,14 @@ export type Tuning = {
   maxHeldTotalBytes: number;
   /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
+  /** Packets that have begun and not ended, of all connections; beyond, the one that began first is closed. */
+  maxBegunBytes: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
   maxQueuedDownlinks: number;
+  /** What is being read for devices, or waits for their acknowledgement, of all together. */
+  maxDownlinkBytes: number;
   /** A message towards a device that is not acknowledged for this long closes the connection. */
   downlinkTimeoutMs: number;
   /** A socket that takes no bytes for this long is closed. */
@@ -55,8 +59,10 @@ export const defaultTuning: Tuning = {
   maxHeldBytes: 4_194_304,
   maxHeldTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
+  maxBegunBytes: 33_554_432,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
+  maxDownlinkBytes: 33_554_432,
   downlinkTimeoutMs: 60_000,
   drainTimeoutMs: 30_000,
   maxWaitingConnections: 20_000,
@@ -85,6 +91,8 @@ export type Ending =
   | 'peer'
   | 'keepalive'
   | 'malformed'
+  /** Memory for packets that do not end was needed for others. */
+  | 'unfinished'
   | 'foreign-topic'
   | 'replaced'
   | 'too-many-connections'

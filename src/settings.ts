@@ -85,6 +85,14 @@ export const Settings = z.strictObject({
     ringMaxAgeMs: z.int().min(0),
   }),
   audit: z.strictObject({ days: count }),
+  memory: z
+    .strictObject({
+      deviceBytes: count.nullable(),
+      requestBytes: count.nullable(),
+      comeLaterAt: z.number().gt(0).lt(1),
+      goOnAt: z.number().gt(0).lt(1),
+    })
+    .refine(({ comeLaterAt, goOnAt }) => goOnAt < comeLaterAt, 'expected goOnAt below comeLaterAt'),
   retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
   database: z.strictObject({
     maxConnections: z.int().min(4),

@@ -62,6 +62,7 @@ export async function openBed(
       anotherAtMessages: 1_000,
       anotherAfterMs: 50,
       maxRememberedDevices: 1_000,
+      maxRememberedBytes: 268_435_456,
     },
     {
       db,

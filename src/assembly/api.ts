@@ -84,6 +84,8 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     clock,
     observe: metrics.observeHttp,
     ...config.http,
+    roomBytes: shared.memory.requestBytes,
+    isShort: shared.memory.isShort,
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });

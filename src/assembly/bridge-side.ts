@@ -41,7 +41,15 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   const { rejectionsPerMessage } = config.quotas;
   const start = (turn?: Turn) =>
     startBridge(
-      { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe: observer },
+      {
+        broker,
+        maxPacketBytes,
+        rejectionsPerMessage,
+        log,
+        status,
+        observe: observer,
+        addIntake: shared.memory.addIntake,
+      },
       { ...devicePorts(side), identify: identifier.identify },
       turn,
     );

@@ -98,6 +98,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
     },
   );
+  shared.memory.addIntake(connector.pause);
   shared.edges.add((drainMs) => connector.close({ drainMs }));
   return connector;
 }
@@ -106,7 +107,7 @@ async function startIngestion(
   shared: Shared,
   downlinks: Downlinks,
 ): Promise<{ ingest: Ingest; holds: Holds }> {
-  const { config, log, releases, storage, db, bus, clock, limitsOf } = shared;
+  const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startOutbox({
     db,
     connectionString: storage.connectionString,
@@ -152,6 +153,7 @@ async function startIngestion(
       anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,
+      maxRememberedBytes: memory.deviceBytes,
     },
     {
       db: ingestDb,
@@ -172,6 +174,7 @@ async function startIngestion(
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },
   );
+  memory.addCache(ingest.forget);
   releases.add((drainMs) => ingest.close(drainMs));
   return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
 }

@@ -13,6 +13,7 @@ import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
+import { startMemory, type Memory } from './memory.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
@@ -36,6 +37,7 @@ export type Shared = {
   loginsOf: Limits['loginsOf'];
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
+  memory: Memory;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -62,8 +64,11 @@ export async function startShared(
   const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
   const disabled = await startDisabled(db, log, releases);
   const clock = Date.now;
+  const { memory: settings } = config;
+  const { registry } = metrics;
+  const memory = startMemory({ settings, log, registry, readiness, releases });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf, loginsOf, disabled };
+  return { ...parts, clock, limitsOf, loginsOf, disabled, memory };
 }
 
 /** Before the database, which may have to be made first. */

@@ -40,6 +40,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
     params: DeviceParams,
     response: Evaluation,
     errors: [404],
+    room: 8_388_608,
     handler: async ({ account, params }) => {
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
       if (!row) throw noSuchDevice();

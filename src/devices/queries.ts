@@ -76,33 +76,6 @@ export function nameOf({ device }: Configuration): string {
   return (device.name ?? '').replaceAll('\0', '\uFFFD');
 }
 
-export type ListedDevice = {
-  uuid: string;
-  token_version: number;
-  name: string;
-  pu_id: number;
-  st_id: number;
-  state_at: number;
-  connected: boolean | null;
-  last_seen_at: number | null;
-};
-
-/** In the order of their registration. */
-export async function listDevices(db: Sql, accountId: number): Promise<ListedDevice[]> {
-  const { rows } = await db.query<ListedDevice>(
-    `
-      select d.uuid, d.token_version, d.name, s.pu_id, s.st_id, s.state_at,
-             p.connected, p.last_seen_at
-        from device d
-        join device_state s on s.device_id = d.id
-        left join presence p on p.device_id = d.id
-       where d.account_id = $1
-       order by d.created_at, d.id`,
-    [accountId],
-  );
-  return rows;
-}
-
 /** Null when the account has no such device. */
 export async function findDeviceId(
   db: Sql,

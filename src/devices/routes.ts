@@ -4,6 +4,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
+import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
@@ -13,10 +14,11 @@ import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
+import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
-import { listDevices, nameOf } from './queries.ts';
+import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
@@ -96,9 +98,10 @@ function list({ db, keys }: DeviceRouteDeps): Route {
     auth: 'account',
     response: DeviceList,
     errors: [],
+    room: 4_194_304,
     handler: async ({ account }) => {
-      const rows = await listDevices(db, account.accountId);
-      return stream('application/json', writeDeviceList(keys, rows, Date.now()));
+      const pages = await begin(listDevices(db, account.accountId));
+      return stream('application/json', writeDeviceList(keys, pages, Date.now()));
     },
   });
 }

@@ -35,6 +35,8 @@ const documentation = {
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
   response: EventView,
+  room: 8_192,
+  isEndless: true,
 };
 
 const description =

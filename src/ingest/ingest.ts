@@ -12,6 +12,7 @@ import { createContextLoader } from './load-contexts.ts';
 import type { FindNewest } from './load-contexts.ts';
 import { createPump } from './pump.ts';
 import type { PumpOptions } from './pump.ts';
+import { Remembered } from './remembered.ts';
 import { createRepeats } from './repeats.ts';
 import type { ApplyLimits } from './scope.ts';
 import { settleBatch } from './settle.ts';
@@ -24,6 +25,8 @@ export type IngestOptions = PumpOptions & {
   limits: ApplyLimits;
   /** Devices whose context is remembered while they are silent. */
   maxRememberedDevices: number;
+  /** What may be remembered of them, with their profiles, in bytes by estimate. */
+  maxRememberedBytes: number;
 };
 
 export type IngestDeps = FollowUpDeps & {
@@ -40,6 +43,8 @@ export type Ingest = {
   withdraw(device: DeviceIdentity): void;
   /** Messages that are not committed yet. */
   depth(): number;
+  /** Forgets all that can be read again. */
+  forget(): void;
   /** Stores what is under way, for at most `drainMs`. */
   close(drainMs: number): Promise<void>;
 };
@@ -47,12 +52,14 @@ export type Ingest = {
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const lanes = createLanes(options.maxRememberedDevices);
+  const remembered = new Remembered(options.maxRememberedBytes);
   const stopping = new AbortController();
   const settling = {
     ...deps,
     limits: options.limits,
     maxBatchItems: options.maxBatchItems,
-    loadContexts: createContextLoader(deps.findNewest),
+    loadContexts: createContextLoader(deps.findNewest, remembered),
+    remembered,
     leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
@@ -120,7 +127,9 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
 
-  return { ingest, withdraw, depth: () => lanes.countWaiting() + carried, close };
+  const depth = () => lanes.countWaiting() + carried;
+  const forget = () => remembered.shrink();
+  return { ingest, withdraw, depth, forget, close };
 }
 
 function countUnits(batch: Work[]): number {

@@ -2,12 +2,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { NewEvent } from '../core/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Committing, Transaction } from '../db/transaction.ts';
-import type { Work } from './lanes.ts';
+import type { Lane, Work } from './lanes.ts';
 import type { LeaveOut, LeftOut } from './leave-out.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
 import type { ApplyLimits } from './scope.ts';
+import type { Remembered } from './remembered.ts';
 import { StaleContext, write } from './write.ts';
 import type { Writers } from './write.ts';
 
@@ -15,6 +16,8 @@ export type StoreDeps = {
   db: Database;
   writers: Writers;
   loadContexts: ContextLoader;
+  /** Told of the devices that it has read or used. */
+  remembered: Remembered;
   limits: ApplyLimits;
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;
@@ -53,25 +56,33 @@ export async function storeOnce(
   let leftOut: LeftOut = { events: [], told: [], recorded: new Map() };
   let isGivenUp = false;
   let isCommitting = false;
+  let unread: ReadonlySet<Lane> = new Set();
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (isGivenUp) return;
     isCommitting = true;
     deps.leaveOut?.committing(leftOut);
     for (const { lane, context } of plan?.after ?? []) lane.context = context;
+    for (const { lane } of plan?.planned ?? []) deps.remembered.note(lane);
     if (plan && plan.left.length > 0) onCut(plan);
     turn?.onCommitting(committing);
   };
   const store = async (tx: Transaction): Promise<Stored> => {
     const unknown = new Set(work.map(({ lane }) => lane).filter(({ context }) => context === null));
     if (unknown.size > 0) {
-      const contexts = await deps.loadContexts(tx, [...unknown]);
+      const { contexts, left } = await deps.loadContexts(tx, [...unknown]);
       // Forgotten while others were read: that is no sign of a removal.
       const isForgotten = ({ lane }: Work) => lane.context === null && !unknown.has(lane);
       if (isGivenUp || work.some(isForgotten)) throw new StaleContext();
-      for (const lane of unknown) lane.context = contexts.get(lane.device.deviceId) ?? null;
+      for (const lane of unknown) {
+        lane.context = contexts.get(lane.device.deviceId) ?? null;
+        deps.remembered.note(lane);
+      }
+      unread = left;
     }
-    const planned = (plan = planBatch(work, deps.limits, deps.maxBatchItems));
+    const read = unread.size > 0 ? work.filter(({ lane }) => !unread.has(lane)) : work;
+    const planned = (plan = planBatch(read, deps.limits, deps.maxBatchItems));
+    if (read !== work) plan.left.push(...work.filter(({ lane }) => unread.has(lane)));
     if (deps.leaveOut) leftOut = deps.leaveOut.apply(planned, planned.planned);
     // To write down what took half of that to plan is a piece of its own.
     if (planned.cost > deps.maxBatchItems / 2) {

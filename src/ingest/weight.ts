@@ -21,6 +21,14 @@ export function evidenceCost(profile: Profile, place: Place): number {
   return causes * costs.evidence + outcomes * costs.outcome;
 }
 
+/** What that evidence takes at most while it is remembered, in bytes; measured. */
+export function evidenceBytes(profile: Profile, place: Place): number {
+  const { own, global } = weightsAt(profile, place);
+  const causes = (own?.causes ?? 0) + (global?.causes ?? 0);
+  const outcomes = (own?.outcomes ?? 0) + (global?.outcomes ?? 0);
+  return causes * 200 + outcomes / 3;
+}
+
 function weightsAt(profile: Profile, place: Place): { own?: Weight; global?: Weight } {
   const purpose = profile.purposes.get(place.puId);
   const own = purpose?.states.get(place.stId)?.weight;

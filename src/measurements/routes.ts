@@ -39,6 +39,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       responseHeaders: { Link: 'The next page of points, where there is one.' },
       streams: { types: ['text/csv'], json: true },
       auth: 'account',
+      room: 2_097_152,
       params: DeviceParams,
       query: MeasurementQuery,
       response: MeasurementResponse,

@@ -4,7 +4,8 @@ import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
-import { defineRoute } from '../http/route.ts';
+import { begin } from '../http/begin.ts';
+import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
@@ -17,10 +18,10 @@ import {
   findGrowth,
   findPurpose,
   insertPurpose,
-  listPurposes,
   toText,
   updatePurpose,
 } from './queries.ts';
+import { writePurposeList } from './list-purposes.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
 export type PurposeRouteDeps = {
@@ -82,13 +83,10 @@ function list({ db }: PurposeRouteDeps): Route {
     description: 'Also with a slash behind it: the purpose identifier left empty.',
     response: PurposeList,
     errors: [],
+    room: 4_194_304,
     handler: async ({ account }) => {
-      const purposes = await listPurposes(db, account.accountId);
-      return {
-        purposeUuids: purposes.map(({ id }) => id),
-        purposeNames: purposes.map(({ name }) => name),
-        timestamp: Date.now(),
-      };
+      const list = await begin(writePurposeList(db, account.accountId, Date.now()));
+      return stream('application/json', list);
     },
   });
 }
@@ -102,6 +100,7 @@ function read({ db }: PurposeRouteDeps): Route {
     params: PurposeParams,
     response: Purpose,
     errors: [404],
+    room: 4_194_304,
     handler: async ({ account, params }) => {
       const purpose = await findPurpose(db, account.accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();

@@ -60,12 +60,18 @@ export type ProcessOptions = {
   limits?: Partial<ApplyLimits>;
   eventQuota?: EventQuota;
   maxBatchItems?: number;
+  maxRememberedBytes?: number;
 };
 
 /** One process's ingest on the given database, with what it told its devices. */
 export function ingestProcess(
   url: string,
-  { limits = {}, eventQuota, maxBatchItems = 5_000 }: ProcessOptions = {},
+  {
+    limits = {},
+    eventQuota,
+    maxBatchItems = 5_000,
+    maxRememberedBytes = 268_435_456,
+  }: ProcessOptions = {},
 ): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
@@ -100,6 +106,7 @@ export function ingestProcess(
       anotherAfterMs: 50,
       maxBatchItems,
       maxRememberedDevices: 1_000,
+      maxRememberedBytes,
     },
     {
       db: counted,
