@@ -1,0 +1,24 @@
+import { registerDevices } from '../devices.ts';
+import type { NoisyKind } from '../kind.ts';
+import { purposeOf } from '../purposes.ts';
+import { work } from '../workers.ts';
+
+const senses = Array.from({ length: 1_024 }, (_, n) => ({ sId: `0x${n.toString(16)}` }));
+
+export const manySenses: NoisyKind = {
+  name: 'many-senses',
+  says: 'installs on 4 devices of 1,024 senses, with 4,000 causes, again and again',
+  async setUp(enemy) {
+    const configuration = { device: {}, module: [{ moduleId: 'm', senses }] };
+    const devices = await registerDevices(enemy, 4, { configuration });
+    const purposes = [1, 2].map((puId) =>
+      purposeOf(
+        2_000,
+        (n) => ({ sId: senses[n % senses.length]?.sId ?? '', thresholds: { isGt: n } }),
+        { isGlobal: false, puId },
+      ),
+    );
+    const body = { deviceAuthUuids: devices.map(({ uuid }) => uuid), purposes };
+    return (signal) => work(2, signal, () => enemy.ask('POST', '/v2/devices/profile', { body }));
+  },
+};
