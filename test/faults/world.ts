@@ -46,7 +46,7 @@ export type World = {
   /** Of the first account. */
   accountToken: string;
   accountEmail: string;
-  accounts: RegisteredAccount[];
+  accounts: [RegisteredAccount, ...RegisteredAccount[]];
   pId: string;
   load: Load;
   close(): Promise<void>;

@@ -14,6 +14,7 @@ const quiet: Phase = {
   loginMaxMs: 60,
   loginsFailed: 0,
   residentBytes: 200 * 1_048_576,
+  ownDelayMs: 0,
   refusals: [],
 };
 

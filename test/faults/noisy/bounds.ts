@@ -45,6 +45,7 @@ export function observe({ quiet, noisy, noise, grownBytes, quotaBytes }: Seen): 
     [names.tables]: tenths(grownBytes),
     [names.tablesMost]: tenths(Math.max(5 * noise.bytesSent, quotaBytes) + stepBytes),
     'noise sent MB': tenths(noise.bytesSent),
+    'meter late ms': noisy.ownDelayMs,
     'noise CPU s': Math.round(noise.cpuMs / 100) / 10,
   };
 }

@@ -16,8 +16,10 @@ import { eventAmplification } from './kinds/event-amplification.ts';
 import { eventStreams } from './kinds/event-streams.ts';
 import { evidence } from './kinds/evidence.ts';
 import { exports_ } from './kinds/exports.ts';
+import { heldBodies } from './kinds/held-bodies.ts';
 import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
 import { hookSecrets } from './kinds/hook-secrets.ts';
+import { httpConnections } from './kinds/http-connections.ts';
 import { loginStorm } from './kinds/login-storm.ts';
 import { longLists } from './kinds/long-lists.ts';
 import { manyAddresses } from './kinds/many-addresses.ts';
@@ -27,10 +29,13 @@ import { manySenses } from './kinds/many-senses.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
+import { pipelining } from './kinds/pipelining.ts';
 import { polygons } from './kinds/polygons.ts';
 import { profileChurn } from './kinds/profile-churn.ts';
 import { purposesChurn } from './kinds/purposes-churn.ts';
+import { pushStorm } from './kinds/push-storm.ts';
 import { reconnects } from './kinds/reconnects.ts';
+import { repeatedPurpose } from './kinds/repeated-purpose.ts';
 import { reportedEvents } from './kinds/reported-events.ts';
 import { reportedStates } from './kinds/reported-states.ts';
 import { requestsPerSecond } from './kinds/requests-per-second.ts';
@@ -98,6 +103,11 @@ export const kinds: NoisyKind[] = [
   manyAddresses,
   websockets,
   sessionTakeover,
+  heldBodies,
+  httpConnections,
+  pipelining,
+  repeatedPurpose,
+  pushStorm,
 ];
 
 /** Throws when there is none of that name. */

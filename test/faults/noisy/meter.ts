@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { World } from '../world.ts';
 import { startPeople } from './people.ts';
@@ -15,6 +16,8 @@ export type Phase = {
   loginsFailed: number;
   /** The most that the service had in memory. */
   residentBytes: number;
+  /** How late this process itself was, at the most: a busy machine makes everything else late too. */
+  ownDelayMs: number;
   /** Why people were refused, how often. */
   refusals: string[];
 };
@@ -31,6 +34,8 @@ export async function measure(world: World, during: () => Promise<void>): Promis
   const sample = setInterval(() => {
     if (service.isRunning()) residentBytes = Math.max(residentBytes, service.residentBytes());
   }, sampleEveryMs);
+  const own = monitorEventLoopDelay({ resolution: 10 });
+  own.enable();
   const people = startPeople(world);
   try {
     await during();
@@ -42,6 +47,7 @@ export async function measure(world: World, during: () => Promise<void>): Promis
   } finally {
     clearInterval(sample);
     await people.stop();
+    own.disable();
   }
   const { livez, reads, logins } = people;
   return {
@@ -54,6 +60,7 @@ export async function measure(world: World, during: () => Promise<void>): Promis
     loginMaxMs: percentile(logins, 1),
     loginsFailed: logins.failed,
     residentBytes,
+    ownDelayMs: Math.round(own.max / 1_000_000),
     refusals: [
       refusalsOf('livez', livez),
       refusalsOf('reads', reads),

@@ -1,4 +1,6 @@
 import { Agent, request } from 'node:http';
+import type { RegisteredAccount } from '../../../bench/api.ts';
+import type { WitnessDevice } from '../register.ts';
 import type { World } from '../world.ts';
 
 /** Milliseconds that answers took; what was not answered as it should have counts as failed. */
@@ -35,16 +37,18 @@ export function startPeople(world: World): People {
       underWay.add(asked);
     }, ms);
   };
-  const personOf = (turn: number) => world.accounts[turn % Math.min(2, world.accounts.length)];
+  const [first, second = first] = world.accounts;
+  const personOf = (turn: number) => (turn % 2 === 0 ? first : second);
   const timers = [
     every(livezEveryMs, () => time(people.livez, agent, `${world.service.url}/livez`)),
     every(readEveryMs, (turn) => {
-      const path = pathsOf(world, turn)[Math.floor(turn / 2) % 3] ?? '/v2/accounts';
-      const headers = { Authorization: `Bearer ${personOf(turn)?.token}` };
+      const person = personOf(turn);
+      const path = pathsOf(world, person)[Math.floor(turn / 2) % 3] ?? '/v2/accounts';
+      const headers = { Authorization: `Bearer ${person.token}` };
       return time(people.reads, agent, world.service.url + path, { headers });
     }),
     every(loginEveryMs, (turn) => {
-      const body = JSON.stringify({ email: personOf(turn)?.email, password: passwordOfAll });
+      const body = JSON.stringify({ email: personOf(turn).email, password: passwordOfAll });
       // A connection of its own: a person who logs in has none yet.
       return time(people.logins, undefined, `${world.service.url}/v2/accounts/login`, { body });
     }),
@@ -59,10 +63,10 @@ export function startPeople(world: World): People {
   };
 }
 
-/** The devices in turn belong to the accounts in turn. */
-function pathsOf({ devices, accounts }: World, turn: number): string[] {
-  const own = turn % Math.min(2, accounts.length);
-  const device = devices[Math.floor((devices.length * own) / accounts.length)];
+/** What a person looks at: the account's devices, and what one of them measured and did. */
+function pathsOf(world: World, { token }: RegisteredAccount): string[] {
+  const owner = ({ accountToken = world.accountToken }: WitnessDevice) => accountToken;
+  const device = world.devices.find((each) => owner(each) === token);
   return ['/v2/devices', `/v2/measurements/${device?.uuid}`, `/v2/events/${device?.uuid}`];
 }
 
