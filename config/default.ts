@@ -79,7 +79,7 @@ const settings: SettingsInput = {
     maxKeepaliveSeconds: 3_600,
     /** One more closes the device's oldest. */
     maxConnectionsPerDevice: 4,
-    /** Subscriptions of one connection. */
+    /** Subscriptions of one connection; a SUBSCRIBE longer than so many of 256 bytes closes it. */
     maxSubscriptions: 16,
     /** Levels of a topic or filter. */
     maxTopicLevels: 8,

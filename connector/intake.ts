@@ -95,7 +95,7 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
     device.messages.take(scanner.publishes, rates.messages, heardMs);
-    if (scanner.others > 0) device.others.take(scanner.others, rates.others, heardMs);
+    if (scanner.others > 0) device.others.take(scanner.otherUnits, rates.others, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
     onHeard(device);

@@ -1,4 +1,4 @@
-import { registerDevices } from '../devices.ts';
+import { demand, registerDevices } from '../devices.ts';
 import type { NoisyKind } from '../kind.ts';
 import { purposeOf } from '../purposes.ts';
 import { work } from '../workers.ts';
@@ -11,14 +11,17 @@ export const manySenses: NoisyKind = {
   async setUp(enemy) {
     const configuration = { device: {}, module: [{ moduleId: 'm', senses }] };
     const devices = await registerDevices(enemy, 4, { configuration });
-    const purposes = [1, 2].map((puId) =>
-      purposeOf(
-        2_000,
-        (n) => ({ sId: senses[n % senses.length]?.sId ?? '', thresholds: { isGt: n } }),
-        { isGlobal: false, puId },
-      ),
-    );
-    const body = { deviceAuthUuids: devices.map(({ uuid }) => uuid), purposes };
+    const purposeUuids: string[] = [];
+    for (const puId of [1, 2]) {
+      const optionsOf = (n: number) => {
+        const sId = senses[n % senses.length]?.sId ?? '';
+        return { sId, causes: 4, thresholds: { isGt: n } };
+      };
+      const body = purposeOf(500, optionsOf, { isGlobal: false, puId });
+      const { text } = await demand(enemy, 'POST', '/v2/purposes', { body });
+      purposeUuids.push((JSON.parse(text) as { purposeUuid: string }).purposeUuid);
+    }
+    const body = { deviceAuthUuids: devices.map(({ uuid }) => uuid), purposeUuids };
     return (signal) => work(2, signal, () => enemy.ask('POST', '/v2/devices/profile', { body }));
   },
 };

@@ -13,10 +13,10 @@ const isInsideGeo = Array.from({ length: corners }, (_, n) => {
 
 export const polygons: NoisyKind = {
   name: 'polygons',
-  says: 'messages of 500 positions for 8 polygons of 900 corners',
+  says: 'messages of 500 positions for 5 polygons of 900 corners',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 4);
-    await install(enemy, devices, [purposeOf(8, () => ({ thresholds: { isInsideGeo } }))]);
+    await install(enemy, devices, [purposeOf(5, () => ({ thresholds: { isInsideGeo } }))]);
     const startTs = Date.now() - 3_600_000;
     let sent = 0;
     const payload = () => {
