@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
+import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
@@ -17,6 +18,9 @@ export type HttpOptions = AppOptions & {
   headersTimeoutMs?: number;
   /** How long a client may take to send all of its request. */
   requestTimeoutMs?: number;
+  /** Connections open at once, of all clients and of one address. */
+  connections?: number;
+  connectionsPerAddress?: number;
 };
 
 export type HttpServer = {
@@ -28,6 +32,7 @@ export type HttpServer = {
 /** Serves the routes. Rejects when the address cannot be had. */
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
+  const { connections = 20_000, connectionsPerAddress = 2_000, trustedProxies = [] } = options;
   const { upgrades = {}, clock = Date.now } = options;
   const stop = new AbortController();
   const handle = createApp(options, stop.signal).callback();
@@ -45,6 +50,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     },
     (request, response) => void handle(request, response),
   );
+  limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
   server.on('upgrade', (request, socket, head) => {
     const upgrade = Object.hasOwn(upgrades, pathOf(request))
       ? upgrades[pathOf(request)]
