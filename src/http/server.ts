@@ -72,10 +72,16 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
+/**
+ * Connections that wait to be accepted; the kernel may hold fewer (`net.core.somaxconn`). Beyond it the
+ * first packet is dropped, and who comes waits for a second or more: a burst of one client's must not do that.
+ */
+const backlog = 4_096;
+
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog }, () => {
       server.off('error', reject);
       resolve();
     });
