@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
+import { oneByOne } from './one-by-one.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -48,7 +49,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
         request.headers.upgrade?.toLowerCase() === 'websocket' ||
         Object.hasOwn(upgrades, pathOf(request)),
     },
-    (request, response) => void handle(request, response),
+    oneByOne((request, response) => void handle(request, response)),
   );
   limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
   server.on('upgrade', (request, socket, head) => {
