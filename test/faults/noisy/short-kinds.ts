@@ -1,8 +1,8 @@
-/** Of different mechanisms: ingest, sockets, password work, REST and database, streams. */
+/** Of different mechanisms: ingest, sockets, password work, REST, streams. */
 export const shortKinds = [
   'bad-items',
   'connections',
   'login-storm',
-  'purposes-churn',
-  'event-streams',
+  'many-purposes',
+  'stream-resumes',
 ];
