@@ -1,8 +1,8 @@
-/** Of different mechanisms: ingest, sockets, password work, REST, streams. */
+/** Of different mechanisms: ingest, sockets, sizes over REST, rows that are written, streams. */
 export const shortKinds = [
   'bad-items',
   'connections',
-  'login-storm',
   'many-purposes',
+  'many-devices',
   'stream-resumes',
 ];
