@@ -27,6 +27,12 @@ const settings: SettingsInput = {
     /** Time a client has to send its headers, and all of its request. */
     headersTimeoutMs: 10_000,
     requestTimeoutMs: 30_000,
+    /**
+     * Connections open at once, of all clients and of one address (IPv6: a /64; not of trustedProxies).
+     * One more is closed unread. A WebSocket at /mqtt counts among MQTT's instead.
+     */
+    connections: 20_000,
+    connectionsPerAddress: 2_000,
   },
 
   accounts: {
@@ -55,7 +61,7 @@ const settings: SettingsInput = {
     maxKeepaliveSeconds: 3_600,
     /** One more closes the device's oldest. */
     maxConnectionsPerDevice: 4,
-    /** Subscriptions of one connection. */
+    /** Subscriptions of one connection; a SUBSCRIBE longer than so many of 256 bytes closes it. */
     maxSubscriptions: 16,
     /** Levels of a topic or filter. */
     maxTopicLevels: 8,

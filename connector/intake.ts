@@ -127,7 +127,7 @@ export function createIntake(options: IntakeOptions) {
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
     device.messages.take(scanner.publishes, rates.messages, heardMs);
-    if (scanner.others > 0) device.others.take(scanner.others, rates.others, heardMs);
+    if (scanner.others > 0) device.others.take(scanner.otherUnits, rates.others, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
     onHeard(device);

@@ -54,6 +54,8 @@ export const Settings = z.strictObject({
     bodyLimitBytes: count,
     headersTimeoutMs: ms,
     requestTimeoutMs: ms,
+    connections: count,
+    connectionsPerAddress: count,
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),

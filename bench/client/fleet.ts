@@ -9,6 +9,8 @@ export type { DeviceSpec } from './device.ts';
 export type FleetOptions = {
   host: string;
   port: number;
+  /** The address that all of them come from; absent: any. */
+  localAddress?: string;
   devices: DeviceSpec[];
   /** QoS 1 messages a device has under way without an acknowledgement, at most; 1 unless said. */
   inFlight?: number;
@@ -69,6 +71,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const settings = {
     host: options.host,
     port: options.port,
+    localAddress: options.localAddress,
     inFlight: options.inFlight ?? 1,
     keepaliveSeconds: options.keepaliveSeconds ?? 600,
   };

@@ -10,8 +10,14 @@ import type { LimitsOf } from '../quotas/limits.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
-import { checkInstall, placeIn } from './check-install.ts';
-import { claimDevices, insertProfile, listPurposes, listSenses } from './queries.ts';
+import { checkInstall, placeIn, tooLarge } from './check-install.ts';
+import {
+  claimDevices,
+  insertProfile,
+  listPurposeBytes,
+  listPurposes,
+  listSenses,
+} from './queries.ts';
 import { supersedeProfiles } from './queries.ts';
 import type { ProfileText, Target } from './queries.ts';
 import { removeUnused } from './remove-unused.ts';
@@ -43,13 +49,14 @@ export async function installProfile(
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
   const uuids = normalize(request.deviceAuthUuids);
+  const limits = limitsOf(accountId);
   const purposes = [
-    ...(await getPurposes(db, accountId, request.purposeUuids)),
+    ...(await getPurposes(db, accountId, request.purposeUuids, limits)),
     ...request.purposes,
   ];
   const pathOf = placeIn(request);
   const text = toText(purposes);
-  const problems = checkInstall(request, purposes, text, limitsOf(accountId));
+  const problems = checkInstall(request, purposes, text, limits);
   const installing = { accountId, uuids, text, problems, quotas };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
@@ -80,7 +87,7 @@ async function installWithin(
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');
   }
   if (problems.length > 0) {
-    throw new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
+    throw unfit(problems);
   }
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   await supersedeProfiles(tx, deviceIds);
@@ -98,23 +105,37 @@ async function installWithin(
   return { pId, targets };
 }
 
-/** In the order given. Throws `not-found` when one is not there. */
-async function getPurposes(db: Sql, accountId: number, purposeUuids: string[]): Promise<Purpose[]> {
+/**
+ * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
+ * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
+ */
+async function getPurposes(
+  db: Sql,
+  accountId: number,
+  purposeUuids: string[],
+  limits: QuotaSettings,
+): Promise<Purpose[]> {
   if (purposeUuids.length === 0) return [];
   const ids = purposeUuids.map((id) => id.toLowerCase());
-  const stored = await listPurposes(
-    db,
-    accountId,
-    ids.filter((id) => uuidPattern.test(id)),
-  );
+  const possible = [...new Set(ids.filter((id) => uuidPattern.test(id)))];
+  const lengths = inOrder(ids, await listPurposeBytes(db, accountId, possible));
+  const bytes = lengths.reduce((sum, length) => sum + length, 0);
+  if (bytes > limits.profileBytes) throw unfit([tooLarge(bytes, limits)]);
+  return inOrder(ids, await listPurposes(db, accountId, possible));
+}
+
+function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
   return ids.map((id) => {
     const purpose = stored.get(id);
-    if (!purpose) {
+    if (purpose === undefined) {
       throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
     }
     return purpose;
   });
 }
+
+const unfit = (problems: Problem[]) =>
+  new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /** Each device once. What is no UUID names no device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {

@@ -6,6 +6,19 @@ import { limitOf } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import type { ProfileState } from './schema.ts';
 
+/** How long the account's purposes of these identifiers are, as JSON; what it does not have is left out. */
+export async function listPurposeBytes(
+  db: Sql,
+  accountId: number,
+  purposeIds: string[],
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ id: string; bytes: number }>(
+    'select id, bytes from purpose where id = any($2::uuid[]) and account_id = $1',
+    [accountId, purposeIds],
+  );
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]));
+}
+
 /** The account's purposes of these identifiers; what it does not have is left out. */
 export async function listPurposes(
   db: Sql,

@@ -1,3 +1,4 @@
+import type { RecordableHistogram } from 'node:perf_hooks';
 import { createFleet } from '../../bench/client/fleet.ts';
 import type { FleetCounts } from '../../bench/client/fleet.ts';
 import { watchAbsences } from './absences.ts';
@@ -12,6 +13,8 @@ export type Load = {
   startTs: number;
   start(): void;
   counts(): FleetCounts;
+  /** Microseconds from a send to its acknowledgement; `reset()` it where a measurement starts. */
+  latency: RecordableHistogram;
   /** When the last acknowledgement arrived, `performance.now()`. */
   lastAckMs(): number;
   /** The longest that a device was without a connection, and without an acknowledgement, while it sent. */
@@ -82,6 +85,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     },
     longestAway: absences.longest,
     counts: fleet.counts,
+    latency: fleet.latency,
     lastAckMs: () => lastAckMs,
     nextAck: () => new Promise((resolve) => (onAck = [...onAck, resolve])),
     online: (count) =>

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { registerAccount } from '../../bench/api.ts';
+import type { RegisteredAccount } from '../../bench/api.ts';
 import { startThrowAwayCluster } from '../harness/cluster.ts';
 import type { Cluster } from '../harness/cluster.ts';
 import { urlOf } from '../harness/template.ts';
@@ -9,10 +9,9 @@ import { startRedis } from '../harness/redis.ts';
 import type { Redis } from '../harness/redis.ts';
 import { startFleet } from './load.ts';
 import type { Load } from './load.ts';
-import { witnessPurpose } from './messages.ts';
 import { startProxy } from './proxy.ts';
 import type { Proxy } from './proxy.ts';
-import { installOnHalf, registerDevices } from './register.ts';
+import { registerWitnesses } from './register.ts';
 import type { WitnessDevice } from './register.ts';
 import { prepareService } from './service-process.ts';
 import type { ServiceProcess } from './service-process.ts';
@@ -29,6 +28,10 @@ export type WorldOptions = {
   databaseDir?: string;
   /** What differs from config/default.ts. */
   configFile?: string;
+  /** Accounts that the devices belong to; 1 unless said. */
+  accounts?: number;
+  /** Environment of the service, beyond what it needs. */
+  variables?: Record<string, string>;
 };
 
 /** A durable database behind a proxy, the service as a process, and devices under load. */
@@ -40,8 +43,10 @@ export type World = {
   redis: Redis | null;
   service: ServiceProcess;
   devices: WitnessDevice[];
+  /** Of the first account. */
   accountToken: string;
   accountEmail: string;
+  accounts: [RegisteredAccount, ...RegisteredAccount[]];
   pId: string;
   load: Load;
   close(): Promise<void>;
@@ -73,6 +78,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
         DATABASE_URL: databaseUrl.href,
         ...(redis ? { REDIS_URL: redis.url } : {}),
         ...(options.configFile === undefined ? {} : { CONFIG_FILE: options.configFile }),
+        ...options.variables,
       },
     });
     await service.start();
@@ -80,13 +86,14 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const mqttProxy = options.mqttProxy ? await startProxy(service.mqttPort) : null;
     releases.push(() => mqttProxy?.close());
 
-    const account = await registerAccount(service.url);
-    const devices = await registerDevices(service.url, account.token, options.devices);
-    const pId = await installOnHalf(service.url, account.token, devices, witnessPurpose);
+    const { accounts, devices, pId } = await registerWitnesses(service.url, {
+      devices: options.devices,
+      accounts: options.accounts ?? 1,
+    });
     const port = mqttProxy?.port ?? service.mqttPort;
     const load = await startFleet({ dir, devices, port, rate: options.rate });
     releases.push(() => load.close());
-    const { token: accountToken, email: accountEmail } = account;
+    const [{ token: accountToken, email: accountEmail }] = accounts;
     return {
       dir,
       cluster,
@@ -97,6 +104,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       devices,
       accountToken,
       accountEmail,
+      accounts,
       pId,
       load,
       close,
