@@ -6,7 +6,7 @@ import { Entry } from './entry.ts';
 import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
-import type { Work } from './lanes.ts';
+import type { Work } from './lane.ts';
 import { createLeaveOut, type EventQuota } from './leave-out.ts';
 import { createContextLoader } from './load-contexts.ts';
 import type { FindNewest } from './load-contexts.ts';
@@ -38,6 +38,8 @@ export type Ingest = {
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
   withdraw(device: DeviceIdentity): void;
+  /** Whether messages of accounts other than this one wait for a transaction. */
+  othersWait(accountId: number): boolean;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Stores what is under way, for at most `drainMs`. */
@@ -46,13 +48,14 @@ export type Ingest = {
 
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
-  const lanes = createLanes(options.maxRememberedDevices);
+  const lanes = createLanes(options.maxRememberedDevices, options.maxBatchItems);
   const stopping = new AbortController();
   const settling = {
     ...deps,
     limits: options.limits,
     maxBatchItems: options.maxBatchItems,
     loadContexts: createContextLoader(deps.findNewest),
+    charge: lanes.charge,
     leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
@@ -120,7 +123,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
 
-  return { ingest, withdraw, depth: () => lanes.countWaiting() + carried, close };
+  const depth = () => lanes.countWaiting() + carried;
+  return { ingest, withdraw, othersWait: lanes.othersWait, depth, close };
 }
 
 function countUnits(batch: Work[]): number {

@@ -7,9 +7,10 @@ import type { Newest, Seen } from '../core/seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext, Reported } from './context.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 import { Pages } from './pages.ts';
 import { claimDevices, listDevices, listProfiles } from './queries.ts';
+import { listSizes } from './sizes.ts';
 import type { DeviceRow } from './queries.ts';
 import { evidenceCost } from './weight.ts';
 
@@ -17,6 +18,9 @@ const maxCompiledProfiles = 1_000;
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
+
+/** What devices read for one transaction may take as they are stored: configurations, evidence, profiles. */
+const readBytes = 4_194_304;
 
 const none: ReadonlyMap<string, number> = new Map();
 
@@ -26,29 +30,36 @@ export type FindNewest = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, Seen>>;
 
-export type ContextLoader = (tx: Sql, lanes: Lane[]) => Promise<ReadonlyMap<number, DeviceContext>>;
+/**
+ * By device. One that was removed has none, nor has one of `left`: for these there was no room beside the
+ * others.
+ */
+export type Loaded = { contexts: ReadonlyMap<number, DeviceContext>; left: ReadonlySet<number> };
+
+export type ContextLoader = (tx: Sql, lanes: Lane[]) => Promise<Loaded>;
 
 /**
  * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
  * process that has one of their messages under way is waited for, so that what is the newest in the
- * history is the newest. A device that was removed has none.
+ * history is the newest. Of as many, in their order, as come to `maxBytes`; at least one.
  */
-export function createContextLoader(findNewest: FindNewest): ContextLoader {
+export function createContextLoader(findNewest: FindNewest, maxBytes = readBytes): ContextLoader {
   // A profile never changes once it is installed, and many devices share one.
   const compiled = new Map<string, Profile>();
 
   return async (tx, lanes) => {
-    const deviceIds = lanes.map(({ device }) => device.deviceId);
+    const wanted = lanes.map(({ device }) => device.deviceId);
+    const deviceIds = await listWithin(tx, wanted, maxBytes, compiled);
     const [, rows] = await Promise.all([claimDevices(tx, deviceIds), listDevices(tx, deviceIds)]);
     const profiles = await loadProfiles(tx, rows);
     const contexts = await toContexts(rows, profiles);
     const newest = await findNewest(tx, contexts.flatMap(wantedOf));
-    return new Map(
-      contexts.map((context) => {
-        const { deviceId } = context.device;
-        return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
-      }),
-    );
+    const all = contexts.map((context): [number, DeviceContext] => {
+      const { deviceId } = context.device;
+      return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
+    });
+    const read = new Set(deviceIds);
+    return { contexts: new Map(all), left: new Set(wanted.filter((id) => !read.has(id))) };
   };
 
   /** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
@@ -63,6 +74,7 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
     }
     if (missing.size === 0) return profiles;
     for (const { id, purposes } of await listProfiles(tx, [...missing])) {
+      if (profiles.size > 0) await setImmediate();
       const profile = compileProfile(id, purposes);
       profiles.set(id, profile);
       compiled.set(id, profile);
@@ -70,6 +82,29 @@ export function createContextLoader(findNewest: FindNewest): ContextLoader {
     while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
     return profiles;
   }
+}
+
+/** The first of these devices, as many as fit beside profiles that are known; one alone always does. */
+async function listWithin(
+  tx: Sql,
+  deviceIds: number[],
+  maxBytes: number,
+  known: ReadonlyMap<string, Profile>,
+): Promise<number[]> {
+  if (deviceIds.length === 1) return deviceIds;
+  const sizes = await listSizes(tx, deviceIds);
+  const profiles = new Set(known.keys());
+  let bytes = 0;
+  const count = deviceIds.findIndex((deviceId, index) => {
+    const size = sizes.get(deviceId);
+    bytes += size?.bytes ?? 0;
+    for (const profile of size?.profiles ?? []) {
+      if (!profiles.has(profile.id)) bytes += profile.bytes;
+      profiles.add(profile.id);
+    }
+    return bytes > maxBytes && index > 0;
+  });
+  return count < 0 ? deviceIds : deviceIds.slice(0, count);
 }
 
 /** Returns to the event loop now and then: evidence can be long, and there can be many devices. */

@@ -1,12 +1,13 @@
 import { apply } from './apply.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
+import { sizeOf } from './entry.ts';
 import type { Entry, Unit } from './entry.ts';
-import { sizeOf } from './lanes.ts';
-import type { Lane, Work } from './lanes.ts';
+import type { Lane, Work } from './lane.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
 import type { ApplyLimits } from './scope.ts';
+import { shareOut } from './share-out.ts';
 import { cutUnit } from './split.ts';
 import { evidenceCost } from './weight.ts';
 
@@ -32,11 +33,13 @@ export type Plan = {
   cut: Entry[];
   /** What it cost: `Budget`. */
   cost: number;
+  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  charges: Map<number, number>;
 };
 
 /**
- * Applies each device's messages in their order until `maxCost` is spent (`Budget`); at least one item.
- * Pure: the lanes' contexts are read, not written, and the units stay as they are.
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
+ * has its share; at least one item. Pure: the lanes are read, not written, and the units stay as they are.
  */
 export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
   const plan: Plan = {
@@ -52,14 +55,29 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     left: [],
     cut: [],
     cost: 0,
+    charges: new Map(),
   };
   const budget = new Budget(maxCost);
-  for (const work of batch) {
-    if (budget.isSpent) plan.left.push(work);
-    else planLane(work, plan, limits, budget);
+  for (const { accountId, works, charged, least, kept } of shareOut(batch, maxCost)) {
+    const before = budget.spent;
+    budget.allow(before < maxCost ? Math.max(least, maxCost - before - kept) : 0);
+    for (const work of works) {
+      if (budget.isSpent) plan.left.push(work);
+      else planLane(work, plan, limits, budget);
+    }
+    plan.charges.set(accountId, budget.spent - before - charged);
   }
   plan.cost = budget.spent;
   return plan;
+}
+
+/** Has a plan leave messages of devices for which there was no room to be read. */
+export function leaveUnread(plan: Plan, unread: Work[]): void {
+  for (const work of unread) {
+    const { accountId, charged } = work.lane;
+    plan.left.push(work);
+    plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
+  }
 }
 
 function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {

@@ -1,5 +1,5 @@
 import type { Uplink, UplinkContent } from '../core/uplink.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 
 /**
  * Gives measurements without a time that of their arrival. Two of one sense in the same millisecond

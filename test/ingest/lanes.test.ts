@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createLanes, sizeOf } from '../../src/ingest/lanes.ts';
+import { sizeOf } from '../../src/ingest/entry.ts';
+import { createLanes } from '../../src/ingest/lanes.ts';
 import { split } from '../../src/ingest/split.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';
 

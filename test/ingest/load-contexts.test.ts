@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import type { Lane } from '../../src/ingest/lanes.ts';
+import type { Lane } from '../../src/ingest/lane.ts';
 import { createContextLoader } from '../../src/ingest/load-contexts.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { testDatabase } from '../harness/database.ts';
@@ -50,7 +50,7 @@ test('a device has its profile also where more are loaded meanwhile than are rem
   await asked;
   await load(db, others);
   release();
-  const contexts = await loaded;
+  const { contexts } = await loaded;
   for (const { device } of [first, second]) {
     expect(contexts.get(device.deviceId)?.pending?.senses).toEqual(new Map([['0x01', 0]]));
   }

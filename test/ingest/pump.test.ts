@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/transaction.ts';
-import { createLanes, type Lanes, type Work } from '../../src/ingest/lanes.ts';
+import { createLanes, type Lanes } from '../../src/ingest/lanes.ts';
+import type { Work } from '../../src/ingest/lane.ts';
 import { createPump, type Pump, type PumpOptions } from '../../src/ingest/pump.ts';
 import type { Turn } from '../../src/ingest/store-once.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';

@@ -1,7 +1,7 @@
 import type { DeviceIdentity, Uplink } from '../../src/core/uplink.ts';
 import { Entry } from '../../src/ingest/entry.ts';
 import type { Unit } from '../../src/ingest/entry.ts';
-import type { Work } from '../../src/ingest/lanes.ts';
+import type { Work } from '../../src/ingest/lane.ts';
 
 export const device = (deviceId: number): DeviceIdentity => ({
   deviceId,

@@ -1,0 +1,28 @@
+import type { DeviceIdentity } from '../core/uplink.ts';
+import type { DeviceContext } from './context.ts';
+import type { Unit } from './entry.ts';
+
+/**
+ * One device's messages in the order of their arrival. Two transactions share a lane only where one has
+ * begun behind the commit of the other.
+ */
+export type Lane = {
+  device: DeviceIdentity;
+  accountId: number;
+  /** Its neighbours in its account's queue. */
+  previous: Lane | null;
+  next: Lane | null;
+  waiting: Unit[];
+  busy: boolean;
+  ready: boolean;
+  /** What parsing its waiting messages took, and is not charged to the account yet. */
+  parsing: number;
+  /** What the account was charged for those in the batch that holds it, by estimate. */
+  charged: number;
+  /** As of the last commit, or the one under way; null when it must be read (again). */
+  context: DeviceContext | null;
+  /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
+  lastArrival: Map<string, number> | null;
+};
+
+export type Work = { lane: Lane; units: Unit[] };
