@@ -39,6 +39,7 @@ export const raisedLimits = {
   quotas: {
     devices: 1_000_000,
     devicesPerDay: 1_000_000,
+    measurementsPerSecond: 1_000_000_000,
     eventsPerDay: 1_000_000_000,
     requestsPerSecond: 1_000_000,
     requestsBurst: 1_000_000,

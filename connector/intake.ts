@@ -1,6 +1,9 @@
+import { createAccountRate } from './account-rate.ts';
 import type { Rate } from './bucket.ts';
 import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import { createRoom } from './room.ts';
 
 export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
 
@@ -12,6 +15,7 @@ export function ratesOf(limits: ConnectorLimits): Rates {
 }
 
 export type IntakeOptions = {
+  ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   rates: Rates;
@@ -29,14 +33,13 @@ export type Intake = ReturnType<typeof createIntake>;
 /**
  * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
- * the connection, its device, or all of them together have too much under way.
+ * the connection, its device, its account or all of them together have too much under way.
  */
-export function createIntake({ limits, tuning, rates, now, onHeard, accept }: IntakeOptions) {
-  const waitingForRoom = new Set<Connection>();
-  let totalBytes = 0;
+export function createIntake(options: IntakeOptions) {
+  const { ports, limits, tuning, rates, now, onHeard, accept } = options;
+  const room = createRoom(tuning.maxUnackedTotalBytes, resume);
+  const accountRate = createAccountRate({ ports, resume, now });
   let isStopped = false;
-
-  const hasRoom = () => totalBytes < tuning.maxUnackedTotalBytes;
 
   function mayRead(connection: Connection): boolean {
     if (connection.stage === 'opening') return true;
@@ -44,11 +47,11 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (!hasRoom()) {
-      waitingForRoom.add(connection);
-      return false;
-    }
-    return connection.device === null || !mustWait(connection.device);
+    if (!room.isFor(connection)) return false;
+    const { device } = connection;
+    return (
+      device === null || !(mustWait(device) || accountRate.mustWait(connection, device.account))
+    );
   }
 
   function mustWait(device: Device): boolean {
@@ -79,8 +82,8 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     const chunk = read.call(socket, undefined) as Buffer | null;
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
-    const room = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
-    const end = scanner.advance(chunk, room, limits);
+    const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
+    const end = scanner.advance(chunk, most, limits);
     if (end < 0) {
       connection.close('malformed');
       return null;
@@ -122,22 +125,17 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
     hold(connection: Connection, bytes: number): void {
       connection.unackedBytes += bytes;
-      totalBytes += bytes;
+      room.hold(connection, bytes);
     },
 
     release(connection: Connection, bytes: number): void {
       connection.unackedBytes -= bytes;
-      totalBytes -= bytes;
-      if (waitingForRoom.size === 0 || !hasRoom()) return;
-      for (const waiting of waitingForRoom) {
-        waitingForRoom.delete(waiting);
-        resume(waiting);
-        if (!hasRoom()) return;
-      }
+      room.release(connection, bytes);
     },
 
     forget(connection: Connection): void {
-      waitingForRoom.delete(connection);
+      room.forget(connection);
+      accountRate.forget(connection);
       const { device } = connection;
       if (device?.timer && device.connections.length === 0) {
         clearTimeout(device.timer);
@@ -150,6 +148,6 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
       isStopped = true;
     },
 
-    unackedBytes: () => totalBytes,
+    unackedBytes: room.bytes,
   };
 }

@@ -1,7 +1,7 @@
 import { downPrefix, upPrefix } from '../src/core/topic.ts';
 import type { DeviceIdentity } from '../src/core/uplink.ts';
 import { Bucket } from './bucket.ts';
-import type { Connection, Device } from './connection.ts';
+import type { Account, Connection, Device } from './connection.ts';
 import type { Rates } from './intake.ts';
 import type { ConnectorPorts } from './ports.ts';
 
@@ -10,24 +10,30 @@ export type Registry = ReturnType<typeof createRegistry>;
 export type RegistryOptions = {
   rates: Rates;
   maxConnectionsPerDevice: number;
-  presence: ConnectorPorts['presence'];
+  ports: Pick<ConnectorPorts, 'presence' | 'measurementsPerSecond'>;
   now: () => number;
 };
 
 const stormToldEveryMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
-export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }: RegistryOptions) {
+export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: RegistryOptions) {
+  const { presence } = ports;
   const connections = new Set<Connection>();
   const devices = new Map<string, Device>();
+  const accounts = new Map<number, Account>();
   let connectedDevices = 0;
 
   function deviceOf(identity: DeviceIdentity): Device {
     const known = devices.get(identity.uuid);
     if (known && known.identity.deviceId === identity.deviceId) return known;
     const nowMs = now();
+    const account = accountOf(identity.accountId, nowMs);
+    account.devices += 1;
+    if (known) leave(known.account);
     const device: Device = {
       identity,
+      account,
       upPrefix: upPrefix(identity.uuid),
       downPrefix: downPrefix(identity.uuid),
       connections: [],
@@ -41,6 +47,30 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
     };
     devices.set(identity.uuid, device);
     return device;
+  }
+
+  function accountOf(id: number, nowMs: number): Account {
+    const known = accounts.get(id);
+    if (known) return known;
+    const perSecond = ports.measurementsPerSecond(id);
+    const rate = { perSecond, burst: perSecond };
+    const account: Account = {
+      id,
+      devices: 0,
+      bytes: 0,
+      waiting: new Set(),
+      rate,
+      measurements: new Bucket(rate, nowMs),
+      paused: new Set(),
+      timer: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  function leave(account: Account): void {
+    account.devices -= 1;
+    if (account.devices === 0) accounts.delete(account.id);
   }
 
   return {
@@ -110,7 +140,9 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
           messages.isFull(rates.messages, nowMs) &&
           measurements.isFull(rates.measurements, nowMs) &&
           others.isFull(rates.others, nowMs);
-        if (isIdle) devices.delete(uuid);
+        if (!isIdle) continue;
+        devices.delete(uuid);
+        leave(device.account);
       }
     },
 

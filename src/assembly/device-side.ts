@@ -88,6 +88,8 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       ...devicePorts(side),
       authenticateDevice: authenticator.authenticateDevice,
       isStillAllowed: authenticator.isStillAllowed,
+      othersWait: side.ingest.othersWait,
+      measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,
     },
   );
   shared.edges.add((drainMs) => connector.close({ drainMs }));

@@ -41,8 +41,8 @@ export const costs = {
   firingCause: 3,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
-  /** To read a device, its configuration and what it stands at, from the database. */
-  reading: 10,
+  /** To read a device, its configuration, evidence and newest measurements, from the database. */
+  reading: 40,
 };
 
 /** So many accounts, at least, have their turn within a transaction where so many wait. */

@@ -89,6 +89,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
       messages -= whole;
       waitsAgain = [...left, ...waitsAgain];
       turn.putBack(left, rests);
+      // Nothing takes it any more.
+      if (stopping.signal.aborted) failWaiting();
     };
     carried += messages;
     try {
@@ -117,6 +119,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     pump.stop();
     stopping.abort();
     for (const end of unsubscribe) end();
+    failWaiting();
+  }
+
+  function failWaiting(): void {
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
     for (const { entry } of lanes.waiting()) entry.fail(error);
   }

@@ -58,9 +58,12 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     charges: new Map(),
   };
   const budget = new Budget(maxCost);
-  for (const { accountId, works, charged, least, kept } of shareOut(batch, maxCost)) {
+  const shares = shareOut(batch, maxCost);
+  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  const most = maxCost + maxCost / Math.max(2, shares.length);
+  for (const { accountId, works, charged, own, kept } of shares) {
     const before = budget.spent;
-    budget.allow(before < maxCost ? Math.max(least, maxCost - before - kept) : 0);
+    budget.allow(before < most ? Math.max(own, maxCost - before - kept) : 0);
     for (const work of works) {
       if (budget.isSpent) plan.left.push(work);
       else planLane(work, plan, limits, budget);

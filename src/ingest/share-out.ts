@@ -11,8 +11,8 @@ export type Share = {
   demand: number;
   /** What it was charged when the batch was taken. */
   charged: number;
-  /** What it may cost whatever the others do, and what those behind it are to find left. */
-  least: number;
+  /** What it may cost whatever those before it did, and what those behind it are to find left. */
+  own: number;
   kept: number;
 };
 
@@ -28,8 +28,8 @@ export function shareOut(batch: Work[], maxCost: number): Share[] {
   let kept = 0;
   for (const { demand } of shares) kept += Math.min(demand, least);
   for (const share of shares) {
-    kept -= Math.min(share.demand, least);
-    share.least = least;
+    share.own = Math.min(share.demand, least);
+    kept -= share.own;
     share.kept = kept;
   }
   return shares;
@@ -41,7 +41,7 @@ function listShares(batch: Work[]): Share[] {
   for (const work of batch) {
     const { accountId, charged } = work.lane;
     const known = last?.accountId === accountId ? last : shares.get(accountId);
-    last = known ?? { accountId, works: [], demand: 0, charged: 0, least: 0, kept: 0 };
+    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, kept: 0 };
     if (!known) shares.set(accountId, last);
     last.works.push(work);
     last.charged += charged;

@@ -18,6 +18,7 @@ export const QuotaSettings = z.strictObject({
   evidenceBytes: count,
   requestsPerSecond: count,
   requestsBurst: count,
+  measurementsPerSecond: count,
   eventsPerDay: count,
   storedBytes: count,
   sessions: count,

@@ -36,10 +36,18 @@ export function createStore() {
     onDue: (_topic: DownTopic): Downlink[] => [],
     beforeAuthenticated: async () => {},
 
-    addDevice(number: number): { uuid: string; token: string; identity: DeviceIdentity } {
+    /** Whether messages of other accounts wait. */
+    areOthersWaiting: false,
+    /** Measurements a second of an account, while they do. */
+    accountRate: 20_000,
+
+    addDevice(
+      number: number,
+      accountId = 1,
+    ): { uuid: string; token: string; identity: DeviceIdentity } {
       const uuid = `00000000-0000-4000-8abc-${String(number).padStart(12, '0')}`;
       const token = `token-of-${number}-`.padEnd(40, 'x');
-      const identity = { deviceId: number, uuid, accountId: 1 };
+      const identity = { deviceId: number, uuid, accountId };
       tokens.set(uuid, { token, identity });
       return { uuid, token, identity };
     },
@@ -70,6 +78,8 @@ export function createStore() {
       await store.beforeAuthenticated();
       return identity;
     },
+    othersWait: () => store.areOthersWaiting,
+    measurementsPerSecond: () => store.accountRate,
     isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
     ingest(device, uplink, delivery) {
       const commit = () => {

@@ -116,6 +116,20 @@ test('of two beside each other neither lets its devices go on before it is settl
   expect(idsBegun()[2]).toEqual(['e']);
 });
 
+test('what is settled of a batch goes on while the rest is tried again', async () => {
+  await arrive([1, 'a'], [2, 'b']);
+  const [batch] = begun;
+  await arrive([1, 'c'], [2, 'd'], [3, 'e']);
+  await arrive([4, 'f']);
+  const ofOne = batch?.batch.filter(({ lane }) => lane.device.deviceId === 1) ?? [];
+  batch?.turn.onPartSettled?.(ofOne);
+  await begun[1]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c']]);
+  await batch?.settle();
+  await begun[2]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c'], ['d']]);
+});
+
 test('is drained when nothing is under way any more', async () => {
   await pump.drain();
   await arrive([1, 'a']);
