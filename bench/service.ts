@@ -41,6 +41,7 @@ export const raisedLimits = {
     devicesPerDay: 1_000_000,
     connections: 1_000_000,
     eventsPerSecond: 1_000_000,
+    measurementsPerSecond: 1_000_000_000,
     eventsPerDay: 1_000_000_000,
     storedBytes: 1_000_000_000_000,
     requestsPerSecond: 1_000_000,

@@ -135,6 +135,11 @@ const settings: SettingsInput = {
      */
     eventsPerSecond: 1_000,
     /**
+     * Measurements, and reported events, read of the account's devices over MQTT, in each process and only
+     * while messages of other accounts wait there. Beyond it they wait unread; nothing is dropped.
+     */
+    measurementsPerSecond: 20_000,
+    /**
      * Sense events recorded on one day (UTC). Further ones are not recorded: devices move, push and SMS
      * go out, and a row a minute among the device's rejections says so.
      */

@@ -74,8 +74,9 @@ export async function startConnector(
   const { presence } = ports;
   const rates = ratesOf(limits);
   const { maxConnectionsPerDevice } = limits;
-  const registry = createRegistry({ rates, maxConnectionsPerDevice, presence, now });
+  const registry = createRegistry({ rates, maxConnectionsPerDevice, ports, now });
   const intake = createIntake({
+    ports,
     limits,
     tuning,
     rates,

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic } from '../src/core/uplink.ts';
-import type { Bucket } from './bucket.ts';
+import type { Bucket, Rate } from './bucket.ts';
 import type { DownlinkQueue } from './downlink.ts';
 import { FrameScanner } from './frames.ts';
 import type { Entry } from './admission.ts';
@@ -9,9 +9,28 @@ import type { Ending, Refusal } from './options.ts';
 import type { Credentials } from './ports.ts';
 import type { Received } from './received.ts';
 
+/** What the devices of an account that are connected here have in common. */
+export type Account = {
+  readonly id: number;
+  /** Devices that are remembered here. */
+  devices: number;
+  /** Those of its connections that were let in. */
+  connections: number;
+  /** What its messages that wait for their commit take of the memory, about. */
+  bytes: number;
+  /** Connections that are not read until there is room for their messages. */
+  waiting: Set<Connection>;
+  rate: Rate;
+  measurements: Bucket;
+  /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
+  paused: Set<Connection>;
+  timer: NodeJS.Timeout | null;
+};
+
 /** A device with all its connections to this process. */
 export type Device = {
   identity: DeviceIdentity;
+  account: Account;
   upPrefix: string;
   downPrefix: string;
   /** Oldest first. */

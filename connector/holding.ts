@@ -12,8 +12,8 @@ export type HoldingOptions = {
   clock: () => number;
   now: () => number;
   /** Its bytes are not under way while it waits, and are again. */
-  setAside: (bytes: number) => void;
-  bringBack: (bytes: number) => void;
+  setAside: (device: Device, bytes: number) => void;
+  bringBack: (device: Device, bytes: number) => void;
   /** The message goes on its way. */
   carry: (device: Device, message: Message, unacked: Unacked, arrivedTs: number) => void;
   /** Lets a connection be read again. */
@@ -102,10 +102,10 @@ export function createHolding(options: HoldingOptions) {
     carry(held.device, held.message, held.unacked, held.arrivedTs);
   }
 
-  function forget(waiting: Waiting, { unacked }: Held): void {
+  function forget(waiting: Waiting, { device, unacked }: Held): void {
     waiting.bytes -= unacked.bytes;
     totalBytes -= unacked.bytes;
-    bringBack(unacked.bytes);
+    bringBack(device, unacked.bytes);
   }
 
   return {
@@ -123,7 +123,7 @@ export function createHolding(options: HoldingOptions) {
       unacked.sinceMs = Infinity;
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
-      setAside(unacked.bytes);
+      setAside(device, unacked.bytes);
       holds?.waits(device.identity, message.topic);
       return true;
     },

@@ -1,6 +1,9 @@
+import { createAccountRate } from './account-rate.ts';
 import type { Rate } from './bucket.ts';
 import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import { createRoom } from './room.ts';
 
 export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
 
@@ -12,6 +15,7 @@ export function ratesOf(limits: ConnectorLimits): Rates {
 }
 
 export type IntakeOptions = {
+  ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   rates: Rates;
@@ -31,35 +35,40 @@ export type Intake = ReturnType<typeof createIntake>;
 /**
  * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
- * the connection, its device, or all of them together have too much under way.
+ * the connection, its device, its account or all of them together have too much under way.
  */
 export function createIntake(options: IntakeOptions) {
-  const { limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
-  const waitingForRoom = new Set<Connection>();
+  const { ports, limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
+  const room = createRoom(tuning.maxUnackedTotalBytes, resume);
+  const accountRate = createAccountRate({ ports, resume, now });
   /** Those in the midst of a packet, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
-  let totalBytes = 0;
+  /** Not read while everything is paused. */
+  const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
 
-  const hasRoom = () => !isPaused && totalBytes < tuning.maxUnackedTotalBytes;
-
   function mayRead(connection: Connection): boolean {
-    if (connection.stage === 'opening') {
-      if (isPaused) waitingForRoom.add(connection);
-      return !isPaused;
+    if (isPaused) {
+      paused.add(connection);
+      return false;
     }
+    if (connection.stage === 'opening') return true;
     if (connection.stage !== 'ready' || isStopped) return false;
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (!hasRoom()) {
-      waitingForRoom.add(connection);
-      return false;
-    }
+    if (!room.isFor(connection)) return false;
     const { device } = connection;
-    return device === null || !(isHeldBack(connection, device) || mustWait(device));
+    return (
+      device === null ||
+      !(
+        isHeldBack(connection, device) ||
+        mustWait(device) ||
+        accountRate.mustWait(connection, device.account)
+      )
+    );
   }
 
   function mustWait(device: Device): boolean {
@@ -90,8 +99,8 @@ export function createIntake(options: IntakeOptions) {
     const chunk = read.call(socket, undefined) as Buffer | null;
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
-    const room = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
-    const end = scanner.advance(chunk, room, limits);
+    const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
+    const end = scanner.advance(chunk, most, limits);
     if (end < 0) {
       connection.close('malformed');
       return null;
@@ -140,20 +149,6 @@ export function createIntake(options: IntakeOptions) {
     connection.socket.emit('readable');
   }
 
-  function free(bytes: number): void {
-    totalBytes -= bytes;
-    if (waitingForRoom.size > 0) resumeWaiting();
-  }
-
-  function resumeWaiting(): void {
-    if (!hasRoom()) return;
-    for (const waiting of waitingForRoom) {
-      waitingForRoom.delete(waiting);
-      resume(waiting);
-      if (!hasRoom()) return;
-    }
-  }
-
   return {
     /** Puts itself between the socket and whoever reads it. */
     attach(connection: Connection): void {
@@ -168,30 +163,33 @@ export function createIntake(options: IntakeOptions) {
 
     hold(connection: Connection, bytes: number): void {
       connection.unackedBytes += bytes;
-      totalBytes += bytes;
+      room.hold(connection, bytes);
     },
 
     release(connection: Connection, bytes: number): void {
       connection.unackedBytes -= bytes;
-      free(bytes);
+      room.release(connection, bytes);
     },
 
-    /** What its connection holds is not under way: nobody else waits for it. */
-    setAside: free,
+    /** What a device's connection holds is not under way: nobody else waits for it. */
+    setAside: (device: Device, bytes: number): void => room.release({ device }, bytes),
 
-    bringBack(bytes: number): void {
-      totalBytes += bytes;
-    },
+    bringBack: (device: Device, bytes: number): void => room.hold({ device }, bytes),
 
     /** Reads nothing while it is told so; nothing that arrived is dropped. */
     pause(isToPause: boolean): void {
       isPaused = isToPause;
-      resumeWaiting();
+      for (const connection of isPaused ? [] : paused) {
+        paused.delete(connection);
+        resume(connection);
+      }
     },
 
     forget(connection: Connection): void {
-      waitingForRoom.delete(connection);
+      paused.delete(connection);
       forgetBegun(connection);
+      room.forget(connection);
+      accountRate.forget(connection);
       const { device } = connection;
       if (device?.timer && device.connections.length === 0) {
         clearTimeout(device.timer);
@@ -204,7 +202,7 @@ export function createIntake(options: IntakeOptions) {
       isStopped = true;
     },
 
-    unackedBytes: () => totalBytes,
+    unackedBytes: room.bytes,
     midwayBytes: () => midwayBytes,
   };
 }

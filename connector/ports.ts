@@ -47,6 +47,10 @@ export type Holds = {
 export type ConnectorPorts = DevicePorts & {
   /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
   authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
+  /** Whether messages of other accounts wait for a transaction. Asked often. */
+  othersWait(accountId: number): boolean;
+  /** What is read of an account's devices, in measurements a second, while messages of others wait. */
+  measurementsPerSecond(accountId: number): number;
   /** Whether a device that was let in still is; called when `access` tells of a change. */
   isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
   /** Connections that an account's devices may have here. Absent: any number. */

@@ -123,6 +123,8 @@ export function createPublisher(deps: PublishDeps) {
     observe.message(uplink.content.kind);
     // What is wrong costs as much as what is right, and an event as much as a measurement.
     device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
+    const { account } = device;
+    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
     ports.ingest(device.identity, uplink, unacked);
   }
 

@@ -96,6 +96,8 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       authenticateDevice: authenticator.authenticateDevice,
       isStillAllowed: authenticator.isStillAllowed,
       maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
+      othersWait: side.ingest.othersWait,
+      measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,
     },
   );
   shared.memory.addIntake(connector.pause);

@@ -98,6 +98,8 @@ export type Uplink = {
   leavesEventsOut?: true;
   /** A few of those that it has; the last one may stand for the others. */
   rejections: Rejection[];
+  /** What it took to parse, in what an ordinary measurement takes of ingest; absent: nothing. */
+  readonly parsing?: number;
 };
 
 /** Who is told, once, what became of a message. */

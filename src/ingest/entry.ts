@@ -42,3 +42,8 @@ export type Unit = {
   /** It was taken out of where it belongs: its rejection is all that is left of it. */
   isRefused?: true;
 };
+
+/** How many items a unit brings into a batch. */
+export function sizeOf(content: UplinkContent): number {
+  return 'items' in content ? Math.max(1, content.items.length) : 1;
+}

@@ -1,6 +1,6 @@
 import type { Profile } from '../core/compile.ts';
 import type { DeviceContext } from './context.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 
 /** A compiled profile without its identifier: profiles of an account that say the same have one. */
 export type Content = {

@@ -6,7 +6,7 @@ import { Entry } from './entry.ts';
 import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
-import type { Work } from './lanes.ts';
+import type { Work } from './lane.ts';
 import { createLeaveOut, type EventQuota } from './leave-out.ts';
 import { createContextLoader } from './load-contexts.ts';
 import type { FindNewest } from './load-contexts.ts';
@@ -41,6 +41,8 @@ export type Ingest = {
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
   withdraw(device: DeviceIdentity): void;
+  /** Whether messages of accounts other than this one wait for a transaction. */
+  othersWait(accountId: number): boolean;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Forgets all that can be read again. */
@@ -51,7 +53,7 @@ export type Ingest = {
 
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
-  const lanes = createLanes(options.maxRememberedDevices);
+  const lanes = createLanes(options.maxRememberedDevices, options.maxBatchItems);
   const remembered = new Remembered(options.maxRememberedBytes);
   const stopping = new AbortController();
   const settling = {
@@ -60,6 +62,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     maxBatchItems: options.maxBatchItems,
     loadContexts: createContextLoader(deps.findNewest, remembered),
     remembered,
+    charge: lanes.charge,
     leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
@@ -93,6 +96,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
       messages -= whole;
       waitsAgain = [...left, ...waitsAgain];
       turn.putBack(left, rests);
+      // Nothing takes it any more.
+      if (stopping.signal.aborted) failWaiting();
     };
     carried += messages;
     try {
@@ -121,6 +126,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     pump.stop();
     stopping.abort();
     for (const end of unsubscribe) end();
+    failWaiting();
+  }
+
+  function failWaiting(): void {
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
     for (const { entry } of lanes.waiting()) entry.fail(error);
   }
@@ -129,7 +138,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   const depth = () => lanes.countWaiting() + carried;
   const forget = () => remembered.shrink();
-  return { ingest, withdraw, depth, forget, close };
+  return { ingest, withdraw, othersWait: lanes.othersWait, depth, forget, close };
 }
 
 function countUnits(batch: Work[]): number {

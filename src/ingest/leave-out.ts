@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../core/event.ts';
 import type { Rejection } from '../core/rejection.ts';
 import type { Entry } from './entry.ts';
-import { sizeOf } from './lanes.ts';
-import type { Work } from './lanes.ts';
+import { sizeOf } from './entry.ts';
+import type { Work } from './lane.ts';
 import type { Plan } from './plan.ts';
 
 /** Counts what accounts bring, and says how many more of their events may be recorded. */

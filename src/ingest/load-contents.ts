@@ -3,7 +3,7 @@ import { compileProfile } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Content } from './holding.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 import { listContents, listSizes } from './queries.ts';
 import type { DeviceRow, DeviceSize } from './queries.ts';
 import type { Remembered } from './remembered.ts';

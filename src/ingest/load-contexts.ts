@@ -7,7 +7,7 @@ import type { Newest, Seen } from '../core/seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext, Reported } from './context.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
 import type { Layouts } from './load-contents.ts';
 import { Pages } from './pages.ts';

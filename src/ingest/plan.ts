@@ -1,12 +1,13 @@
 import { apply } from './apply.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
+import { sizeOf } from './entry.ts';
 import type { Entry, Unit } from './entry.ts';
-import { sizeOf } from './lanes.ts';
-import type { Lane, Work } from './lanes.ts';
+import type { Lane, Work } from './lane.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
 import type { ApplyLimits } from './scope.ts';
+import { shareOut } from './share-out.ts';
 import { cutUnit } from './split.ts';
 import { evidenceCost } from './weight.ts';
 
@@ -34,11 +35,13 @@ export type Plan = {
   sources: { entry: Entry; from: number }[];
   /** What it cost: `Budget`. */
   cost: number;
+  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  charges: Map<number, number>;
 };
 
 /**
- * Applies each device's messages in their order until `maxCost` is spent (`Budget`); at least one item.
- * Pure: the lanes' contexts are read, not written, and the units stay as they are.
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
+ * has its share; at least one item. Pure: the lanes are read, not written, and the units stay as they are.
  */
 export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
   const plan: Plan = {
@@ -55,14 +58,32 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     cut: [],
     sources: [],
     cost: 0,
+    charges: new Map(),
   };
   const budget = new Budget(maxCost);
-  for (const work of batch) {
-    if (budget.isSpent) plan.left.push(work);
-    else planLane(work, plan, limits, budget);
+  const shares = shareOut(batch, maxCost);
+  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  const most = maxCost + maxCost / Math.max(2, shares.length);
+  for (const { accountId, works, charged, own, kept } of shares) {
+    const before = budget.spent;
+    budget.allow(before < most ? Math.max(own, maxCost - before - kept) : 0);
+    for (const work of works) {
+      if (budget.isSpent) plan.left.push(work);
+      else planLane(work, plan, limits, budget);
+    }
+    plan.charges.set(accountId, budget.spent - before - charged);
   }
   plan.cost = budget.spent;
   return plan;
+}
+
+/** Has a plan leave messages of devices for which there was no room to be read. */
+export function leaveUnread(plan: Plan, unread: Work[]): void {
+  for (const work of unread) {
+    const { accountId, charged } = work.lane;
+    plan.left.push(work);
+    plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
+  }
 }
 
 function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {

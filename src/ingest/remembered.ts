@@ -1,7 +1,7 @@
 import type { Profile } from '../core/compile.ts';
 import { Holding, type Content } from './holding.ts';
 import type { DeviceContext } from './context.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 import { evidenceBytes } from './weight.ts';
 
 /** Compiled, a profile takes so many times its bytes as JSON; measured, of the shape that takes most. */

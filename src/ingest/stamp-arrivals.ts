@@ -1,5 +1,5 @@
 import type { Uplink, UplinkContent } from '../core/uplink.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
 
 /** Characters; no name of a sense is longer. */
 const longestName = 256;

@@ -20,6 +20,7 @@ export const QuotaSettings = z.strictObject({
   requestsBurst: count,
   connections: count,
   eventsPerSecond: count,
+  measurementsPerSecond: count,
   eventsPerDay: count,
   storedBytes: count,
   sessions: count,

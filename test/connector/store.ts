@@ -37,6 +37,11 @@ export function createStore() {
     onDue: (_topic: DownTopic): Downlink[] => [],
     beforeAuthenticated: async () => {},
 
+    /** Whether messages of other accounts wait. */
+    areOthersWaiting: false,
+    /** Measurements a second of an account, while they do. */
+    accountRate: 20_000,
+
     addDevice(
       number: number,
       accountId = 1,
@@ -84,6 +89,8 @@ export function createStore() {
       await store.beforeAuthenticated();
       return identity;
     },
+    othersWait: () => store.areOthersWaiting,
+    measurementsPerSecond: () => store.accountRate,
     isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
     ingest(device, uplink, delivery) {
       const commit = () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { createContextLoader } from '../../src/ingest/load-contexts.ts';
-import type { Lane } from '../../src/ingest/lanes.ts';
+import { newLane } from '../../src/ingest/lane.ts';
+import type { Lane } from '../../src/ingest/lane.ts';
 import { Remembered } from '../../src/ingest/remembered.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { testDatabase, type TestDatabase } from '../harness/database.ts';
@@ -41,14 +42,7 @@ async function insertDevices(devices: number, contents: number, bytes = 100): Pr
      returning device_id as "deviceId", (select id from owner) as "accountId"`,
     [JSON.stringify(configuration), JSON.stringify([countingPurpose(1)]), devices, contents, bytes],
   );
-  return rows.map((device): Lane => ({
-    device: { ...device, uuid: '' },
-    waiting: [],
-    busy: false,
-    ready: false,
-    context: null,
-    lastArrival: null,
-  }));
+  return rows.map((device) => newLane({ ...device, uuid: '' }));
 }
 
 test('a device has its profile also where it is forgotten while others are read', async () => {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/core/compile.ts';
 import type { DeviceContext } from '../../src/ingest/context.ts';
-import type { Lane } from '../../src/ingest/lanes.ts';
+import { newLane } from '../../src/ingest/lane.ts';
+import type { Lane } from '../../src/ingest/lane.ts';
 import { Pages } from '../../src/ingest/pages.ts';
 import { Remembered } from '../../src/ingest/remembered.ts';
 import { countingPurpose } from './harness.ts';
@@ -31,14 +32,7 @@ function read(remembered: Remembered, accountId: number, deviceId: number, conte
     watched: new Map(),
     seen: Pages.of([]),
   };
-  const lane: Lane = {
-    device,
-    waiting: [],
-    busy: false,
-    ready: false,
-    context,
-    lastArrival: null,
-  };
+  const lane: Lane = { ...newLane(device), context };
   remembered.note(lane);
   return lane;
 }
