@@ -113,9 +113,14 @@ async function addDevice(db: Database, purpose: Purpose | null): Promise<DeviceI
        select id, 1, $1 from owner returning id, uuid, account_id
      ), state as (
        insert into device_state (device_id) select id from made
+     ), content as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       select id, sha256(convert_to($2, 'UTF8')), octet_length($2), $2::json
+         from owner where $2::text is not null
+       returning id, account_id
      ), installed as (
-       insert into profile (account_id, purposes)
-       select id, $2 from owner where $2::json is not null returning id
+       insert into profile (account_id, content_id)
+       select account_id, id from content returning id
      ), waits as (
        insert into device_profile (device_id, profile_id)
        select made.id, installed.id from made, installed
