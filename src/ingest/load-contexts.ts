@@ -108,6 +108,7 @@ function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContex
     runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
+    lately: null,
   };
 }
 
