@@ -1,4 +1,5 @@
 import pino from 'pino';
+import { parseUplink } from '../../connector/uplink.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/core/uplink.ts';
@@ -25,6 +26,10 @@ export type Bed = {
   addDevice: (purpose: Purpose | null) => Promise<DeviceIdentity>;
   /** Resolves when the message, of one measurement a millisecond, is acknowledged. */
   send: (device: DeviceIdentity, values: Value[]) => Promise<void>;
+  /** The same with what a device publishes to `up/measurements`, good or bad, as it comes. */
+  publish: (device: DeviceIdentity, payload: string) => Promise<void>;
+  /** Bytes of all tables and indexes once they are vacuumed. */
+  countBytes: () => Promise<number>;
   close: () => Promise<void>;
 };
 
@@ -95,11 +100,29 @@ export async function openBed(
         );
       });
     },
+    publish(device, payload) {
+      const prefix = `devices/${device.uuid}/up/`;
+      const topic = `${prefix}measurements`;
+      const uplink = parseUplink(topic, prefix, Buffer.from(payload), Date.now(), 10);
+      return new Promise((stored, failed) => {
+        ingest.ingest(device, uplink, { isWithdrawn: false, stored, failed });
+      });
+    },
+    countBytes: () => countBytes(db),
     async close() {
       await ingest.close(10_000);
       await db.close();
     },
   };
+}
+
+async function countBytes(db: Database): Promise<number> {
+  await db.query('vacuum');
+  const { rows } = await db.query<{ bytes: string }>(
+    `select sum(pg_total_relation_size(oid))::text as bytes
+       from pg_class where relkind in ('r', 'p', 'm') and relpersistence = 'p'`,
+  );
+  return Number(rows[0]?.bytes);
 }
 
 async function addDevice(db: Database, purpose: Purpose | null): Promise<DeviceIdentity> {
