@@ -1,3 +1,4 @@
+import { inTurns } from '../src/in-turns.ts';
 import { endLostAccess } from './authenticate.ts';
 import type { Connection } from './connection.ts';
 import { isUnavailable } from './failure.ts';
@@ -63,10 +64,10 @@ export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): ()
     ),
     bus.subscribe('resync', () => {
       suspect(registry.connections);
-      for (const { downlinks } of registry.connections) {
+      void inTurns(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
-      }
+      }).catch((error: unknown) => log.error({ err: error }, 'devices were not told all again'));
     }),
   ];
   return () => {

@@ -5,6 +5,7 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
+import { inTurns } from '../in-turns.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
@@ -53,7 +54,7 @@ export async function installProfile(
   const installing = { accountId, uuids, text, problems, quotas };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
-  for (const device of targets) bus.publish('device', { ...device, push: 'profile' });
+  await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
