@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inTurns } from '../src/in-turns.ts';
 import { endLostAccess } from './authenticate.ts';
 import type { Connection } from './connection.ts';
 import { isUnavailable } from './failure.ts';
@@ -79,10 +80,10 @@ export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): ()
     ),
     bus.subscribe('resync', () => {
       suspect(registry.connections);
-      for (const { downlinks } of registry.connections) {
+      void inTurns(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
-      }
+      }).catch((error: unknown) => log.error({ err: error }, 'devices were not told all again'));
     }),
   ];
   return () => {

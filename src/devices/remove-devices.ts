@@ -4,6 +4,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
+import { inTurns } from '../in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };
@@ -33,7 +34,7 @@ export type DeviceRemoval = {
  */
 export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDeps): DeviceRemoval {
   async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
-    for (const { deviceId, uuid } of devices) bus.publish('access', { deviceId, uuid });
+    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
     if (devices.length === 0) return;
     await clear(devices.map(({ deviceId }) => deviceId)).catch(onPurgeError);
   }

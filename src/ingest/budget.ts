@@ -41,6 +41,8 @@ export const costs = {
   firingCause: 3,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
+  /** One that is counted only: like a good item. */
+  counted: 1,
   /** To read a device, its configuration, evidence and newest measurements, from the database. */
   reading: 40,
 };

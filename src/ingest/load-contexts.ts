@@ -93,6 +93,7 @@ function toContext(row: DeviceRow, layouts: Layouts): DeviceContext {
     runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
+    lately: null,
   };
 }
 

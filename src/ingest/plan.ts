@@ -135,11 +135,15 @@ function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: P
   plan.left.push({ lane, units: left });
 }
 
-/** Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has. */
+/**
+ * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has, or
+ * how many rejections it had.
+ */
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
   const members = Object.keys(after) as (keyof DeviceContext)[];
-  return members.every((member) => member === 'seen' || after[member] === before[member]);
+  const isElsewhere = (member: keyof DeviceContext) => member === 'seen' || member === 'lately';
+  return members.every((member) => isElsewhere(member) || after[member] === before[member]);
 }
 
 /** Whether a device's row has nothing new to keep, but perhaps its evidence. */

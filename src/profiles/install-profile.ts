@@ -1,15 +1,16 @@
 import type { Bus } from '../bus/bus.ts';
 import type { PurposePath } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
-import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
+import { inTurns } from '../in-turns.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
+import { remarkInTurns } from '../remark-in-turns.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
 import {
   claimDevices,
@@ -60,13 +61,24 @@ export async function installProfile(
   const installing = { accountId, uuids, text, problems, quotas };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
-  for (const device of targets) bus.publish('device', { ...device, push: 'profile' });
+  await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
-    deviceIds.length > maxRemarkedDevices ? undefined : await listSenses(db, deviceIds);
+    deviceIds.length > maxRemarkedDevices
+      ? undefined
+      : [await listSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await remarkSms(accountId, purposes, pathOf);
-  return { pId, warnings: [...remarkProfile(purposes, senses, pathOf), ...ofSms] };
+  return { pId, warnings: [...(await remarkInTurns(purposes, senses, pathOf)), ...ofSms] };
+}
+
+/** All that any cause of these purposes reads. */
+function sensesOf(purposes: Purpose[]): string[] {
+  const senses = new Set<string>();
+  for (const { states } of purposes)
+    for (const { events } of states)
+      for (const { causes } of events) for (const { sId } of causes) senses.add(sId);
+  return [...senses];
 }
 
 type Installing = {

@@ -1,6 +1,5 @@
 import { Purpose } from '../core/purpose.ts';
 import { checkPurposeSizes } from '../core/sizes.ts';
-import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
@@ -12,6 +11,7 @@ import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
+import { remarkInTurns } from '../remark-in-turns.ts';
 import { createTurns } from '../quotas/turns.ts';
 import {
   deletePurpose,
@@ -44,9 +44,10 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps) {
+async function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps): Promise<Problem[]> {
   const pathOf = () => '';
-  return [...remarkProfile([purpose], undefined, pathOf), ...remarkNumbers([purpose], pathOf)];
+  const remarks = await remarkInTurns([purpose], undefined, pathOf);
+  return [...remarks, ...remarkNumbers([purpose], pathOf)];
 }
 
 function register(deps: PurposeRouteDeps): Route {
@@ -69,7 +70,7 @@ function register(deps: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      return { purposeUuid, timestamp: Date.now(), warnings: remark(body, deps) };
+      return { purposeUuid, timestamp: Date.now(), warnings: await remark(body, deps) };
     },
   });
 }
@@ -134,7 +135,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: Date.now(), warnings: remark(body, deps) };
+      return { timestamp: Date.now(), warnings: await remark(body, deps) };
     },
   });
 }

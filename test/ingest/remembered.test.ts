@@ -31,6 +31,7 @@ function read(remembered: Remembered, accountId: number, deviceId: number, conte
     runtime: null,
     watched: new Map(),
     seen: Pages.of([]),
+    lately: null,
   };
   const lane: Lane = { ...newLane(device), context };
   remembered.note(lane);
