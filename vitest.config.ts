@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
-/** Tests that load the machine, or measure what they do to it: they run after the others, one by one. */
+/** Tests that load the machine, or measure what they do to it. */
 const alone = [
   'test/accounts/load.test.ts',
   'test/bench/**/*.test.ts',
@@ -12,21 +12,27 @@ const alone = [
   'test/faults/**/*.test.ts',
 ];
 
-/** `npm run test:long` runs these. */
-const long = 'test/**/*.long.test.ts';
+/** `npm run test:long` runs these: vitest.long.config.ts. */
+export const long = 'test/**/*.long.test.ts';
 
-/** Runs some tests side by side and then others one by one; where a test is in both, it runs alone. */
-export function configFor(tests: {
+type Tests = {
   include: string[];
+  exclude: string[];
+  /** Those of `include` that run after the others, one by one. */
   alone: string[];
-  exclude?: string[];
-}): ViteUserConfig {
-  const { include, exclude = [] } = tests;
+  /** Which part of the cases that are shared out they run: test/harness/share.ts. */
+  part: 'short' | 'long';
+};
+
+export function configFor({ include, exclude, alone, part }: Tests): ViteUserConfig {
   const shared = {
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // The programs that tests start find their code compiled: a third less of the processor's time.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
+    env: {
+      NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node'),
+      TEST_PART: part,
+    },
   };
   return defineConfig({
     test: {
@@ -39,7 +45,7 @@ export function configFor(tests: {
           test: {
             name: 'together',
             include,
-            exclude: [...tests.alone, ...exclude],
+            exclude: [...alone, ...exclude],
             maxWorkers: Math.max(2, availableParallelism()),
             sequence: { groupOrder: 0 },
             ...shared,
@@ -48,7 +54,7 @@ export function configFor(tests: {
         {
           test: {
             name: 'alone',
-            include: tests.alone,
+            include: alone,
             exclude,
             maxWorkers: 1,
             sequence: { groupOrder: 1 },
@@ -60,4 +66,9 @@ export function configFor(tests: {
   });
 }
 
-export default configFor({ include: ['test/**/*.test.ts'], alone, exclude: [long] });
+export default configFor({
+  include: ['test/**/*.test.ts'],
+  exclude: [long],
+  alone,
+  part: 'short',
+});

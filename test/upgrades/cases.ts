@@ -15,15 +15,10 @@ export function pendingOf({ migrations }: Fixture) {
   return known.slice(migrations.length);
 }
 
-/** Every version from its backup and on a server of each kind; oldest version first. */
-export const upgradeCases: UpgradeCase[] = fixtures.flatMap((fixture) =>
-  kinds.map((kind) => ({ version: fixture.version, fixture, kind })),
-);
+/** Every version from its backup and on a server of each kind, the newest version first. */
+export const upgradeCases: UpgradeCase[] = fixtures
+  .toReversed()
+  .flatMap((fixture) => kinds.map((kind) => ({ version: fixture.version, fixture, kind })));
 
 /** Without those whose schema is the present one: they have no step to be killed in. */
 export const migratingCases = upgradeCases.filter(({ fixture }) => pendingOf(fixture).length > 0);
-
-/** The one that `npm test` runs; `npm run test:long` runs the others. Of the newest version, from a backup. */
-export function isRepresentative(one: UpgradeCase, _at: number, all: UpgradeCase[]): boolean {
-  return one === all.findLast(({ kind }) => kind === 'backup');
-}

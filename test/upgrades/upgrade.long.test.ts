@@ -1,5 +1,2 @@
-import { isRepresentative, upgradeCases } from './cases.ts';
-import { describeUpgrades } from './describe-upgrades.ts';
-
-const others = upgradeCases.filter((one, at, all) => !isRepresentative(one, at, all));
-describeUpgrades(others);
+// The cases that `npm test` leaves out.
+import './upgrade.test.ts';
