@@ -46,7 +46,8 @@ export function configFor({ include, exclude, alone, part }: Tests): ViteUserCon
             name: 'together',
             include,
             exclude: [...alone, ...exclude],
-            maxWorkers: Math.max(2, availableParallelism()),
+            // One more than processors: many tests wait for a timer of the service or of a server.
+            maxWorkers: Math.max(2, availableParallelism()) + 1,
             sequence: { groupOrder: 0 },
             ...shared,
           },

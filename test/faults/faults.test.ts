@@ -29,7 +29,8 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   let world: World;
 
   beforeAll(async () => {
-    world = await startWorld({ ...load, redis: hasRedis, mqttProxy: true });
+    const proxies = { databaseProxy: true, mqttProxy: true };
+    world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   }, 60_000);
   afterAll(() => world.close(), 60_000);
 
