@@ -39,7 +39,8 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
   const devicesOf = (token: string, count: number) =>
     Promise.all(Array.from({ length: count }, () => one.device(token)));
 
-  it('are exactly as many as the quota, from 300 installs at two processes', async () => {
+  const slow = { timeout: 240_000 };
+  it('are exactly as many as the quota, from 300 installs at two processes', slow, async () => {
     const token = await one.account();
     const devices = await devicesOf(token, 300);
     const bare = (puId: number) => ({ puId, initStId: 1, states: [{ stId: 1, events: [] }] });
