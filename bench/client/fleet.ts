@@ -26,6 +26,8 @@ export type FleetOptions = {
   connectsAtOnce?: number;
   /** Pause before a lost connection is made again (half of it to one and a half); absent: it stays lost. */
   reconnectDelayMs?: number;
+  /** The same after a try that failed; `reconnectDelayMs` unless said. */
+  retryDelayMs?: number;
   /** 600 unless said. Pings are sent where it is not 0. */
   keepaliveSeconds?: number;
   /** The acknowledgement of one message (PUBACK) arrived. */
@@ -75,6 +77,7 @@ export function createFleet(options: FleetOptions): Fleet {
     inFlight: options.inFlight ?? 1,
     keepaliveSeconds: options.keepaliveSeconds ?? 600,
   };
+  const retryDelayMs = options.retryDelayMs ?? options.reconnectDelayMs ?? 0;
   const counts: FleetCounts = { sent: 0, acknowledged: 0, online: 0, lost: 0 };
   const latency = createHistogram();
   const opener = createOpener(options.connectsAtOnce ?? 500, (index) => devices[index]?.open());
@@ -106,7 +109,7 @@ export function createFleet(options: FleetOptions): Fleet {
         options.onOffline?.(index, reason, returnCode);
         if (options.reconnectDelayMs === undefined)
           fail(new Error(`Device ${spec.clientId}: ${reason}, CONNACK ${returnCode ?? 'none'}.`));
-        else void reopenLater(index, options.reconnectDelayMs);
+        else void reopenLater(index, isUp ? options.reconnectDelayMs : retryDelayMs);
         if (!isUp) opener.settled();
         isUp = false;
         notify();

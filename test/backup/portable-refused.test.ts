@@ -19,6 +19,7 @@ import {
   type TestDatabase,
 } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
+import { shareOf } from '../harness/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
 
@@ -55,7 +56,7 @@ const countRows = async (url: string) =>
     return Number((await client.query<{ n: string }>(text)).rows[0]?.n);
   });
 
-describe.each(databaseKinds)('into a database on %s', (kind) => {
+describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
   test('nothing is restored that is not whole, and nothing is made there', async () => {
     const target = await opened(emptyDatabase(kind));
     for (const [change, reason] of [

@@ -49,9 +49,8 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
   });
 
   it('is opened where its migration says that this version may write', async () => {
-    const opened = await migrateTo([
-      { ...later, leastWriter: schema.slice(10).replaceAll('_', '.') },
-    ]);
+    const { schema: present } = await readSchemaState(database.db);
+    const opened = await migrateTo([{ ...later, leastWriter: present?.leastWriter ?? '' }]);
     expect(opened.schema).toBe(schema);
     expect(await start()).toMatchObject({ kind, schema });
     await database.db.query('select count(*) from of_later_versions');

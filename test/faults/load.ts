@@ -34,6 +34,11 @@ export type Load = {
 export type LoadOptions = { dir: string; devices: WitnessDevice[]; port: number; rate: number };
 
 const reconnectDelayMs = 300;
+/**
+ * Of all devices together, while nobody is let in: this process also carries the service's connections
+ * to the database, and must have time for them.
+ */
+const retriesPerSecond = 2_000;
 
 export async function startFleet({ dir, devices, port, rate }: LoadOptions): Promise<Load> {
   const ledger = openLedger(dir);
@@ -55,6 +60,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     inFlight: 5,
     ratePerSecond: rate,
     reconnectDelayMs,
+    retryDelayMs: Math.max(reconnectDelayMs, (devices.length / retriesPerSecond) * 1_000),
     // Devices know nothing of each other: when all are cut off, none waits for another one's turn.
     connectsAtOnce: devices.length,
     payload(device, seq) {

@@ -22,6 +22,11 @@ export type WorldOptions = {
   rate: number;
   timescaledb: boolean;
   redis?: boolean;
+  /**
+   * The service reaches its database through a proxy in this process: slow where thousands of devices keep
+   * the process busy.
+   */
+  databaseProxy?: boolean;
   /** Devices reach the service through a proxy in this process: two more open files for each. */
   mqttProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
@@ -34,11 +39,11 @@ export type WorldOptions = {
   variables?: Record<string, string>;
 };
 
-/** A durable database behind a proxy, the service as a process, and devices under load. */
+/** A durable database, the service as a process, and devices under load. */
 export type World = {
   dir: string;
   cluster: Cluster;
-  databaseProxy: Proxy;
+  databaseProxy: Proxy | null;
   mqttProxy: Proxy | null;
   redis: Redis | null;
   service: ServiceProcess;
@@ -65,13 +70,13 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       ...(options.databaseDir === undefined ? {} : { dir: options.databaseDir }),
     });
     releases.push(() => cluster.remove());
-    const databaseProxy = await startProxy(cluster.port);
-    releases.push(() => databaseProxy.close());
+    const databaseProxy = options.databaseProxy ? await startProxy(cluster.port) : null;
+    releases.push(() => databaseProxy?.close());
     const redis = options.redis ? await startRedis() : null;
     releases.push(() => redis?.kill());
 
     const databaseUrl = new URL(urlOf(cluster.url(), 'postgres'));
-    databaseUrl.port = String(databaseProxy.port);
+    if (databaseProxy) databaseUrl.port = String(databaseProxy.port);
     const service = await prepareService({
       dir,
       variables: {
