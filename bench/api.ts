@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { meterConfiguration, meterPurpose } from './meter.ts';
 
@@ -40,7 +41,7 @@ async function patiently(send: () => Promise<Response>): Promise<Response> {
 }
 
 export async function registerAccount(baseUrl: string): Promise<RegisteredAccount> {
-  const email = `bench-${Date.now()}@example.com`;
+  const email = `bench-${randomUUID()}@example.com`;
   const body = { email, password: 'a password of the bench' };
   const account = await call<{ accountAuthToken: string }>(baseUrl, 'POST', '/v2/accounts', {
     body,

@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { parseUplink } from '../connector/uplink.ts';
 import { asyncApiDocument } from '../connector/asyncapi.ts';
 import { createLocalBus } from '../src/bus/local.ts';
+import { Purpose } from '../src/core/purpose.ts';
 import type { Database } from '../src/db/database.ts';
 import { deviceRoutes } from '../src/devices/routes.ts';
 import { docsRoutes } from '../src/http/docs.ts';
@@ -42,24 +43,47 @@ const listed = Array.from({ length: 10_000 }, () => ({
   last_seen_at: 1,
 }));
 
+/** Of each of four devices, as many as it may have. */
+const senses = Array.from({ length: 1_024 }, (_, n) => ({
+  sId: `0x${n.toString(16)}`,
+  min: 0,
+  max: 1,
+}));
+
+/** As the driver gives it: parsed. */
+const evaluated = () => ({
+  device_id: 1,
+  runtime: null,
+  profile_id: uuid,
+  engine: 'service',
+  purposes: JSON.parse(stored) as unknown,
+});
+
 /** Answers as a database would that has what is asked for. */
-async function query(asked: string | { text: string }) {
+async function query(asked: string | { text: string }, values: unknown[] = []) {
   const text = typeof asked === 'string' ? asked : asked.text;
   // What a socket brings begins a piece of its own.
   await nextTurn();
   const rows = text.includes('token_version, d.name')
     ? listed
     : text.includes('update device_state')
-      ? [{ device_id: 1, uuid }]
-      : text.includes('as module')
-        ? [{ module: [{ senses: [{ sId: '0x1' }] }] }]
-        : [{ id: uuid }];
+      ? (values[1] as string[]).map((each, index) => ({ device_id: index, uuid: each }))
+      : text.includes('json_array_elements')
+        ? senses
+        : text.includes('as module')
+          ? Array.from({ length: 4 }, () => ({ module: [{ senses }] }))
+          : text.includes('pc.purposes')
+            ? [evaluated()]
+            : [{ id: uuid }];
   return { rows, rowCount: 1 };
 }
 const db = {
   query,
   transaction: (work: (tx: unknown) => unknown) => work({ query }),
 } as unknown as Database;
+/** As large as a profile may be, and each state as it may be. */
+const installed = payloads.variedPurpose(18);
+const stored = JSON.stringify([Purpose.parse(JSON.parse(installed))]);
 const keys = deriveKeys('a secret of the bench, which is long enough').deviceTokens;
 const bus = createLocalBus({ onListenerError: () => {} });
 const quotas = Settings.parse(defaults).quotas;
@@ -127,6 +151,12 @@ const asks: Record<string, Ask> = {
     '/v2/devices/profile',
     `{"deviceAuthUuids":${payloads.arrayOf(`"${uuid}"`, 19_900)},"purposes":[{"puId":1,"initStId":1,"states":[{"stId":1}]}]}`,
   ),
+  'install: 4,600 causes, 1,024 senses': post('/v2/devices/profile', installOf([installed])),
+  'install: 10,000 devices': post(
+    '/v2/devices/profile',
+    `{"deviceAuthUuids":${JSON.stringify(listed.map((each) => each.uuid))},"purposes":[{"puId":1,"initStId":1,"states":[{"stId":1}]}]}`,
+  ),
+  'evaluation: 4,600 causes': { method: 'GET', path: `/v2/devices/${uuid}/evaluation` },
   'devices: 10,000': { method: 'GET', path: '/v2/devices' },
   'page: OpenAPI': { method: 'GET', path: '/v2/openapi.json' },
   'page: MQTT': { method: 'GET', path: '/docs/mqtt' },

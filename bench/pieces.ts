@@ -69,6 +69,15 @@ const comparisons: Record<string, (causes: number) => Purpose> = {
     stateWith(causes / 4, 4, windowed(1_000, half)),
 };
 
+/** Messages as small as they come; the good ones have the same bytes a message or more. */
+const sent: Record<string, (number: number) => string> = {
+  'good: {"sId":"1","val":n}': (number) => `{"sId":"1","val":${number % 10_000}}`,
+  'bad: 1': () => '1',
+  'bad: []': () => '[]',
+  'bad: {}': () => '{}',
+  'bad: [1,1,…] of 1,000': () => `[${'1,'.repeat(999)}1]`,
+};
+
 const database = await startBenchDatabase();
 const print = (line: string) => process.stdout.write(`${line}\n`);
 print(`${cpus()[0]?.model}, Node ${process.version}, ${database.description}`);
@@ -78,6 +87,8 @@ try {
   });
   for (const work of works) if (isWanted(work.name)) await measurePieces(bed, work);
   if (isWanted('causes')) await compareCauses(bed);
+  if (isWanted('bytes'))
+    for (const [name, of] of Object.entries(sent)) await measureGrowth(bed, name, of);
   await bed.close();
 } finally {
   await database.remove();
@@ -103,6 +114,27 @@ async function measurePieces(bed: Bed, work: Work): Promise<void> {
   const figures = [median.toFixed(1), most.toFixed(1), eachMs.toFixed(0)];
   print(
     `${name.padEnd(44)} longest piece, ms: median ${figures[0]}, most ${figures[1]}; ${count} a message, acknowledged after ${figures[2]} ms`,
+  );
+}
+
+/** How tables and indexes of the database have grown when one device sent for ten seconds, ten messages at a time. */
+async function measureGrowth(
+  bed: Bed,
+  name: string,
+  payloadOf: (number: number) => string,
+): Promise<void> {
+  const device = await bed.addDevice(null);
+  const before = await bed.countBytes();
+  let [bytes, count] = [0, 0];
+  const endMs = performance.now() + 10_000;
+  while (performance.now() < endMs) {
+    const payloads = Array.from({ length: 10 }, () => payloadOf(count++));
+    bytes += payloads.reduce((sum, payload) => sum + payload.length, 0);
+    await Promise.all(payloads.map((payload) => bed.publish(device, payload)));
+  }
+  const grown = (await bed.countBytes()) - before;
+  print(
+    `bytes, ${name.padEnd(28)} ${count} messages of ${bytes} bytes: grown by ${grown}, ${(grown / bytes).toFixed(2)} a byte sent`,
   );
 }
 

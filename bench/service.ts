@@ -39,7 +39,11 @@ export const raisedLimits = {
   quotas: {
     devices: 1_000_000,
     devicesPerDay: 1_000_000,
+    connections: 1_000_000,
+    eventsPerSecond: 1_000_000,
+    measurementsPerSecond: 1_000_000_000,
     eventsPerDay: 1_000_000_000,
+    storedBytes: 1_000_000_000_000,
     requestsPerSecond: 1_000_000,
     requestsBurst: 1_000_000,
   },

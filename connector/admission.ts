@@ -49,6 +49,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const refusalRate: Rate = { perSecond: refusedLoginsPerSecond, burst: refusedLoginsPerSecond };
   const bucket = new Bucket(rate, now());
   const places = new Map<string, Place>();
+  let sweepAt = maxIdle;
   /** Addresses with somebody who waits, and room for another one to be read. */
   const ready = new Set<string>();
   let waiting = 0;
@@ -58,7 +59,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   function placeOf(key: string): Place {
     const known = places.get(key);
     if (known) return known;
-    if (places.size >= maxIdle) forgetIdle();
+    if (places.size >= sweepAt) forgetIdle();
     const place = {
       waiting: new Set<Waiting>(),
       connecting: 0,
@@ -73,6 +74,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     for (const [key, { waiting, connecting, refusals }] of places)
       if (waiting.size + connecting === 0 && refusals.isFull(refusalRate, nowMs))
         places.delete(key);
+    // Where few are idle the next look is far off: else each new address would take one.
+    sweepAt = Math.max(maxIdle, 2 * places.size);
   }
 
   function offer(socket: Duplex, address: string, enter: (entry: Entry) => void): void {

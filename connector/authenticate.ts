@@ -2,13 +2,13 @@ import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
 import { upPrefix } from '../src/core/topic.ts';
 import type { DeviceIdentity } from '../src/core/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
+import { tellOfExcess } from './excess.ts';
 import { isUnavailable } from './failure.ts';
 import type { ConnectorLimits, Log, Refusal } from './options.ts';
 import type { ConnectorPorts, Credentials } from './ports.ts';
 import { isOwn } from './publish.ts';
 import type { LogRefusedLogin } from './refused-logins.ts';
 import type { Registry } from './registry.ts';
-import { tellOfStorm } from './storm.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
 const identifierRejected = 2;
@@ -58,8 +58,13 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       return 'not-authorized';
     // Only the excess: the device is let in as often as it may, and told of the rest.
     if (!registry.takeConnect(identity)) {
-      tellOfStorm(ports, registry, identity);
+      tellOfExcess(ports, registry, identity, 'too-many-connects');
       return 'reconnects';
+    }
+    const limit = ports.maxConnectionsOf?.(identity.accountId) ?? Infinity;
+    if (!registry.hasRoom(connection, identity, limit)) {
+      tellOfExcess(ports, registry, identity, 'too-many-connections');
+      return 'connections';
     }
     admit(connection, identity);
     return null;
@@ -113,17 +118,19 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
   return {
     prepare,
     authenticate,
-    /** Access of this device changed: checks that are under way look twice. */
-    doubt(uuid: string): void {
+    /** Access of this device (without one: of any) changed: checks that are under way look twice. */
+    doubt(uuid?: string): void {
       for (const connection of underCheck)
         // A device may write its uuid in capitals (RFC 9562 section 4); notices have it in lower case.
-        if (connection.credentials?.username.toLowerCase() === uuid) connection.isDoubtful = true;
+        if (uuid === undefined || connection.credentials?.username.toLowerCase() === uuid)
+          connection.isDoubtful = true;
     },
   };
 }
 
 function returnCodeOf(refusal: Refusal): number {
-  if (refusal === 'unavailable' || refusal === 'reconnects') return serverUnavailable;
+  if (refusal === 'unavailable' || refusal === 'reconnects' || refusal === 'connections')
+    return serverUnavailable;
   return refusal === 'identifier' ? identifierRejected : notAuthorized;
 }
 

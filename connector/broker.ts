@@ -7,8 +7,10 @@ import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { createConnections } from './connections.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
+import { createDownlinkRoom } from './downlink-room.ts';
 import { drain } from './drain.ts';
 import { Engine } from './engine.ts';
+import { createHolding } from './holding.ts';
 import { createIntake, ratesOf } from './intake.ts';
 import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
 import { listenToNotices } from './notices.ts';
@@ -28,6 +30,8 @@ export type ConnectorSnapshot = {
   waiting: number;
   /** Bytes of messages that wait for their commit. */
   unackedBytes: number;
+  /** Bytes of packets that have begun and not ended. */
+  midwayBytes: number;
 };
 
 export type Connector = {
@@ -42,6 +46,8 @@ export type Connector = {
     address?: string,
   ): void;
   snapshot(): ConnectorSnapshot;
+  /** Reads nothing from devices, not even a CONNECT, while it is told true; drops nothing either. */
+  pause(isPaused: boolean): void;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
@@ -68,20 +74,37 @@ export async function startConnector(
   const { presence } = ports;
   const rates = ratesOf(limits);
   const { maxConnectionsPerDevice } = limits;
-  const registry = createRegistry({ rates, maxConnectionsPerDevice, presence, now });
+  const registry = createRegistry({ rates, maxConnectionsPerDevice, ports, now });
   const intake = createIntake({
+    ports,
     limits,
     tuning,
     rates,
     now,
+    isHeldBack: (connection, device) => !holding.mayRead(connection, device),
     onHeard: ({ identity }) => presence(identity, 'seen'),
     accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
   });
-  const acknowledger = createAcknowledger({ ports, intake, observe, log, now });
+  const holding = createHolding({
+    holds: ports.holds,
+    tuning,
+    clock: ports.clock,
+    now,
+    setAside: intake.setAside,
+    bringBack: intake.bringBack,
+    carry: (...message) => publisher.bring(...message),
+    resume: intake.resume,
+  });
+  const withdraw: ConnectorPorts['withdraw'] = (device) => {
+    holding.withdraw(device);
+    ports.withdraw(device);
+  };
+  const acknowledger = createAcknowledger({ ports: { withdraw }, intake, observe, log, now });
   const publisher = createPublisher({
     ports,
     intake,
     acknowledger,
+    holding,
     rates,
     tuning,
     limits,
@@ -90,7 +113,12 @@ export async function startConnector(
   });
   const logRefused = createRefusedLoginLog(log, now);
   const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
-  const downlinkDeps = { ports, log, maxQueued: tuning.maxQueuedDownlinks };
+  const downlinkDeps = {
+    ports,
+    log,
+    maxQueued: tuning.maxQueuedDownlinks,
+    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+  };
   const subscriber = createSubscriber(limits, downlinkDeps, now);
 
   const engine = new Engine({
@@ -122,6 +150,7 @@ export async function startConnector(
     runId,
     registry,
     intake,
+    holding,
     acknowledger,
     observe,
     now,
@@ -149,6 +178,7 @@ export async function startConnector(
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
     await drain({ registry, intake, acknowledger }, drainMs);
+    holding.stop();
     endNotices();
     endSweeping();
     await new Promise<void>((resolve) => engine.close(resolve));
@@ -181,7 +211,9 @@ export async function startConnector(
       devices: registry.countDevices(),
       waiting: admission.countWaiting(),
       unackedBytes: intake.unackedBytes(),
+      midwayBytes: intake.midwayBytes(),
     }),
+    pause: intake.pause,
     reloadCertificate: () => reloadCertificate(),
     close,
   };

@@ -27,6 +27,11 @@ export class Bucket {
     return this.#tokens > 0 ? 0 : Math.ceil(((1 - this.#tokens) * 1_000) / rate.perSecond);
   }
 
+  /** Nothing is owed any more, nor left. */
+  forgive(): void {
+    this.#tokens = Math.max(0, this.#tokens);
+  }
+
   isFull(rate: Rate, nowMs: number): boolean {
     this.#refill(rate, nowMs);
     return this.#tokens >= rate.burst;

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic } from '../src/core/uplink.ts';
-import type { Bucket } from './bucket.ts';
+import type { Bucket, Rate } from './bucket.ts';
 import type { DownlinkQueue } from './downlink.ts';
 import { FrameScanner } from './frames.ts';
 import type { Entry } from './admission.ts';
@@ -9,9 +9,28 @@ import type { Ending, Refusal } from './options.ts';
 import type { Credentials } from './ports.ts';
 import type { Received } from './received.ts';
 
+/** What the devices of an account that are connected here have in common. */
+export type Account = {
+  readonly id: number;
+  /** Devices that are remembered here. */
+  devices: number;
+  /** Those of its connections that were let in. */
+  connections: number;
+  /** What its messages that wait for their commit take of the memory, about. */
+  bytes: number;
+  /** Connections that are not read until there is room for their messages. */
+  waiting: Set<Connection>;
+  rate: Rate;
+  measurements: Bucket;
+  /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
+  paused: Set<Connection>;
+  timer: NodeJS.Timeout | null;
+};
+
 /** A device with all its connections to this process. */
 export type Device = {
   identity: DeviceIdentity;
+  account: Account;
   upPrefix: string;
   downPrefix: string;
   /** Oldest first. */
@@ -22,8 +41,8 @@ export type Device = {
   others: Bucket;
   /** Its connections that were let in. */
   connects: Bucket;
-  /** When a rejection last said that it connects too often. */
-  stormToldMs: number;
+  /** When a rejection last said why it is not let in. */
+  excessToldMs: number;
   /** When it was last told that something was read of it. */
   toldMs: number;
   /** Set while its connections wait for a bucket. */
@@ -65,6 +84,8 @@ export class Connection {
   /** In the order in which they came, and are acknowledged. */
   unacked: (Received & { isStored: boolean })[] = [];
   unackedBytes = 0;
+  /** Of a packet that has not ended yet. */
+  begunBytes = 0;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
   /** Messages stored in this turn of the event loop, acknowledged at its end. */

@@ -6,6 +6,7 @@ import type { Entry } from './admission.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
 import type { Engine } from './engine.ts';
+import type { Holding } from './holding.ts';
 import type { Intake } from './intake.ts';
 import type { Observer, Refusal } from './options.ts';
 import type { Registry } from './registry.ts';
@@ -16,6 +17,7 @@ export type ConnectionsDeps = {
   runId: string;
   registry: Registry;
   intake: Intake;
+  holding: Pick<Holding, 'forgetConnection'>;
   acknowledger: Acknowledger;
   observe: Observer;
   now: () => number;
@@ -23,7 +25,7 @@ export type ConnectionsDeps = {
 
 /** From a byte stream to a connection of the engine, and to its end. */
 export function createConnections(deps: ConnectionsDeps) {
-  const { engine, runId, registry, intake, acknowledger, observe, now } = deps;
+  const { engine, runId, registry, intake, holding, acknowledger, observe, now } = deps;
   let count = 0;
 
   engine.on('clientReady', (client) => {
@@ -44,6 +46,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.entry.letIn();
     registry.remove(connection);
     intake.forget(connection);
+    holding.forgetConnection(connection);
     acknowledger.withdraw(connection);
     giveUpSent(connection);
     if (wasReady) observe.disconnected(connection.ending ?? 'peer');

@@ -1,7 +1,6 @@
 import type { AedesPublishPacket, Client } from 'aedes';
-import type { Downlink } from '../src/core/uplink.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
-import type { Channel } from './downlink.ts';
+import type { Channel, Encoded } from './downlink.ts';
 
 /** The way to a device over its MQTT connection. */
 export function channelOf(connection: Connection, device: Device, now: () => number): Channel {
@@ -15,7 +14,7 @@ export function channelOf(connection: Connection, device: Device, now: () => num
 function send(
   connection: Connection,
   { downPrefix }: Device,
-  message: Downlink,
+  message: Encoded,
   now: () => number,
 ): Promise<void> {
   const { client } = connection;
@@ -29,7 +28,7 @@ function send(
   const packet = {
     cmd: 'publish' as const,
     topic: downPrefix + message.topic,
-    payload: Buffer.from(JSON.stringify(message.payload)),
+    payload: message.body,
     qos,
     retain: false,
     dup: false,

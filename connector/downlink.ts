@@ -1,5 +1,7 @@
+import type { Place, Room } from '../src/core/room.ts';
 import type { DeviceIdentity, Downlink, DownTopic } from '../src/core/uplink.ts';
 import { isUnavailable } from './failure.ts';
+import { encode, enterNow, enterToLoad, overheadBytes } from './downlink-room.ts';
 import type { Log } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
 
@@ -9,14 +11,21 @@ export type Channel = {
   /** Whether messages of this topic reach the device now. */
   accepts(topic: DownTopic): boolean;
   /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
-  send(message: Downlink): Promise<void>;
+  send(message: Encoded): Promise<void>;
 };
+
+/** A message as it is written: what waits takes its bytes, not what they were made of. */
+export type Encoded = { topic: DownTopic; body: Buffer };
 
 export type DownlinkDeps = {
   ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
   log: Log;
   maxQueued: number;
+  /** Of all devices: what is being read for them, and waits for their acknowledgement. */
+  room: Room;
 };
+
+type Waiting = Encoded & { message: Downlink; release: () => void };
 
 /** Of these only the newest counts: an older one that still waits is overtaken. */
 const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
@@ -29,7 +38,7 @@ const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
 export class DownlinkQueue {
   readonly #channel: Channel;
   readonly #deps: DownlinkDeps;
-  readonly #waiting: Downlink[] = [];
+  readonly #waiting: Waiting[] = [];
   #isSending = false;
   #isOver = false;
   /** Reading from the database, one after the other: an older answer never follows a newer one. */
@@ -46,6 +55,10 @@ export class DownlinkQueue {
     this.#deps = deps;
   }
 
+  get device(): DeviceIdentity {
+    return this.#channel.device;
+  }
+
   /** The device has just subscribed to these topics. */
   subscribed(topics: DownTopic[]): void {
     for (const topic of topics) this.#owed.subscribed.add(topic);
@@ -59,10 +72,13 @@ export class DownlinkQueue {
     this.retry();
   }
 
-  /** A message that is in no table. */
+  /** A message that is in no table. Where there is no room for it, it is lost as if the queue were full. */
   push(message: Downlink): void {
     this.#toldMeanwhile?.add(message.topic);
-    this.#enqueue(message);
+    if (this.#isOver || !this.#channel.accepts(message.topic)) return;
+    const body = encode(message);
+    const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
+    if (place) this.#enqueue({ topic: message.topic, body, message, release: () => place.leave() });
   }
 
   /** Reads once more what could not be read when it was asked for. */
@@ -74,22 +90,28 @@ export class DownlinkQueue {
   /** The channel is gone, and what waited with it. */
   end(): void {
     this.#isOver = true;
-    this.#waiting.length = 0;
+    for (const { release } of this.#waiting.splice(0)) release();
   }
 
   async #load(): Promise<void> {
     const { ports, log } = this.#deps;
     const { device } = this.#channel;
+    if (this.#isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
+    const place = await enterToLoad(this.#deps.room, device);
+    // Too many wait to be read for: it is asked again.
+    if (!place) return;
     const topics = [...this.#owed.subscribed];
     const due = [...this.#owed.due].filter((topic) => !topics.includes(topic));
-    if (this.#isOver || (topics.length === 0 && due.length === 0)) return;
+    if (this.#isOver) return place.leave();
     this.#owed.subscribed.clear();
     this.#owed.due.clear();
     this.#toldMeanwhile = new Set();
     try {
-      if (topics.length > 0) this.#enqueueLoaded(await ports.subscribed(device, topics));
-      for (const topic of due) this.#enqueueLoaded(await ports.due(device, topic));
+      const loaded = topics.length > 0 ? await ports.subscribed(device, topics) : [];
+      for (const topic of due) loaded.push(...(await ports.due(device, topic)));
+      this.#enqueueLoaded(loaded, place);
     } catch (error) {
+      place.leave();
       for (const topic of topics) this.#owed.subscribed.add(topic);
       for (const topic of due) this.#owed.due.add(topic);
       if (!isUnavailable(error))
@@ -98,33 +120,46 @@ export class DownlinkQueue {
     this.#toldMeanwhile = null;
   }
 
-  #enqueueLoaded(messages: Downlink[]): void {
-    for (const message of messages)
-      if (!this.#toldMeanwhile?.has(message.topic)) this.#enqueue(message);
+  /** The place is left with the last of them. */
+  #enqueueLoaded(messages: Downlink[], place: Place): void {
+    const wanted = messages.filter(({ topic }) => !this.#toldMeanwhile?.has(topic));
+    let left = wanted.length;
+    if (left === 0) return place.leave();
+    const release = () => {
+      if ((left -= 1) === 0) place.leave();
+    };
+    const encoded = wanted.map((message) => {
+      return { topic: message.topic, body: encode(message), message, release };
+    });
+    place.resize(encoded.reduce((sum, { body }) => sum + body.length + overheadBytes, 0));
+    for (const one of encoded) this.#enqueue(one);
   }
 
-  #enqueue(message: Downlink): void {
-    if (this.#isOver || !this.#channel.accepts(message.topic)) return;
+  #enqueue(one: Waiting): void {
+    if (this.#isOver || !this.#channel.accepts(one.topic)) return one.release();
     const waiting = this.#waiting;
-    if (newestOnly.includes(message.topic)) {
-      const older = waiting.findIndex(({ topic }) => topic === message.topic);
-      if (older >= 0) waiting.splice(older, 1);
+    if (newestOnly.includes(one.topic)) {
+      const older = waiting.findIndex(({ topic }) => topic === one.topic);
+      if (older >= 0) waiting.splice(older, 1)[0]?.release();
     }
-    if (waiting.length >= this.#deps.maxQueued) waiting.shift();
-    waiting.push(message);
+    if (waiting.length >= this.#deps.maxQueued) waiting.shift()?.release();
+    waiting.push(one);
     if (!this.#isSending) void this.#send();
   }
 
   async #send(): Promise<void> {
     this.#isSending = true;
-    for (let message = this.#waiting.shift(); message; message = this.#waiting.shift()) {
-      if (!this.#channel.accepts(message.topic)) continue;
+    for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
+      const { message, release } = one;
       try {
-        await this.#channel.send(message);
+        if (!this.#channel.accepts(one.topic)) continue;
+        await this.#channel.send(one);
       } catch {
         // The channel is gone; the next subscription brings everything anew.
         this.end();
         break;
+      } finally {
+        release();
       }
       if (message.pId !== undefined) this.#tellDelivered(message);
     }

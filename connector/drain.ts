@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inTurns } from '../src/in-turns.ts';
 import type { Intake } from './intake.ts';
 import type { Acknowledger } from './acknowledge.ts';
 import type { Registry } from './registry.ts';
@@ -17,16 +18,16 @@ export async function drain({ registry, intake, acknowledger }: DrainDeps, drain
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   intake.stop();
   await until(() => intake.unackedBytes() === 0, drainMs - flushMs);
-  for (const connection of registry.connections) {
+  await inTurns(registry.connections, (connection) => {
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';
       acknowledger.giveUp(connection);
     }
     connection.ending ??= 'shutdown';
     connection.socket.end(() => connection.socket.destroy());
-  }
+  });
   await until(() => registry.connections.size === 0, flushMs);
-  for (const connection of registry.connections) connection.close('shutdown');
+  await inTurns(registry.connections, (connection) => connection.close('shutdown'));
 }
 
 async function until(condition: () => boolean, timeoutMs: number): Promise<void> {

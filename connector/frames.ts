@@ -1,6 +1,15 @@
 // Control packet types, MQTT 3.1.1 section 2.2.1.
 const connect = 1;
 const publish = 3;
+const subscribe = 8;
+const unsubscribe = 10;
+
+/** Longest filter that is granted, in bytes. */
+export const maxFilterLength = 256;
+/** Of a filter in a SUBSCRIBE: its length before it, its QoS behind it. */
+const filterOverhead = 3;
+/** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
+const bytesCountedAsPacket = 25;
 
 /** Least and greatest remaining length of what a client may send once it is connected. */
 const lengths: Partial<Record<number, [number, number]>> = {
@@ -15,7 +24,11 @@ const lengths: Partial<Record<number, [number, number]>> = {
   14: [0, 0],
 };
 
-export type FrameLimits = { maxConnectBytes: number; maxPacketBytes: number };
+export type FrameLimits = {
+  maxConnectBytes: number;
+  maxPacketBytes: number;
+  maxSubscriptions: number;
+};
 
 /**
  * Follows the packets in a connection's bytes without keeping any, so that a packet too large, or
@@ -25,6 +38,8 @@ export class FrameScanner {
   /** Packets that began in the last chunk. */
   publishes = 0;
   others = 0;
+  /** What the others count as: one each, and more where they are long lists of filters. */
+  otherUnits = 0;
   #expects: 'type' | 'length' | 'body' = 'type';
   #type = 0;
   #length = 0;
@@ -39,6 +54,7 @@ export class FrameScanner {
   advance(chunk: Uint8Array, maxPackets: number, limits: FrameLimits): number {
     this.publishes = 0;
     this.others = 0;
+    this.otherUnits = 0;
     let at = 0;
     while (at < chunk.length) {
       switch (this.#expects) {
@@ -66,29 +82,48 @@ export class FrameScanner {
     return this.#expects === 'type';
   }
 
+  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
+  get begunBytes(): number {
+    return this.isBetween ? 0 : 1 + this.#lengthBytes + this.#length - this.#bodyLeft;
+  }
+
   #begin(byte: number): boolean {
     this.#type = byte >> 4;
     this.#length = 0;
     this.#lengthBytes = 0;
     this.#expects = 'length';
     if (this.#type === publish) this.publishes += 1;
-    else this.others += 1;
+    else {
+      this.others += 1;
+      this.otherUnits += 1;
+    }
     // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
     return this.#isConnected ? lengths[this.#type] !== undefined : this.#type === connect;
   }
 
-  #readLength(byte: number, { maxConnectBytes, maxPacketBytes }: FrameLimits): boolean {
+  #readLength(byte: number, limits: FrameLimits): boolean {
     this.#length += (byte & 127) * 128 ** this.#lengthBytes;
     this.#lengthBytes += 1;
     // At most four bytes, section 2.2.3.
     if (byte & 128) return this.#lengthBytes < 4;
     const total = 1 + this.#lengthBytes + this.#length;
-    if (total > (this.#type === connect ? maxConnectBytes : maxPacketBytes)) return false;
+    if (total > mostBytes(this.#type, limits)) return false;
     const [least, greatest] = lengths[this.#type] ?? [0, Infinity];
     if (this.#length < least || this.#length > greatest) return false;
     this.#isConnected = true;
+    if (isOfFilters(this.#type)) this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
     this.#bodyLeft = this.#length;
     this.#expects = this.#length === 0 ? 'type' : 'body';
     return true;
   }
+}
+
+const isOfFilters = (type: number) => type === subscribe || type === unsubscribe;
+
+/** A list of filters has room for all that a connection may have; more would be refused one by one. */
+function mostBytes(type: number, limits: FrameLimits): number {
+  if (type === connect) return limits.maxConnectBytes;
+  if (!isOfFilters(type)) return limits.maxPacketBytes;
+  const filters = 16 + limits.maxSubscriptions * (maxFilterLength + filterOverhead);
+  return Math.min(filters, limits.maxPacketBytes);
 }

@@ -1,6 +1,9 @@
+import { createAccountRate } from './account-rate.ts';
 import type { Rate } from './bucket.ts';
 import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from './options.ts';
+import type { ConnectorPorts } from './ports.ts';
+import { createRoom } from './room.ts';
 
 export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
 
@@ -12,10 +15,13 @@ export function ratesOf(limits: ConnectorLimits): Rates {
 }
 
 export type IntakeOptions = {
+  ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   rates: Rates;
   now: () => number;
+  /** Whether the account's devices may be read: `Holding`. */
+  isHeldBack: (connection: Connection, device: Device) => boolean;
   /** Told, once a second at most, that something was read of a device. */
   onHeard: (device: Device) => void;
   /** Takes the messages that a chunk of whole packets begins with; gives what is left of it. */
@@ -29,26 +35,40 @@ export type Intake = ReturnType<typeof createIntake>;
 /**
  * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
- * the connection, its device, or all of them together have too much under way.
+ * the connection, its device, its account or all of them together have too much under way.
  */
-export function createIntake({ limits, tuning, rates, now, onHeard, accept }: IntakeOptions) {
-  const waitingForRoom = new Set<Connection>();
-  let totalBytes = 0;
+export function createIntake(options: IntakeOptions) {
+  const { ports, limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
+  const room = createRoom(tuning.maxUnackedTotalBytes, resume);
+  const accountRate = createAccountRate({ ports, resume, now });
+  /** Those in the midst of a packet, the one that began first in front. */
+  const midway = new Set<Connection>();
+  let midwayBytes = 0;
+  /** Not read while everything is paused. */
+  const paused = new Set<Connection>();
   let isStopped = false;
-
-  const hasRoom = () => totalBytes < tuning.maxUnackedTotalBytes;
+  let isPaused = false;
 
   function mayRead(connection: Connection): boolean {
+    if (isPaused) {
+      paused.add(connection);
+      return false;
+    }
     if (connection.stage === 'opening') return true;
     if (connection.stage !== 'ready' || isStopped) return false;
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (!hasRoom()) {
-      waitingForRoom.add(connection);
-      return false;
-    }
-    return connection.device === null || !mustWait(connection.device);
+    if (!room.isFor(connection)) return false;
+    const { device } = connection;
+    return (
+      device === null ||
+      !(
+        isHeldBack(connection, device) ||
+        mustWait(device) ||
+        accountRate.mustWait(connection, device.account)
+      )
+    );
   }
 
   function mustWait(device: Device): boolean {
@@ -79,13 +99,14 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     const chunk = read.call(socket, undefined) as Buffer | null;
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
-    const room = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
-    const end = scanner.advance(chunk, room, limits);
+    const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
+    const end = scanner.advance(chunk, most, limits);
     if (end < 0) {
       connection.close('malformed');
       return null;
     }
     connection.heardMs = now();
+    if (scanner.begunBytes !== connection.begunBytes) followBegun(connection, scanner.begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
@@ -93,9 +114,29 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
     return isBetween && !isOpening ? accept(connection, taken) : taken;
   }
 
+  /** A device may send slowly; many that never end a packet may not fill the memory. */
+  function followBegun(connection: Connection, begunBytes: number): void {
+    const { publishes, others } = connection.scanner;
+    midwayBytes += begunBytes - connection.begunBytes;
+    connection.begunBytes = begunBytes;
+    if (begunBytes === 0 || publishes + others > 0) midway.delete(connection);
+    if (begunBytes > 0) midway.add(connection);
+    for (const first of midway) {
+      if (midwayBytes <= tuning.maxBegunBytes) return;
+      forgetBegun(first);
+      first.close('unfinished');
+    }
+  }
+
+  function forgetBegun(connection: Connection): void {
+    midwayBytes -= connection.begunBytes;
+    connection.begunBytes = 0;
+    midway.delete(connection);
+  }
+
   function charge(device: Device, { scanner, heardMs }: Connection): void {
     device.messages.take(scanner.publishes, rates.messages, heardMs);
-    if (scanner.others > 0) device.others.take(scanner.others, rates.others, heardMs);
+    if (scanner.others > 0) device.others.take(scanner.otherUnits, rates.others, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
     onHeard(device);
@@ -122,22 +163,33 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
 
     hold(connection: Connection, bytes: number): void {
       connection.unackedBytes += bytes;
-      totalBytes += bytes;
+      room.hold(connection, bytes);
     },
 
     release(connection: Connection, bytes: number): void {
       connection.unackedBytes -= bytes;
-      totalBytes -= bytes;
-      if (waitingForRoom.size === 0 || !hasRoom()) return;
-      for (const waiting of waitingForRoom) {
-        waitingForRoom.delete(waiting);
-        resume(waiting);
-        if (!hasRoom()) return;
+      room.release(connection, bytes);
+    },
+
+    /** What a device's connection holds is not under way: nobody else waits for it. */
+    setAside: (device: Device, bytes: number): void => room.release({ device }, bytes),
+
+    bringBack: (device: Device, bytes: number): void => room.hold({ device }, bytes),
+
+    /** Reads nothing while it is told so; nothing that arrived is dropped. */
+    pause(isToPause: boolean): void {
+      isPaused = isToPause;
+      for (const connection of isPaused ? [] : paused) {
+        paused.delete(connection);
+        resume(connection);
       }
     },
 
     forget(connection: Connection): void {
-      waitingForRoom.delete(connection);
+      paused.delete(connection);
+      forgetBegun(connection);
+      room.forget(connection);
+      accountRate.forget(connection);
       const { device } = connection;
       if (device?.timer && device.connections.length === 0) {
         clearTimeout(device.timer);
@@ -150,6 +202,7 @@ export function createIntake({ limits, tuning, rates, now, onHeard, accept }: In
       isStopped = true;
     },
 
-    unackedBytes: () => totalBytes,
+    unackedBytes: room.bytes,
+    midwayBytes: () => midwayBytes,
   };
 }

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inTurns } from '../src/in-turns.ts';
 import { endLostAccess } from './authenticate.ts';
 import type { Connection } from './connection.ts';
 import { isUnavailable } from './failure.ts';
@@ -8,12 +10,14 @@ import type { Registry } from './registry.ts';
 export type NoticeDeps = {
   ports: ConnectorPorts;
   registry: Registry;
-  /** Access of this device changed while it may be about to be let in. */
-  doubt: (uuid: string) => void;
+  /** Access of this device (without one: of any) changed while it may be about to be let in. */
+  doubt: (uuid?: string) => void;
   log: Log;
 };
 
 const recheckIntervalMs = 500;
+/** Connections that are closed before others have their turn. */
+const closedInTurn = 100;
 
 /** What other parts of the installation tell this connector. Returns what ends the listening. */
 export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): () => void {
@@ -43,9 +47,22 @@ export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): ()
     void recheck();
   }
 
+  /** Without a look at each device: there may be ten thousand. */
+  async function shutOut(accountId: number): Promise<void> {
+    doubt();
+    let closed = 0;
+    for (const connection of registry.connections) {
+      if (connection.device?.identity.accountId !== accountId) continue;
+      connection.close('access-ended');
+      closed += 1;
+      if (closed % closedInTurn === 0) await nextTurn();
+    }
+  }
+
   const timer = setInterval(() => void recheck(), recheckIntervalMs);
   const { bus } = ports;
   const ends = [
+    ports.onAccountDisabled((accountId) => void shutOut(accountId)),
     bus.subscribe('device', ({ uuid, push }) => {
       if (!push) return;
       for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
@@ -63,10 +80,10 @@ export function listenToNotices({ ports, registry, doubt, log }: NoticeDeps): ()
     ),
     bus.subscribe('resync', () => {
       suspect(registry.connections);
-      for (const { downlinks } of registry.connections) {
+      void inTurns(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
-      }
+      }).catch((error: unknown) => log.error({ err: error }, 'devices were not told all again'));
     }),
   ];
   return () => {

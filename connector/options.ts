@@ -30,12 +30,19 @@ export type Tuning = {
   maxUnackedBytes: number;
   /** The same for all connections together, in bytes with `messageOverheadBytes` for each message. */
   maxUnackedTotalBytes: number;
+  /** Of messages that wait because their account brings too much: for one account, and for all. */
+  maxHeldBytes: number;
+  maxHeldTotalBytes: number;
   /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
+  /** Packets that have begun and not ended, of all connections; beyond, the one that began first is closed. */
+  maxBegunBytes: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
   maxQueuedDownlinks: number;
+  /** What is being read for devices, or waits for their acknowledgement, of all together. */
+  maxDownlinkBytes: number;
   /** A message towards a device that is not acknowledged for this long closes the connection. */
   downlinkTimeoutMs: number;
   /** A socket that takes no bytes for this long is closed. */
@@ -49,9 +56,13 @@ export const defaultTuning: Tuning = {
   maxUnackedMessages: 100,
   maxUnackedBytes: 524_288,
   maxUnackedTotalBytes: 33_554_432,
+  maxHeldBytes: 4_194_304,
+  maxHeldTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
+  maxBegunBytes: 33_554_432,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
+  maxDownlinkBytes: 33_554_432,
   downlinkTimeoutMs: 60_000,
   drainTimeoutMs: 30_000,
   maxWaitingConnections: 20_000,
@@ -71,13 +82,17 @@ export type Refusal =
   | 'timeout'
   | 'too-many'
   /** A device that connects again and again. */
-  | 'reconnects';
+  | 'reconnects'
+  /** Its account has as many connections as it may. */
+  | 'connections';
 
 /** Why a connection that had been let in ended. */
 export type Ending =
   | 'peer'
   | 'keepalive'
   | 'malformed'
+  /** Memory for packets that do not end was needed for others. */
+  | 'unfinished'
   | 'foreign-topic'
   | 'replaced'
   | 'too-many-connections'

@@ -27,14 +27,32 @@ export type DevicePorts = {
    * awaited, and `seen` often: a failure is the receiver's to log.
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
+  /** Slows devices of accounts that bring more than they may. Absent: nobody waits. */
+  holds?: Holds | undefined;
   bus: Bus;
+  /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
+  onAccountDisabled(listener: (accountId: number) => void): () => void;
   clock: () => number;
+};
+
+/** When no more messages of an account's devices are to be taken. */
+export type Holds = {
+  /** For how many ms; 0: now. Asked with every message: costs no query. */
+  waitMs(accountId: number): number;
+  /** A message of the device waits for that; told for each one. */
+  waits(device: DeviceIdentity, topic: string): void;
 };
 
 /** With what lets devices in. */
 export type ConnectorPorts = DevicePorts & {
   /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
   authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
+  /** Whether messages of other accounts wait for a transaction. Asked often. */
+  othersWait(accountId: number): boolean;
+  /** What is read of an account's devices, in measurements a second, while messages of others wait. */
+  measurementsPerSecond(accountId: number): number;
   /** Whether a device that was let in still is; called when `access` tells of a change. */
   isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
+  /** Connections that an account's devices may have here. Absent: any number. */
+  maxConnectionsOf?: ((accountId: number) => number) | undefined;
 };

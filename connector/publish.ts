@@ -3,6 +3,7 @@ import { append } from '../src/core/append.ts';
 import { findUpTopic } from '../src/core/topic.ts';
 import type { Acknowledger } from './acknowledge.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
+import type { Holding, Message } from './holding.ts';
 import type { Intake, Rates } from './intake.ts';
 import type { ConnectorLimits, Observer, Tuning } from './options.ts';
 import type { ConnectorPorts } from './ports.ts';
@@ -15,14 +16,13 @@ export type PublishDeps = {
   ports: ConnectorPorts;
   intake: Intake;
   acknowledger: Acknowledger;
+  holding: Pick<Holding, 'take'>;
   rates: Rates;
   tuning: Tuning;
   limits: ConnectorLimits;
   observe: Observer;
   now: () => number;
 };
-
-type Message = { topic: string; qos: number; messageId: number; payload: Buffer };
 
 /** Parsed, a payload takes about so many times its bytes. */
 const parsedFactor = 3;
@@ -32,7 +32,7 @@ export type Publisher = ReturnType<typeof createPublisher>;
 
 /** The way of a PUBLISH into the store. */
 export function createPublisher(deps: PublishDeps) {
-  const { ports, intake, acknowledger, rates, tuning, limits, observe, now } = deps;
+  const { ports, intake, acknowledger, holding, rates, tuning, limits, observe, now } = deps;
   const { rejectionsPerMessage } = limits;
 
   /**
@@ -108,21 +108,27 @@ export function createPublisher(deps: PublishDeps) {
     return unacked;
   }
 
-  function carry(device: Device, { topic, payload }: Message, unacked: Unacked): void {
-    const uplink = parseUplink(
-      topic,
-      device.upPrefix,
-      payload,
-      ports.clock(),
-      rejectionsPerMessage,
-    );
+  function carry(device: Device, message: Message, unacked: Unacked): void {
+    if (!holding.take(device, message, unacked)) bring(device, message, unacked, ports.clock());
+  }
+
+  /** Makes of a message what it is, and gives it to the store. */
+  function bring(
+    device: Device,
+    { topic, payload }: Message,
+    unacked: Unacked,
+    arrivedTs: number,
+  ): void {
+    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, rejectionsPerMessage);
     observe.message(uplink.content.kind);
     // What is wrong costs as much as what is right, and an event as much as a measurement.
     device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
+    const { account } = device;
+    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
     ports.ingest(device.identity, uplink, unacked);
   }
 
-  return { accept, acceptLeading };
+  return { accept, acceptLeading, bring };
 }
 
 /** Its own `up/`, and nothing that MQTT forbids in a topic name [MQTT-1.5.3-2] [MQTT-3.3.2-2]. */

@@ -1,7 +1,7 @@
 import { downPrefix, upPrefix } from '../src/core/topic.ts';
 import type { DeviceIdentity } from '../src/core/uplink.ts';
 import { Bucket } from './bucket.ts';
-import type { Connection, Device } from './connection.ts';
+import type { Account, Connection, Device } from './connection.ts';
 import type { Rates } from './intake.ts';
 import type { ConnectorPorts } from './ports.ts';
 
@@ -10,24 +10,30 @@ export type Registry = ReturnType<typeof createRegistry>;
 export type RegistryOptions = {
   rates: Rates;
   maxConnectionsPerDevice: number;
-  presence: ConnectorPorts['presence'];
+  ports: Pick<ConnectorPorts, 'presence' | 'measurementsPerSecond'>;
   now: () => number;
 };
 
-const stormToldEveryMs = 60_000;
+const excessToldEveryMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
-export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }: RegistryOptions) {
+export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: RegistryOptions) {
+  const { presence } = ports;
   const connections = new Set<Connection>();
   const devices = new Map<string, Device>();
+  const accounts = new Map<number, Account>();
   let connectedDevices = 0;
 
   function deviceOf(identity: DeviceIdentity): Device {
     const known = devices.get(identity.uuid);
     if (known && known.identity.deviceId === identity.deviceId) return known;
     const nowMs = now();
+    const account = accountOf(identity.accountId, nowMs);
+    account.devices += 1;
+    if (known) leave(known.account);
     const device: Device = {
       identity,
+      account,
       upPrefix: upPrefix(identity.uuid),
       downPrefix: downPrefix(identity.uuid),
       connections: [],
@@ -35,12 +41,37 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       measurements: new Bucket(rates.measurements, nowMs),
       others: new Bucket(rates.others, nowMs),
       connects: new Bucket(rates.connects, nowMs),
-      stormToldMs: -Infinity,
+      excessToldMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
     };
     devices.set(identity.uuid, device);
     return device;
+  }
+
+  function accountOf(id: number, nowMs: number): Account {
+    const known = accounts.get(id);
+    if (known) return known;
+    const perSecond = ports.measurementsPerSecond(id);
+    const rate = { perSecond, burst: perSecond };
+    const account: Account = {
+      id,
+      devices: 0,
+      connections: 0,
+      bytes: 0,
+      waiting: new Set(),
+      rate,
+      measurements: new Bucket(rate, nowMs),
+      paused: new Set(),
+      timer: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  function leave(account: Account): void {
+    account.devices -= 1;
+    if (account.devices === 0) accounts.delete(account.id);
   }
 
   return {
@@ -56,12 +87,20 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       return true;
     },
 
-    /** Whether it is time to say again that the device connects too often. */
-    mayTellOfStorm(identity: DeviceIdentity): boolean {
+    /** Whether the account may have one more connection; one that takes another's place is no more. */
+    hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
+      const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
+      const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
+      const ends = isTakeover || open.length >= maxConnectionsPerDevice ? 1 : 0;
+      return deviceOf(identity).account.connections - ends < limit;
+    },
+
+    /** Whether it is time to say again why the device is not let in. */
+    mayTellOfExcess(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
       const nowMs = now();
-      if (nowMs - device.stormToldMs < stormToldEveryMs) return false;
-      device.stormToldMs = nowMs;
+      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
+      device.excessToldMs = nowMs;
       return true;
     },
 
@@ -71,6 +110,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       connection.device = device;
       closeSession(device, connection);
       device.connections.push(connection);
+      device.account.connections += 1;
       if (device.connections.length === 1) {
         connectedDevices += 1;
         presence(identity, 'connected');
@@ -85,6 +125,7 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
       const index = device?.connections.indexOf(connection) ?? -1;
       if (!device || index < 0) return;
       device.connections.splice(index, 1);
+      device.account.connections -= 1;
       if (device.connections.length > 0) return;
       connectedDevices -= 1;
       presence(device.identity, 'disconnected');
@@ -106,11 +147,13 @@ export function createRegistry({ rates, maxConnectionsPerDevice, presence, now }
         const { messages, measurements, others, connects } = device;
         const isIdle =
           connects.isFull(rates.connects, nowMs) &&
-          nowMs - device.stormToldMs >= stormToldEveryMs &&
+          nowMs - device.excessToldMs >= excessToldEveryMs &&
           messages.isFull(rates.messages, nowMs) &&
           measurements.isFull(rates.measurements, nowMs) &&
           others.isFull(rates.others, nowMs);
-        if (isIdle) devices.delete(uuid);
+        if (!isIdle) continue;
+        devices.delete(uuid);
+        leave(device.account);
       }
     },
 

@@ -2,10 +2,9 @@ import type { Client, Subscription as Requested } from 'aedes';
 import { findMatchedTopics, type DownTopic } from '../src/core/topic.ts';
 import { findConnection } from './connection.ts';
 import { channelOf } from './deliver.ts';
+import { maxFilterLength } from './frames.ts';
 import { DownlinkQueue, type DownlinkDeps } from './downlink.ts';
 import type { ConnectorLimits } from './options.ts';
-
-const maxFilterLength = 256;
 
 /** A filter and what it was granted: a QoS, or 128. */
 type Granted = { topic: string; qos: number };

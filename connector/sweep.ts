@@ -35,8 +35,9 @@ function visit(
     connection.close('not-stored');
   }
   if (stage !== 'ready') return;
-  // Silent because we do not listen: the device may have spoken.
-  if (connection.isStarved || connection.unacked.length > 0) connection.heardMs = nowMs;
+  // Silent because we do not listen: the device may have spoken. One whose account has to wait is read.
+  const waitsForStore = (connection.unacked[0]?.sinceMs ?? Infinity) < Infinity;
+  if (connection.isStarved || waitsForStore) connection.heardMs = nowMs;
   // One and a half times the keep-alive. [MQTT-3.1.2-24]
   if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
   if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) connection.close('unread');

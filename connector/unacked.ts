@@ -15,7 +15,8 @@ export class Unacked implements Received, Delivery {
   readonly qos: number;
   readonly messageId: number;
   readonly bytes: number;
-  readonly sinceMs: number;
+  /** `Infinity` while its account has to wait. */
+  sinceMs: number;
   readonly proceed: Proceed | null;
   readonly #listener: Listener;
 

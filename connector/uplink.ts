@@ -11,6 +11,8 @@ import { StateReport, type Item, type Uplink, type UplinkContent } from '../src/
 
 const excerptBytes = 1_024;
 const maxTopicLength = 1_024;
+/** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
+const bytesPerCost = 100;
 
 /** Its excerpt is made only when a rejection asks for it. */
 class ParsedUplink implements Uplink {
@@ -19,6 +21,8 @@ class ParsedUplink implements Uplink {
   readonly rejections: Rejection[] = [];
   content: UplinkContent = { kind: 'none' };
   items = 1;
+  leavesEventsOut?: true;
+  parsing = 0;
   readonly #payload: Buffer;
 
   constructor(topic: string, payload: Buffer, arrivedTs: number) {
@@ -50,20 +54,37 @@ export function parseUplink(
   maxRejections: number,
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
+  parseInto(uplink, topic, prefix, payload, maxRejections);
+  uplink.parsing = costOf(uplink, payload.length);
+  return uplink;
+}
+
+/** What is read as JSON costs its bytes; a bad item, which nobody counts later, as much as a good one. */
+function costOf({ content, items }: ParsedUplink, bytes: number): number {
+  const good = 'items' in content ? content.items.length : 0;
+  return Math.ceil(bytes / bytesPerCost) + (items - Math.min(items, good));
+}
+
+function parseInto(
+  uplink: ParsedUplink,
+  topic: string,
+  prefix: string,
+  payload: Buffer,
+  maxRejections: number,
+): void {
   const { rejections } = uplink;
   const kind = findUpTopic(topic, prefix);
   if (kind === null) {
     const message = 'Devices publish to measurements, state, events, profile and configuration.';
     rejections.push({ reason: 'unknown-topic', message });
-    return uplink;
+    return;
   }
   const value = parseJson(payload, rejections);
-  if (value === undefined) return uplink;
+  if (value === undefined) return;
   if (kind === 'measurements' || kind === 'events') {
     if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
     uplink.content = parseAll(kind, value, rejections, maxRejections);
   } else uplink.content = parseContent(kind, value, rejections);
-  return uplink;
 }
 
 function parseJson(payload: Buffer, rejections: Rejection[]): unknown {

@@ -6,6 +6,7 @@ export type ErrorCode =
   | 'invalid-input'
   | 'unauthenticated'
   | 'forbidden'
+  | 'account-disabled'
   | 'quota-exceeded'
   | 'not-found'
   | 'conflict'

@@ -17,17 +17,24 @@ export async function readSettings(
     pathToFileURL(join(configDir, 'default.ts')).href
   )) as { default: unknown };
   const file = configFile ? resolve(configFile) : await findLocalFile(configDir);
-  if (file === null) return Settings.parse(defaults);
+  if (file === null) return takeDailyQuota(Settings.parse(defaults));
   const local = await readLaid(file);
   if ('problem' in local) {
     problems.push(`${file}: ${local.problem}.`);
     return null;
   }
   const parsed = Settings.safeParse(layOver(defaults, local.value));
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return takeDailyQuota(parsed.data);
   for (const { path, message } of parsed.error.issues)
     problems.push(`${file}: ${path.join('.') || 'the whole'}: ${message}.`);
   return null;
+}
+
+/** An older name of `quotas.messagesPerDay`. */
+function takeDailyQuota(settings: Settings): Settings {
+  const { dailyQuota } = settings.notifications;
+  if (dailyQuota === undefined) return settings;
+  return { ...settings, quotas: { ...settings.quotas, messagesPerDay: dailyQuota } };
 }
 
 async function findLocalFile(configDir: string): Promise<string | null> {

@@ -54,6 +54,8 @@ export const Settings = z.strictObject({
     bodyLimitBytes: count,
     headersTimeoutMs: ms,
     requestTimeoutMs: ms,
+    connections: count,
+    connectionsPerAddress: count,
   }),
   accounts: z.strictObject({
     openRegistration: z.boolean(),
@@ -84,6 +86,15 @@ export const Settings = z.strictObject({
     maxAheadMs: z.int().min(0),
     ringMaxAgeMs: z.int().min(0),
   }),
+  audit: z.strictObject({ days: count }),
+  memory: z
+    .strictObject({
+      deviceBytes: count.nullable(),
+      requestBytes: count.nullable(),
+      comeLaterAt: z.number().gt(0).lt(1),
+      goOnAt: z.number().gt(0).lt(1),
+    })
+    .refine(({ comeLaterAt, goOnAt }) => goOnAt < comeLaterAt, 'expected goOnAt below comeLaterAt'),
   retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
   database: z.strictObject({
     maxConnections: z.int().min(4),

@@ -25,6 +25,8 @@ export type DeviceSpec = {
 export type DeviceSettings = {
   host: string;
   port: number;
+  /** The address to come from; absent: any. */
+  localAddress?: string | undefined;
   keepaliveSeconds: number;
   /** QoS 1 messages sent and not acknowledged, at most. */
   inFlight: number;
@@ -83,6 +85,7 @@ export function createDevice(
     const opened = connect({
       host: settings.host,
       port: settings.port,
+      ...(settings.localAddress === undefined ? {} : { localAddress: settings.localAddress }),
       noDelay: true,
       onread: {
         buffer: readBuffer,

@@ -9,6 +9,8 @@ export type { DeviceSpec } from './device.ts';
 export type FleetOptions = {
   host: string;
   port: number;
+  /** The address that all of them come from; absent: any. */
+  localAddress?: string;
   devices: DeviceSpec[];
   /** QoS 1 messages a device has under way without an acknowledgement, at most; 1 unless said. */
   inFlight?: number;
@@ -24,6 +26,8 @@ export type FleetOptions = {
   connectsAtOnce?: number;
   /** Pause before a lost connection is made again (half of it to one and a half); absent: it stays lost. */
   reconnectDelayMs?: number;
+  /** The same after a try that failed; `reconnectDelayMs` unless said. */
+  retryDelayMs?: number;
   /** 600 unless said. Pings are sent where it is not 0. */
   keepaliveSeconds?: number;
   /** The acknowledgement of one message (PUBACK) arrived. */
@@ -69,9 +73,11 @@ export function createFleet(options: FleetOptions): Fleet {
   const settings = {
     host: options.host,
     port: options.port,
+    localAddress: options.localAddress,
     inFlight: options.inFlight ?? 1,
     keepaliveSeconds: options.keepaliveSeconds ?? 600,
   };
+  const retryDelayMs = options.retryDelayMs ?? options.reconnectDelayMs ?? 0;
   const counts: FleetCounts = { sent: 0, acknowledged: 0, online: 0, lost: 0 };
   const latency = createHistogram();
   const opener = createOpener(options.connectsAtOnce ?? 500, (index) => devices[index]?.open());
@@ -103,7 +109,7 @@ export function createFleet(options: FleetOptions): Fleet {
         options.onOffline?.(index, reason, returnCode);
         if (options.reconnectDelayMs === undefined)
           fail(new Error(`Device ${spec.clientId}: ${reason}, CONNACK ${returnCode ?? 'none'}.`));
-        else void reopenLater(index, options.reconnectDelayMs);
+        else void reopenLater(index, isUp ? options.reconnectDelayMs : retryDelayMs);
         if (!isUp) opener.settled();
         isUp = false;
         notify();

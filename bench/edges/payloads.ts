@@ -81,3 +81,13 @@ export const messages = {
   badMeasurements: arrayOf('{"sId":"0x10","val":"x"}', 1_000),
   badSenses: `{"cause":{"engine":${JSON.stringify(engine)},"senses":${arrayWithin('{}', 64_000)}}}`,
 };
+
+/** States of 8 events of 32 causes, each on a sense of its own. */
+export const variedPurpose = (states: number) => {
+  const causeOf = (n: number) => `{"sId":"0x${(n % 1_000).toString(16)}","thresholds":{"isGt":9}}`;
+  const eventOf = (evId: number) =>
+    `{"evId":${evId},"causes":[${Array.from({ length: 32 }, (_, n) => causeOf(evId * 32 + n)).join(',')}]}`;
+  const events = Array.from({ length: 8 }, (_, evId) => eventOf(evId)).join(',');
+  const all = Array.from({ length: states }, (_, stId) => `{"stId":${stId},"events":[${events}]}`);
+  return `{"puId":1,"initStId":0,"states":[${all.join(',')}]}`;
+};

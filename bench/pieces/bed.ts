@@ -1,4 +1,5 @@
 import pino from 'pino';
+import { parseUplink } from '../../connector/uplink.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/core/uplink.ts';
@@ -25,6 +26,10 @@ export type Bed = {
   addDevice: (purpose: Purpose | null) => Promise<DeviceIdentity>;
   /** Resolves when the message, of one measurement a millisecond, is acknowledged. */
   send: (device: DeviceIdentity, values: Value[]) => Promise<void>;
+  /** The same with what a device publishes to `up/measurements`, good or bad, as it comes. */
+  publish: (device: DeviceIdentity, payload: string) => Promise<void>;
+  /** Bytes of all tables and indexes once they are vacuumed. */
+  countBytes: () => Promise<number>;
   close: () => Promise<void>;
 };
 
@@ -62,6 +67,7 @@ export async function openBed(
       anotherAtMessages: 1_000,
       anotherAfterMs: 50,
       maxRememberedDevices: 1_000,
+      maxRememberedBytes: 268_435_456,
     },
     {
       db,
@@ -95,11 +101,29 @@ export async function openBed(
         );
       });
     },
+    publish(device, payload) {
+      const prefix = `devices/${device.uuid}/up/`;
+      const topic = `${prefix}measurements`;
+      const uplink = parseUplink(topic, prefix, Buffer.from(payload), Date.now(), 10);
+      return new Promise((stored, failed) => {
+        ingest.ingest(device, uplink, { isWithdrawn: false, stored, failed });
+      });
+    },
+    countBytes: () => countBytes(db),
     async close() {
       await ingest.close(10_000);
       await db.close();
     },
   };
+}
+
+async function countBytes(db: Database): Promise<number> {
+  await db.query('vacuum');
+  const { rows } = await db.query<{ bytes: string }>(
+    `select sum(pg_total_relation_size(oid))::text as bytes
+       from pg_class where relkind in ('r', 'p', 'm') and relpersistence = 'p'`,
+  );
+  return Number(rows[0]?.bytes);
 }
 
 async function addDevice(db: Database, purpose: Purpose | null): Promise<DeviceIdentity> {
@@ -113,9 +137,14 @@ async function addDevice(db: Database, purpose: Purpose | null): Promise<DeviceI
        select id, 1, $1 from owner returning id, uuid, account_id
      ), state as (
        insert into device_state (device_id) select id from made
+     ), content as (
+       insert into profile_content (account_id, hash, bytes, purposes)
+       select id, sha256(convert_to($2, 'UTF8')), octet_length($2), $2::json
+         from owner where $2::text is not null
+       returning id, account_id
      ), installed as (
-       insert into profile (account_id, purposes)
-       select id, $2 from owner where $2::json is not null returning id
+       insert into profile (account_id, content_id)
+       select account_id, id from content returning id
      ), waits as (
        insert into device_profile (device_id, profile_id)
        select made.id, installed.id from made, installed

@@ -9,7 +9,7 @@ import type { BridgePorts } from './ports.ts';
 import type { BridgeStatus } from './status.ts';
 
 export type ArrivalsDeps = {
-  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock'>;
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'holds'>;
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
@@ -27,12 +27,15 @@ type Arrival = {
 };
 
 const retryMs = 500;
+/** Between two lines about devices that are not served. */
+const tellEveryMs = 10_000;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
 export function createArrivals(deps: ArrivalsDeps) {
   const { ports, rejectionsPerMessage, observe, log, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
+  let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
     for (;;) {
@@ -59,14 +62,30 @@ export function createArrivals(deps: ArrivalsDeps) {
         arrival.onStored();
       }
     }
-    if ('device' in found && !found.device)
-      log.info({ device: uuid }, 'a device that does not exist published; the broker let it in');
+    if ('device' in found && !found.device) tellOfUnknown(uuid);
+  }
+
+  /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
+  function tellOfUnknown(uuid: string): void {
+    const nowMs = performance.now();
+    if (nowMs - toldMs < tellEveryMs) return;
+    toldMs = nowMs;
+    log.info(
+      { device: uuid },
+      'a device that does not exist, or whose account is disabled, published; the broker let it in',
+    );
   }
 
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const prefix = upPrefix(device.uuid);
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, rejectionsPerMessage);
+    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
+    // if one account had to wait, all would.
+    if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {
+      uplink.leavesEventsOut = true;
+      ports.holds?.waits(device, topic);
+    }
     observe.message(uplink.content.kind);
     onHeard(device);
     ports.presence(device, 'seen');

@@ -33,11 +33,13 @@ export function startBridge(
 ): Bridge {
   const { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe } = options;
   const stopping = new AbortController();
+  const { addIntake = () => () => {} } = options;
   let isDraining = false;
   const unacknowledged = createUnacknowledged(
     { maxMessages: maxUnacked * 2, maxBytes: maxUnackedBytes },
     ({ sinceMs }) => observe?.acknowledged((performance.now() - sinceMs) / 1_000),
   );
+  const endPausing = addIntake(unacknowledged.pause);
   const client = createBrokerClient({
     broker,
     maxPacketBytes,
@@ -87,6 +89,7 @@ export function startBridge(
   }
 
   function end(): void {
+    endPausing();
     downlinks.end();
     stopping.abort();
     limit.abort();

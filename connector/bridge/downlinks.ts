@@ -1,6 +1,7 @@
 import { downPrefix } from '../../src/core/topic.ts';
 import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { DownlinkQueue } from '../downlink.ts';
+import { createDownlinkRoom } from '../downlink-room.ts';
+import { DownlinkQueue, type Encoded } from '../downlink.ts';
 import type { Log } from '../options.ts';
 import type { BridgePorts } from './ports.ts';
 
@@ -12,6 +13,7 @@ export type BridgeDownlinksDeps = {
 
 const maxQueues = 20_000;
 const maxQueued = 100;
+const maxBytes = 33_554_432;
 const retryMs = 1_000;
 
 /**
@@ -22,7 +24,7 @@ const retryMs = 1_000;
 export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDeps) {
   const { bus } = ports;
   const queues = new Map<string, DownlinkQueue>();
-  const deps = { ports, log, maxQueued };
+  const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {
     const known = queues.get(device.uuid);
@@ -43,9 +45,9 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
     return {
       device,
       accepts: () => true,
-      async send({ topic, payload }: { topic: string; payload: unknown }): Promise<void> {
+      async send({ topic, body }: Encoded): Promise<void> {
         try {
-          await publish(prefix + topic, Buffer.from(JSON.stringify(payload)));
+          await publish(prefix + topic, body);
         } catch (error) {
           queues.delete(device.uuid);
           throw error;
@@ -63,6 +65,13 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
     for (const queue of queues.values()) queue.retry();
   }, retryMs);
   const ends = [
+    ports.onAccountDisabled((accountId) => {
+      for (const [uuid, queue] of queues) {
+        if (queue.device.accountId !== accountId) continue;
+        queues.delete(uuid);
+        queue.end();
+      }
+    }),
     bus.subscribe('device', (notice) => {
       if (!notice.push) return;
       push(notice.uuid, notice.push).catch((err: unknown) =>

@@ -48,6 +48,8 @@ export type BridgeOptions = {
   log: Log;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
+  /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */
+  addIntake?: (pause: (isPaused: boolean) => void) => () => void;
 };
 
 /** The external broker, and who the bridge is there. */

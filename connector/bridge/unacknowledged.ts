@@ -23,12 +23,17 @@ export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) =>
   let messages = 0;
   let bytes = 0;
   let onRoom: (() => void) | null = null;
+  let isPaused = false;
 
-  const hasRoom = () => messages < room.maxMessages && bytes < room.maxBytes;
+  const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
 
   function release(held: Held): void {
     messages -= 1;
     bytes -= held.bytes;
+    goOn();
+  }
+
+  function goOn(): void {
     if (!onRoom || !hasRoom()) return;
     const resume = onRoom;
     onRoom = null;
@@ -46,6 +51,12 @@ export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) =>
     whenRoom(resume: () => void): void {
       if (hasRoom()) resume();
       else onRoom = resume;
+    },
+
+    /** There is no room while it is told so. */
+    pause(isToPause: boolean): void {
+      isPaused = isToPause;
+      goOn();
     },
 
     /** It is committed, or there is nothing to commit. */

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { actorOf } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import {
@@ -48,10 +50,15 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       errors: [],
       body: AccountUpdate,
       response: TimestampResponse,
-      handler: async ({ account: { accountId }, body }) => {
+      handler: async ({ account, body, request }) => {
+        const { accountId } = account;
+        const actor = actorOf(account, request);
+        const details = { changed: Object.keys(body) };
+        const ts = clock();
         await db.transaction(async (tx) => {
           await updateAccount(tx, accountId, body);
-          await insertAccountEvent(tx, accountId, 'update', clock());
+          await insertAccountEvent(tx, accountId, 'update', ts);
+          await insertEntry(tx, accountId, { kind: 'settings-changed', actor, ts, details });
         });
         return { timestamp: clock() };
       },

@@ -1,3 +1,6 @@
+import type { Actor } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
+import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
@@ -13,6 +16,8 @@ export type ChangePasswordDeps = {
   /** One at a time: the work inside the transaction may need a second connection. */
   exclusively: Queue;
   revokeSessions: (accountId: number) => Promise<void>;
+  refusals: Pick<RefusalLog, 'note'>;
+  clock: () => number;
 };
 
 export type ChangePassword = {
@@ -20,6 +25,7 @@ export type ChangePassword = {
   oldPassword: string;
   newPassword: string;
   address: string;
+  sessionId: string;
 };
 
 /**
@@ -28,29 +34,38 @@ export type ChangePassword = {
  */
 export async function changePassword(
   deps: ChangePasswordDeps,
-  { accountId, oldPassword, newPassword, address }: ChangePassword,
+  { accountId, oldPassword, newPassword, address, sessionId }: ChangePassword,
 ): Promise<void> {
   const { db, passwords, throttle } = deps;
   const { email, passwordHash: oldHash } = await getAccount(db, accountId);
   const check = () => throttle.check(email, address);
   const turn = turnOf(email, address);
+  const actor: Actor = { by: 'session', sessionId, address };
   if (!(await passwords.verify(oldHash, oldPassword, turn, check))) {
     await throttle.countFailure(email, address);
+    deps.refusals.note(accountId, 'password-change-refused', actor);
     throw wrong();
   }
   const newHash = await passwords.hash(newPassword, turn);
-  if (!(await setPassword(deps, { accountId, oldHash, newHash }))) throw wrong();
+  if (!(await setPassword(deps, { accountId, oldHash, newHash, actor }))) throw wrong();
 }
 
 /** False when the password was changed by somebody else meanwhile. */
 export async function setPassword(
-  { db, exclusively, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle'>,
-  change: { accountId: number; oldHash: string; newHash: string },
+  {
+    db,
+    exclusively,
+    revokeSessions,
+    clock,
+  }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  { actor, ...change }: { accountId: number; oldHash: string; newHash: string; actor: Actor },
 ): Promise<boolean> {
   return exclusively(() =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
+      const entry = { kind: 'password-changed', actor, ts: clock() } as const;
+      await insertEntry(tx, change.accountId, entry);
       await revokeSessions(change.accountId);
       return true;
     }),

@@ -1,3 +1,4 @@
+import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
 import type { Sessions } from '../sessions/manage.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
@@ -13,6 +14,8 @@ export type AccountsOptions = {
   passwords: Passwords;
   throttle: Throttle;
   countLogin: CountLogin;
+  /** Where refused logins are written down. */
+  refusals: Pick<RefusalLog, 'note'>;
   /** How long a refused login (429, 503) waits for its answer; 1,000. */
   refusalPauseMs?: number | undefined;
   /** false: accounts are made by an administrator, from the command line. */

@@ -1,12 +1,13 @@
 import { RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
+import { normalizeEmail } from './email.ts';
 import { memoryLimiters, tooMany } from './limiters.ts';
 import { network } from './network.ts';
 import { pairKey } from './throttle.ts';
 
 /** Logins a minute, right and wrong ones. */
 export type LoginQuotas = {
-  /** For one account from one address. */
-  loginsPerAccount: number;
+  /** For one account, by its address in the normal form, from one address. */
+  loginsOf: (email: string) => number;
   /** From one address, whatever the account. */
   loginsPerAddress: number;
 };
@@ -22,13 +23,21 @@ const windowSeconds = 60;
  * refused for its account is not counted for its address, which others may share.
  */
 export function createLoginRates(
-  { loginsPerAccount, loginsPerAddress }: LoginQuotas,
+  { loginsOf, loginsPerAddress }: LoginQuotas,
   makeLimiter = memoryLimiters,
 ): CountLogin {
-  const byPair = makeLimiter('logins-pair', loginsPerAccount, windowSeconds);
+  /** Accounts with a limit of their own are an operator's exceptions, so these are few. */
+  const byPairs = new Map<number, RateLimiterAbstract>();
+  const byPairOf = (limit: number): RateLimiterAbstract => {
+    const known = byPairs.get(limit);
+    const limiter = known ?? makeLimiter('logins-pair', limit, windowSeconds);
+    if (!known) byPairs.set(limit, limiter);
+    return limiter;
+  };
   const byAddress = makeLimiter('logins-address', loginsPerAddress, windowSeconds);
   return async (email, address) => {
     const pair = pairKey(email, address);
+    const byPair = byPairOf(loginsOf(normalizeEmail(email)));
     await consume(byPair, pair, 'loginsPerAccount');
     try {
       await consume(byAddress, network(address), 'loginsPerAddress');

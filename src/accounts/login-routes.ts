@@ -40,7 +40,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       summary: 'Log in, for an access and a refresh token',
       tag: 'Authentication',
       auth: 'none',
-      errors: [401, 429],
+      errors: [401, 403, 429],
       body: Credentials,
       response: TokenPairResponse,
       handler: async ({ body, request }) => {
@@ -63,8 +63,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       errors: [],
       body: z.object({ refreshToken: z.string() }),
       response: TokenPairResponse,
-      handler: async ({ body, account }) => ({
-        data: await sessions.refresh(account.token, body.refreshToken),
+      handler: async ({ body, account, request: { address } }) => ({
+        data: await sessions.refresh(account.token, body.refreshToken, address),
       }),
     }),
     defineRoute({
@@ -81,7 +81,11 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
         }
         await deps.countRegistration(address);
-        const { accountId, accountUuid } = await registerAccount(deps, { ...body, address });
+        const { accountId, accountUuid } = await registerAccount(
+          deps,
+          { ...body, address },
+          { actor: { by: 'nobody', sessionId: null, address } },
+        );
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
         return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
       },
@@ -92,7 +96,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       summary: 'Authenticate Account',
       tag: 'Accounts',
       auth: 'none',
-      errors: [401, 429],
+      errors: [401, 403, 429],
       body: Credentials,
       response: AccountTokenResponse,
       handler: async ({ body, request }) => {

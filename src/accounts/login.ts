@@ -1,3 +1,5 @@
+import type { Actor } from '../audit/entry.ts';
+import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { CountLogin } from './login-rates.ts';
@@ -13,11 +15,15 @@ export type LoginDeps = {
   passwords: Passwords;
   throttle: Throttle;
   countLogin: CountLogin;
+  refusals: Pick<RefusalLog, 'note'>;
   clock: () => number;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
-export type VerifyDeps = Pick<LoginDeps, 'db' | 'passwords' | 'throttle' | 'countLogin'>;
+export type VerifyDeps = Pick<
+  LoginDeps,
+  'db' | 'passwords' | 'throttle' | 'countLogin' | 'refusals'
+>;
 
 export type Login = Credentials & {
   address: string;
@@ -27,7 +33,8 @@ export type Login = Credentials & {
 
 /**
  * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated` in the same
- * words after the same time for an unknown address and a wrong password, or `too-many-requests`.
+ * words after the same time for an unknown address and a wrong password, or `too-many-requests`;
+ * `account-disabled` to who has the right one.
  */
 export async function logIn<S extends { sessionId: string }>(
   deps: LoginDeps,
@@ -38,15 +45,17 @@ export async function logIn<S extends { sessionId: string }>(
   const { accountId, accountUuid } = account;
   const session = await start({ accountId, accountUuid });
   // The password may have been changed, and all sessions ended, while this one began.
-  if (!(await insertLogin(deps.db, account, deps.clock()))) {
-    await deps.revokeSession(accountId, session.sessionId);
+  const { sessionId } = session;
+  const { address } = login;
+  if (!(await insertLogin(deps.db, account, { ts: deps.clock(), sessionId, address }))) {
+    await deps.revokeSession(accountId, sessionId);
     throw wrong();
   }
   return { ...session, accountId, accountUuid };
 }
 
 export async function verifyCredentials(
-  { db, passwords, throttle, countLogin }: VerifyDeps,
+  { db, passwords, throttle, countLogin, refusals }: VerifyDeps,
   login: Login,
 ): Promise<AccountRow> {
   const { password, address } = login;
@@ -65,10 +74,19 @@ export async function verifyCredentials(
   // Checked again when the turn has come: those who waited together must not all be let through.
   if (!(await passwords.verify(hash, password, turnOf(email, address), guard)) || !account) {
     await throttle.countFailure(email, address);
+    if (account) refusals.note(account.accountId, 'login-refused', nobodyAt(address));
     throw wrong();
   }
   await throttle.countSuccess(email, address);
+  if (account.isDisabled) {
+    refusals.note(account.accountId, 'login-while-disabled', nobodyAt(address));
+    throw new DomainError('account-disabled', 'The operator has disabled this account.');
+  }
   return account;
+}
+
+function nobodyAt(address: string): Actor {
+  return { by: 'nobody', sessionId: null, address };
 }
 
 /** Longer than any address or password is: it need not be kept until its turn comes. */

@@ -1,3 +1,4 @@
+import { entryValues, insertEntryFrom } from '../audit/entry.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { normalizeEmail } from './email.ts';
@@ -8,10 +9,13 @@ export type AccountRow = {
   accountUuid: string;
   email: string;
   passwordHash: string;
+  /** The operator has shut it out. */
+  isDisabled: boolean;
 };
 
 const columns = `
-  id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash"
+  id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash",
+  disabled_at is not null as "isDisabled"
 `;
 
 /** Null when the e-mail address is taken, in whatever case. */
@@ -132,37 +136,46 @@ export async function insertAccountEvent(
 }
 
 /**
- * Records a login, unless the account has gone or its password was changed since it was verified.
- * Waits for a change that is under way.
+ * Records a login, unless the account has gone or was disabled, or its password changed, since it was
+ * verified. Waits for a change that is under way.
  */
 export async function insertLogin(
   sql: Sql,
   { accountId, passwordHash }: AccountRow,
-  ts: number,
+  { ts, sessionId, address }: { ts: number; sessionId: string; address: string },
 ): Promise<boolean> {
+  const actor = { by: 'session', sessionId, address } as const;
   const { rowCount } = await sql.query(
     `
-      insert into account_event (account_id, ts, event)
-      select id, ms_to_timestamp($3), 'login'
-      from account
-      where id = $1 and password_hash = $2
-      for share
+      with owner as (
+        select id as account_id
+        from account
+        where id = $1 and password_hash = $2 and disabled_at is null
+        for share
+      ), logged as (
+        insert into account_event (account_id, ts, event)
+        select account_id, ms_to_timestamp($3), 'login'
+        from owner
+      ), audited as (${insertEntryFrom('owner', 3)})
+      select from owner
     `,
-    [accountId, passwordHash, ts],
+    [accountId, passwordHash, ...entryValues({ kind: 'login', actor, ts })],
   );
   return rowCount === 1;
 }
 
-export async function listAccounts(
-  sql: Sql,
-): Promise<{ email: string; accountUuid: string; createdTs: number; devices: number }[]> {
-  const { rows } = await sql.query<{
-    email: string;
-    accountUuid: string;
-    createdTs: number;
-    devices: number;
-  }>(`
+export type ListedAccount = {
+  email: string;
+  accountUuid: string;
+  createdTs: number;
+  disabledTs: number | null;
+  devices: number;
+};
+
+export async function listAccounts(sql: Sql): Promise<ListedAccount[]> {
+  const { rows } = await sql.query<ListedAccount>(`
     select account.email, account.uuid as "accountUuid", account.created_at as "createdTs",
+      account.disabled_at as "disabledTs",
       (select count(*) from device where device.account_id = account.id) as devices
     from account
     order by account.email_normal

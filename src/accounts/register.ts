@@ -1,3 +1,5 @@
+import type { Actor } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
@@ -14,14 +16,16 @@ export type RegisterDeps = { db: Database; passwords: Passwords; clock: () => nu
 export async function registerAccount(
   { db, passwords, clock }: RegisterDeps,
   { email, password, address }: NewCredentials & { address: string },
-  { maySendSms }: { maySendSms?: boolean } = {},
+  { actor, maySendSms }: { actor: Actor; maySendSms?: boolean },
 ): Promise<AccountRow> {
   const passwordHash = await passwords.hash(password, turnOf(email, address));
   return db.transaction(async (tx) => {
     const account = await insertAccount(tx, { email, passwordHash, maySendSms });
     if (!account)
       throw new DomainError('conflict', 'There is an account with this e-mail address.');
-    await insertAccountEvent(tx, account.accountId, 'register', clock());
+    const ts = clock();
+    await insertAccountEvent(tx, account.accountId, 'register', ts);
+    await insertEntry(tx, account.accountId, { kind: 'registered', actor, ts });
     return account;
   });
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { DomainError } from '../errors.ts';
+import { actorOf } from '../audit/entry.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse, timestamp, TimestampResponse, uuidParam } from '../http/schema.ts';
 import { changePassword } from './change-password.ts';
+import { endSession } from './end-session.ts';
 import type { AccountsDeps } from './deps.ts';
 import { PasswordChange } from './schema.ts';
 
@@ -31,8 +32,8 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       errors: [403, 429],
       body: PasswordChange,
       response: TimestampResponse,
-      handler: async ({ account: { accountId }, body, request: { address } }) => {
-        await changePassword(deps, { accountId, ...body, address });
+      handler: async ({ account: { accountId, sessionId }, body, request: { address } }) => {
+        await changePassword(deps, { accountId, ...body, address, sessionId });
         return { timestamp: clock() };
       },
     }),
@@ -62,10 +63,8 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       errors: [],
       params: z.object({ id: uuidParam }),
       response: MessageResponse,
-      handler: async ({ account, params: { id } }) => {
-        if (!(await sessions.revoke(account.accountId, id))) {
-          throw new DomainError('not-found', 'There is no such session.');
-        }
+      handler: async ({ account, params: { id }, request }) => {
+        await endSession(deps, account.accountId, { id, actor: actorOf(account, request) });
         return { timestamp: clock(), message: 'The session was ended.' };
       },
     }),

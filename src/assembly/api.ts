@@ -2,25 +2,22 @@ import { asyncApiDocument } from '../../connector/asyncapi.ts';
 import type { Connector } from '../../connector/broker.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
-import { network } from '../accounts/network.ts';
 import { createPasswords } from '../accounts/passwords.ts';
 import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
-import { brokerRoutes } from '../broker/routes.ts';
-import { createSecretCheck } from '../broker/secret.ts';
+import { auditRoutes } from '../audit/routes.ts';
 import type { FailedJob } from '../db/history/failed-jobs.ts';
 import { readHistoryKind } from '../db/history/kind.ts';
 import { purgeDevices } from '../db/history/purge.ts';
 import { applyRetention } from '../db/history/retention.ts';
 import { startUpkeep } from '../db/history/upkeep.ts';
-import { createDeviceAuthenticator } from '../devices/authenticate.ts';
-import { createDeviceIdentifier } from '../devices/identify.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
+import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
@@ -36,6 +33,7 @@ import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { compactActivity } from '../quotas/activity-queries.ts';
+import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../redis.ts';
@@ -45,10 +43,11 @@ import type { Sessions } from '../sessions/manage.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import type { SessionStore } from '../sessions/sessions.ts';
 import { version } from '../version.ts';
+import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
+import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
-import { observeHooks } from './observe.ts';
 import type { Shared } from './shared.ts';
 import { createSmsRemarks } from './sms-rules.ts';
 
@@ -62,6 +61,8 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     clock,
     limitOf: (accountId) => shared.limitsOf(accountId).sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+    isDisabled: shared.disabled.has,
+    onEnded: writeEndedSessions(shared),
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
   const status = statusRoutes({
@@ -83,6 +84,8 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     clock,
     observe: metrics.observeHttp,
     ...config.http,
+    roomBytes: shared.memory.requestBytes,
+    isShort: shared.memory.isShort,
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
@@ -122,7 +125,10 @@ async function listRoutes(
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
+  const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
+  const exports = createExports({ limitOf: (accountId) => limitsOf(accountId).exports });
   const counters = {
+    streams: async (accountId: number) => streams.used(accountId),
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
@@ -139,12 +145,14 @@ async function listRoutes(
       sessions,
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
-      countLogin: createLoginRates(config.quotas, limiters),
+      countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
+      refusals: startRefusals(shared),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
       clock,
     }),
+    ...auditRoutes({ db, clock }),
     ...deviceRoutes({
       db,
       bus,
@@ -163,29 +171,14 @@ async function listRoutes(
       bus,
       getDeviceId,
       authenticate: sessions.authenticate,
-      limitOf: (accountId) => limitsOf(accountId).streams,
+      streams,
+      exports,
+      onAccountDisabled: shared.disabled.onDisabled,
     }),
-    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock }),
+    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock, exports }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
     ...listBrokerRoutes(shared, limiters),
   ];
-}
-
-/** What an external broker asks: only where a secret of its own says that there is one. */
-function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
-  const { db, bus, keys, releases, metrics } = shared;
-  const secret = shared.config.brokerHookSecret;
-  if (secret === null) return [];
-  const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
-  const identifier = createDeviceIdentifier({ db, bus });
-  releases.add(() => authenticator.close());
-  releases.add(() => identifier.close());
-  const { authenticateDevice } = authenticator;
-  const { identify } = identifier;
-  const onRefused = observeHooks(metrics.registry);
-  const networkOf = network;
-  const checkSecret = createSecretCheck({ secret, makeLimiter, networkOf, onRefused });
-  return brokerRoutes({ checkSecret, secret, authenticateDevice, identify });
 }
 
 /** What counts attempts of strangers: for all processes where there is a Redis. */
@@ -198,7 +191,8 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
 }
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
-async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
+async function startHistoryCare(shared: Shared) {
+  const { config, log, db, bus, releases } = shared;
   await applyRetention(db, config.retention);
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
@@ -207,6 +201,7 @@ async function startHistoryCare({ config, log, db, bus, releases }: Shared) {
   const chores = [
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
+    forgetOldEntries(shared),
   ];
   releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>

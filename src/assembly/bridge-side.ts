@@ -33,7 +33,7 @@ export type BridgeSideDeps = ConnectorSide & {
 export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide> {
   const { settings, shared, observer } = side;
   const { config, log, db, bus, edges } = shared;
-  const identifier = createDeviceIdentifier({ db, bus });
+  const identifier = createDeviceIdentifier({ db, bus, isDisabled: shared.disabled.has });
   shared.releases.add(() => identifier.close());
   const broker = await readBroker(settings);
   const { status, report } = startStatus(side, broker);
@@ -41,7 +41,15 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   const { rejectionsPerMessage } = config.quotas;
   const start = (turn?: Turn) =>
     startBridge(
-      { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe: observer },
+      {
+        broker,
+        maxPacketBytes,
+        rejectionsPerMessage,
+        log,
+        status,
+        observe: observer,
+        addIntake: shared.memory.addIntake,
+      },
       { ...devicePorts(side), identify: identifier.identify },
       turn,
     );

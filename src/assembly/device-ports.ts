@@ -3,6 +3,7 @@ import type { DevicePorts } from '../../connector/ports.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
+import type { Holds } from '../quotas/holds.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
@@ -10,12 +11,19 @@ export type ConnectorSide = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
+  holds: Holds;
   presence: Presence;
   observer: Observer;
 };
 
 /** What connectors of both kinds are handed. */
-export function devicePorts({ shared, downlinks, ingest, presence }: ConnectorSide): DevicePorts {
+export function devicePorts({
+  shared,
+  downlinks,
+  ingest,
+  holds,
+  presence,
+}: ConnectorSide): DevicePorts {
   return {
     ingest: ingest.ingest,
     withdraw: ingest.withdraw,
@@ -23,7 +31,9 @@ export function devicePorts({ shared, downlinks, ingest, presence }: ConnectorSi
     due: downlinks.due,
     delivered: downlinks.delivered,
     presence: presence.presence,
+    holds,
     bus: shared.bus,
+    onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
   };
 }

@@ -19,10 +19,12 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import { settleProfiles } from '../profiles/settle.ts';
 import type { ConnectorSettings } from '../settings.ts';
 import { startActivity } from '../quotas/activity.ts';
+import type { Holds } from '../quotas/holds.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
+import { countEvents, startHoldsOf } from './holds.ts';
 import { observeConnector, observeIngest, observeOutbox } from './observe.ts';
 import { observeBridges } from './observe-bridge.ts';
 import type { Shared } from './shared.ts';
@@ -44,7 +46,7 @@ export type DeviceSide = {
 /** The half that devices talk to: connectors, ingest behind them, and what rings phones. */
 export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
-  const ingest = await startIngestion(shared, downlinks);
+  const { ingest, holds } = await startIngestion(shared, downlinks);
   const observer = observeConnector(shared.metrics.registry);
   const observeBridge = observeBridges(shared.metrics.registry);
   const runUuid = randomUUID();
@@ -52,7 +54,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   let connector: Connector | null = null;
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, presence, observer };
+    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
     if (settings.kind === 'mqtt') connector = await startMqtt(side);
     else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
   }
@@ -69,8 +71,13 @@ async function startPresenceOf(shared: Shared, connectorId: number): Promise<Pre
 
 async function startMqtt(side: ConnectorSide): Promise<Connector> {
   const { shared, observer } = side;
-  const { config, log, db, bus, keys } = shared;
-  const authenticator = createDeviceAuthenticator({ db, keys: keys.deviceTokens, bus });
+  const { config, log, db, bus, keys, disabled } = shared;
+  const authenticator = createDeviceAuthenticator({
+    db,
+    keys: keys.deviceTokens,
+    bus,
+    isDisabled: disabled.has,
+  });
   shared.releases.add(() => authenticator.close());
   const connector = await startConnector(
     {
@@ -88,19 +95,26 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       ...devicePorts(side),
       authenticateDevice: authenticator.authenticateDevice,
       isStillAllowed: authenticator.isStillAllowed,
+      maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
+      othersWait: side.ingest.othersWait,
+      measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,
     },
   );
+  shared.memory.addIntake(connector.pause);
   shared.edges.add((drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
-async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ingest> {
-  const { config, log, releases, storage, db, bus, clock, limitsOf } = shared;
+async function startIngestion(
+  shared: Shared,
+  downlinks: Downlinks,
+): Promise<{ ingest: Ingest; holds: Holds }> {
+  const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startOutbox({
     db,
     connectionString: storage.connectionString,
     config: config.notifications,
-    quotas: config.quotas,
+    quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     log,
     clock,
@@ -123,6 +137,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
     onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
   });
   releases.add(() => activity.close());
+  const { rate, eventQuota } = countEvents(activity, shared);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
   const ingest: Ingest = startIngest(
@@ -140,6 +155,7 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
       anotherAfterMs: 50,
       maxBatchItems: 5_000,
       maxRememberedDevices: 100_000,
+      maxRememberedBytes: memory.deviceBytes,
     },
     {
       db: ingestDb,
@@ -155,13 +171,14 @@ async function startIngestion(shared: Shared, downlinks: Downlinks): Promise<Ing
         notify: (tx, rings) => outbox.enqueue(tx, notificationsOf(rings)),
       },
       findNewest,
-      eventQuota: activity,
+      eventQuota,
       handOver: downlinks.handOver,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },
   );
+  memory.addCache(ingest.forget);
   releases.add((drainMs) => ingest.close(drainMs));
-  return ingest;
+  return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
 }
 
 /** Without a word, every bridge and the first connector that is this service's own. */

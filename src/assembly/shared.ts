@@ -1,3 +1,4 @@
+import { startDisabledAccounts, type DisabledAccounts } from '../accounts/disabled.ts';
 import type { Bus } from '../bus/bus.ts';
 import { createLocalBus } from '../bus/local.ts';
 import { startRedisBus } from '../bus/redis.ts';
@@ -6,12 +7,13 @@ import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../http/metrics.ts';
 import type { Metrics } from '../http/metrics.ts';
-import { startLimits, type LimitsOf } from '../quotas/limits.ts';
+import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../keys.ts';
 import type { Keys } from '../keys.ts';
 import type { Logger } from '../log.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
+import { startMemory, type Memory } from './memory.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
@@ -32,6 +34,10 @@ export type Shared = {
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
   limitsOf: LimitsOf;
+  loginsOf: Limits['loginsOf'];
+  /** Accounts that the operator has shut out. */
+  disabled: DisabledAccounts;
+  memory: Memory;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -55,10 +61,14 @@ export async function startShared(
   releases.add(() => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  const limitsOf = await startQuotas(db, config, log, releases);
+  const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
+  const disabled = await startDisabled(db, log, releases);
   const clock = Date.now;
+  const { memory: settings } = config;
+  const { registry } = metrics;
+  const memory = startMemory({ settings, log, registry, readiness, releases });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf };
+  return { ...parts, clock, limitsOf, loginsOf, disabled, memory };
 }
 
 /** Before the database, which may have to be made first. */
@@ -72,11 +82,23 @@ async function startQuotas(
   { quotas }: Config,
   log: Logger,
   releases: Releases,
-): Promise<LimitsOf> {
+): Promise<Limits> {
   const onError = (err: unknown) => log.warn({ err }, "accounts' own quotas could not be read");
   const limits = await startLimits({ db, quotas, onError });
   releases.add(() => limits.close());
-  return limits.limitsOf;
+  return limits;
+}
+
+async function startDisabled(
+  db: Database,
+  log: Logger,
+  releases: Releases,
+): Promise<DisabledAccounts> {
+  const onError = (err: unknown) =>
+    log.warn({ err }, 'which accounts are disabled could not be read');
+  const disabled = await startDisabledAccounts({ db, onError });
+  releases.add(() => disabled.close());
+  return disabled;
 }
 
 async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {

@@ -7,6 +7,8 @@ import {
   type Command,
   create,
   deny,
+  disable,
+  enable,
   list,
   remove,
   resetPassword,
@@ -25,6 +27,8 @@ const usage = `Usage:
                                               own, or with "default" as value that of config/ again
   npm run account -- allow <email> sms        let SMS be sent for it; one made here may already
   npm run account -- deny <email> sms
+  npm run account -- disable <email>          end its sessions and shut its devices out; keep everything
+  npm run account -- enable <email>           let it and its devices in again
 
 The password is asked for on a terminal, and read from standard input elsewhere. The environment is
 that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
@@ -39,6 +43,8 @@ const commands: Record<string, { run: Command; takes: [number, number] }> = {
   quota: { run: quota, takes: [1, 3] },
   allow: { run: allow, takes: [2, 2] },
   deny: { run: deny, takes: [2, 2] },
+  disable: { run: disable, takes: [1, 1] },
+  enable: { run: enable, takes: [1, 1] },
 };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);

@@ -1,4 +1,5 @@
 import { accountsRoutes } from '../accounts/routes.ts';
+import { auditRoutes } from '../audit/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
@@ -14,6 +15,7 @@ import { quotaRoutes } from '../quotas/routes.ts';
 export function listDocumentedRoutes(): Route[] {
   return [
     ...accountsRoutes(nothing),
+    ...auditRoutes(nothing),
     ...deviceRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),

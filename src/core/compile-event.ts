@@ -29,9 +29,13 @@ export type CompiledCause = {
   decimalAcc: number | null;
   /** Neither relative nor rounded: numbers are compared as they come. */
   isPlain: boolean;
+  /** Numbers are compared as they come, and with its limits only. */
+  hasLimitsOnly: boolean;
   /** How many measurements must agree, of how many. */
   needed: number;
   windowLength: number;
+  /** Whether its window has one outcome, and nothing beside it: what it collects is never changed, but another one. */
+  isSingle: boolean;
   /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
   cost: number;
   costOfChange: number;
@@ -108,24 +112,29 @@ function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
   const windowLength = Math.max(needed, cause.measurement?.count ?? 0);
+  const reads = readsOf(thresholds);
+  const isPlain = threshold?.relative !== true && threshold?.decimalAcc === undefined;
+  const lists = thresholds.isOneOf || thresholds.isNotIn ? thresholds : null;
   return {
     sId: cause.sId,
     orderId: cause.orderId ?? 0,
-    reads: readsOf(thresholds),
+    reads,
     thresholds,
     toldThresholds: withoutLongLists(thresholds),
     above: thresholds.isGt ?? -Infinity,
     below: thresholds.isLt ?? Infinity,
-    lists: thresholds.isOneOf || thresholds.isNotIn ? thresholds : null,
+    lists,
     polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
     decimalAcc: threshold?.decimalAcc ?? null,
-    isPlain: threshold?.relative !== true && threshold?.decimalAcc === undefined,
+    isPlain,
+    hasLimitsOnly: isPlain && lists === null && (reads === 'numbers' || reads === 'anything'),
     needed,
     windowLength,
+    isSingle: windowLength === 1 && threshold?.relative !== true,
     cost: costOf(cause),
-    costOfChange: 1 + windowLength / 150,
+    costOfChange: windowLength === 1 ? 1 : 2,
   };
 }
 

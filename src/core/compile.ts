@@ -9,6 +9,8 @@ export type Weight = { judging: number; causes: number; outcomes: number };
 export type Reader = {
   event: LiveEvent;
   causes: number[];
+  /** Of each of them above, below and whether it is negated (1), where numbers are compared with nothing else. */
+  limits: Float64Array | null;
   cost: number;
   costOfChange: number;
 };
@@ -123,7 +125,18 @@ function readersOf(events: LiveEvent[]): Readers {
       if (cause.reads !== 'nothing') addReader(readers, event, index, cause);
     }
   }
+  for (const list of readers.values())
+    for (const reader of list) reader.limits = limitsOf(reader.event.causes, reader.causes);
   return readers;
+}
+
+/** Side by side, where they are read faster than from one cause after the other. */
+function limitsOf(causes: CompiledCause[], indexes: number[]): Float64Array | null {
+  const reading = indexes.map((index) => causes[index]).filter((cause) => cause !== undefined);
+  if (!reading.every((cause) => cause.hasLimitsOnly)) return null;
+  return Float64Array.from(
+    reading.flatMap(({ above, below, negate }) => [above, below, negate ? 1 : 0]),
+  );
 }
 
 function addReader(
@@ -140,7 +153,7 @@ function addReader(
     last.costOfChange += costOfChange;
     return;
   }
-  const reader: Reader = { event, causes: [index], cost, costOfChange };
+  const reader: Reader = { event, causes: [index], limits: null, cost, costOfChange };
   if (known) known.push(reader);
   else readers.set(sId, [reader]);
 }

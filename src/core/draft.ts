@@ -1,7 +1,7 @@
 import type { LiveEvent } from './compile-event.ts';
 import { noEvidence } from './runtime.ts';
 import type { CauseEvidence, Evidence, EventEvidence } from './runtime.ts';
-import { copyOf, emptyWindow } from './window.ts';
+import { copyOf, emptyWindow, moveUp } from './window.ts';
 
 /**
  * Evidence while it is worked on. What it began with is never changed: an event, and a cause of it, is
@@ -10,6 +10,8 @@ import { copyOf, emptyWindow } from './window.ts';
 export class Draft {
   readonly #base: Evidence;
   #now: (EventEvidence | null)[] | null = null;
+  /** Whose evidence is the draft's own; an event can be there twice. */
+  readonly #opened: LiveEvent[] = [];
 
   constructor(base: Evidence) {
     this.#base = base;
@@ -19,15 +21,21 @@ export class Draft {
     return (this.#now ?? this.#base)[index] ?? null;
   }
 
+  /** What it began with, which is not to be changed. */
+  baseOf(index: number): EventEvidence | null {
+    return this.#base[index] ?? null;
+  }
+
   /** The event's evidence, to be changed. */
   open(event: LiveEvent): EventEvidence {
     const { index } = event;
     const before = this.get(index);
     if (before && before !== this.#base[index]) return before;
     const own = before
-      ? { ...before, causes: before.causes.slice() }
+      ? { causes: before.causes.slice(), holding: before.holding, rung: before.rung }
       : { causes: event.causes.map(() => null), holding: 0, rung: false };
     this.set(index, own);
+    this.#opened.push(event);
     return own;
   }
 
@@ -48,8 +56,19 @@ export class Draft {
   end(): Evidence {
     const [base, now] = [this.#base, this.#now];
     if (!now) return base;
+    this.#moveUpWindows(now);
     while (now.length > 0 && now.at(-1) === null) now.pop();
     if (now.length === 0) return base.length === 0 ? base : noEvidence;
     return now.length === base.length && now.every((it, index) => it === base[index]) ? base : now;
+  }
+
+  #moveUpWindows(now: Evidence): void {
+    for (const { index, causes } of this.#opened) {
+      const collected = now[index]?.causes ?? [];
+      for (let at = 0; at < collected.length; at++) {
+        const window = collected[at];
+        if (window && window.ahead > 0) moveUp(window, causes[at]?.windowLength ?? 1);
+      }
+    }
   }
 }

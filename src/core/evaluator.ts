@@ -9,8 +9,9 @@ import type { Measurement } from './measurement.ts';
 import type { Place } from './place.ts';
 import type { Actions } from './actions/actions.ts';
 import { hasPlace, noEvidence } from './runtime.ts';
-import type { Agreed, EventEvidence, Runtime } from './runtime.ts';
+import type { CauseEvidence, EventEvidence, Runtime } from './runtime.ts';
 import { storable } from './seen.ts';
+import { agreedOnce } from './window.ts';
 
 /** An event that fired. `ring`: push and SMS go out, for it is the first firing of its episode. */
 export type Firing = {
@@ -26,6 +27,9 @@ export type Firing = {
 export type Transition = { to: Place; event?: DeviceEvent };
 
 export type Outcome = { firings: Firing[]; transition?: Transition };
+
+/** A measurement, and what it makes of a window of one where it agrees: all causes that it meets have this object. */
+type Given = Pick<Measurement, 'val' | 'ts'> & { once: CauseEvidence };
 
 const nothing: Outcome = { firings: [] };
 
@@ -65,16 +69,15 @@ export class Evaluator {
     const own = this.#state?.readers.get(sId);
     const global = this.#purpose?.globalReaders.get(sId);
     if (!own && !global) return nothing;
-    const agreed: Agreed = { val: storable(val), ts };
+    const given: Given = { val, ts, once: agreedOnce({ val: storable(val), ts }) };
     const { stId } = this.#place;
     const outcome: Outcome = { firings: [] };
     if (own)
-      for (const reader of own)
-        if (this.#offer(reader, val, agreed, givesAll, outcome)) return outcome;
+      for (const reader of own) if (this.#offer(reader, given, givesAll, outcome)) return outcome;
     if (global) {
       for (const reader of global) {
         if (reader.event.stId === stId) continue;
-        if (this.#offer(reader, val, agreed, givesAll, outcome)) return outcome;
+        if (this.#offer(reader, given, givesAll, outcome)) return outcome;
       }
     }
     return outcome;
@@ -95,30 +98,24 @@ export class Evaluator {
   }
 
   /** Whether the event has moved the device. */
-  #offer(
-    reader: Reader,
-    val: Measurement['val'],
-    agreed: Agreed,
-    givesAll: boolean,
-    outcome: Outcome,
-  ): boolean {
+  #offer(reader: Reader, { val, ts, once }: Given, givesAll: boolean, outcome: Outcome): boolean {
     const { event } = reader;
     const draft = event.isGlobal ? this.#global : this.#local;
     if (!givesAll && isSpent(reader, draft, val)) {
       this.#cost += reader.cost + 1;
-      return this.#move(event, agreed.ts, outcome);
+      return this.#move(event, ts, outcome);
     }
-    const evidence = collect(reader, draft, val, agreed);
+    const evidence = collect(reader, draft, val, once);
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
     if (givesAll || !event.isSilent) {
-      const found = senseEventOf(this.#originOf(event, agreed.ts), evidence);
+      const found = senseEventOf(this.#originOf(event, ts), evidence);
       outcome.firings.push(firingOf(event, found, evidence));
     }
     draft.set(event.index, useUp(event, evidence));
-    return this.#move(event, agreed.ts, outcome);
+    return this.#move(event, ts, outcome);
   }
 
   /** Where an event that fired moves the device, if anywhere. */

@@ -23,6 +23,13 @@ export function judge(
   return liesWithin(cause, val) !== cause.negate;
 }
 
+/** Whether a number agrees with the cause that stands at `at` in a reader's limits; `judge` says the same. */
+export function agreesWithLimits(limits: Float64Array, at: number, val: number): boolean {
+  const from = 3 * at;
+  const meets = val > (limits[from] as number) && val < (limits[from + 1] as number);
+  return meets !== (limits[from + 2] === 1);
+}
+
 /** The number that thresholds are compared with: after `relative`, then `decimalAcc`. */
 export function comparedNumber(
   { relative, decimalAcc }: CompiledCause,

@@ -5,16 +5,45 @@ import { judge } from './judge.ts';
 /** The senses of each device a profile is meant for. */
 export type DeviceSenses = Sense[][];
 
-/** Why an event can never fire, each reason a sentence; empty where it can. `devices` where they are known. */
-export function whyNever(event: LiveEvent, devices?: DeviceSenses): string[] {
-  if (event.causes.length === 0) return ['it has no causes'];
-  return event.causes.flatMap((cause) => {
-    const reason = whyCauseNever(cause, devices);
-    return reason === null ? [] : [reason];
-  });
+/** The same by sense: the range of each of them. `tries`: how many ranges will be looked at yet. */
+export type KnownSenses = { ranges: ReadonlyMap<string, Sense[]>; tries: number };
+
+/** As many ranges are looked at for one profile: beyond it nothing is said to be out of range. */
+const maxTries = 20_000;
+
+export function knownSenses(devices: DeviceSenses): KnownSenses {
+  const ranges = new Map<string, Sense[]>();
+  for (const senses of devices) {
+    for (const sense of senses) {
+      const known = ranges.get(sense.sId);
+      if (known) known.push(sense);
+      else ranges.set(sense.sId, [sense]);
+    }
+  }
+  return { ranges, tries: maxTries };
 }
 
-function whyCauseNever(cause: CompiledCause, devices?: DeviceSenses): string | null {
+/** Why a cause is never met, or null where it can be. `size`: what it took to find out, in microseconds or so. */
+export type JudgedCause = { size: number; reason: string | null };
+
+/** What is to be said of each cause of an event, one after the other. `senses` where they are known. */
+export function* whyNever(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
+  if (event.causes.length === 0) yield { size: 1, reason: 'it has no causes' };
+  for (const cause of event.causes) {
+    const before = senses?.tries ?? 0;
+    const reason = whyCauseNever(cause, senses);
+    const tried = 1 + before - (senses?.tries ?? 0);
+    yield { size: tried * sizeOf(cause), reason };
+  }
+}
+
+/** Of one range: as many values are tried as thresholds name, and each is looked for among these. */
+function sizeOf({ thresholds: { isOneOf = [], isNotIn = [] } }: CompiledCause): number {
+  const named = isOneOf.length + isNotIn.length;
+  return named > maxTried ? 1 : 1 + named ** 2 / 100;
+}
+
+function whyCauseNever(cause: CompiledCause, known?: KnownSenses): string | null {
   const { sId, reads, thresholds } = cause;
   if (reads === 'nothing') {
     return thresholds.isInsideGeo
@@ -22,11 +51,20 @@ function whyCauseNever(cause: CompiledCause, devices?: DeviceSenses): string | n
       : `its cause on ${sId} has no thresholds`;
   }
   if (!canAgree(cause, {})) return `no value meets its cause on ${sId}`;
-  if (!devices) return null;
-  const senses = devices.flat().filter((sense) => sense.sId === sId);
-  if (senses.length === 0) return `no chosen device has the sense ${sId}`;
-  if (senses.some((sense) => canAgree(cause, sense))) return null;
+  if (!known) return null;
+  const senses = known.ranges.get(sId);
+  if (!senses) return `no chosen device has the sense ${sId}`;
+  if (canAgreeWithin(cause, senses, known)) return null;
   return `no value within the range of the sense ${sId} meets its cause`;
+}
+
+function canAgreeWithin(cause: CompiledCause, senses: Sense[], known: KnownSenses): boolean {
+  for (const sense of senses) {
+    if (known.tries <= 0) return true;
+    known.tries -= 1;
+    if (canAgree(cause, sense)) return true;
+  }
+  return false;
 }
 
 // Trying very many values would cost more than the remark is worth.

@@ -5,7 +5,7 @@ import type { OldEvent } from './read-old-runtime.ts';
 import { noEvidence } from './runtime.ts';
 import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './runtime.ts';
 import { decodeWords } from './stored-words.ts';
-import { emptyWindow, holds, windowOf, wordsOf } from './window.ts';
+import { disagreed, holds, windowOf, wordsOf } from './window.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredEvent = [rung: 0 | 1, ...causes: StoredCause[]];
@@ -75,7 +75,7 @@ function readCause(
 ): CauseEvidence | null {
   if (stored === 0) return null;
   const [of, outcomes = 0, agreed = -1, baseline] = stored;
-  if (outcomes === 0) return { ...emptyWindow(baseline), of };
+  if (outcomes === 0) return disagreed(cause, of, baseline);
   const { windowLength } = cause;
   const words =
     outcomes === 1 ? wordsOf(windowLength, (age) => age < of) : decodeWords(outcomes, windowLength);

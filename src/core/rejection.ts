@@ -1,8 +1,8 @@
 /**
  * Something a device sent that is kept but not taken for what it claims to be.
  * `reason` is a stable word for programs, `message` a sentence for people,
- * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message that are
- * counted only.
+ * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message, or of the
+ * device's same minute, that are counted only.
  */
 export type Rejection = { reason: RejectionReason; message: string; path?: string; more?: number };
 
@@ -17,12 +17,24 @@ export type RejectionReason =
   | 'unknown-state'
   | 'unknown-profile'
   | 'too-many-connects'
+  | 'too-many-connections'
+  | 'quota-exceeded'
   | 'unstorable'
   | 'events-not-recorded'
-  | 'more-of-message';
+  | 'more-of-message'
+  | 'more-of-minute';
 
 /** Stands for what is wrong with a message beyond the rejections that are kept one by one. */
 export function countedOnly(more: number): Rejection {
   const message = `And ${more} more of this message.`;
   return { reason: 'more-of-message', message, more };
+}
+
+/** Stands for what was wrong in one minute beyond the rejections of a device that are kept one by one. */
+export function furtherOfMinute(more: number): Rejection {
+  return {
+    reason: 'more-of-minute',
+    message: 'Further ones of this minute are counted only.',
+    more,
+  };
 }

@@ -2,12 +2,15 @@ import type { Problem } from '../errors.ts';
 import { compileProfile } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';
-import { whyNever } from './never.ts';
+import { knownSenses, whyNever } from './never.ts';
 import type { DeviceSenses } from './never.ts';
 import { purposesPath } from './profile.ts';
 import type { PurposePath } from './profile.ts';
 import type { Purpose } from './purpose.ts';
 import { placeKey, reach } from './reach.ts';
+
+/** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
+export type RemarkedPart = { size: number; remarks: Problem[] };
 
 /**
  * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
@@ -19,35 +22,48 @@ export function remarkProfile(
   devices?: DeviceSenses,
   pathOf: PurposePath = purposesPath,
 ): Problem[] {
+  return [...remarkInParts(purposes, devices, pathOf)].flatMap(({ remarks }) => remarks);
+}
+
+/** The same part by part, so that whoever calls may stop at enough, or do something else in between. */
+export function* remarkInParts(
+  purposes: Purpose[],
+  devices?: DeviceSenses,
+  pathOf: PurposePath = purposesPath,
+): Generator<RemarkedPart> {
   const profile = compileProfile('', purposes);
+  const senses = devices && knownSenses(devices);
+  yield { size: 1_000_000, remarks: [] };
   const reached = reach(profile);
-  return purposes.flatMap((purpose, index) => {
+  for (const [index, purpose] of purposes.entries()) {
     const path = pathOf(index);
-    const remarks: Problem[] = [];
     if (!reached.purposes.has(purpose.puId)) {
-      remarks.push({ path, message: 'no event of the profile leads to this purpose' });
+      yield one(path, 'no event of the profile leads to this purpose');
     }
     for (const [s, { stId, isGlobal }] of purpose.states.entries()) {
       const place = { puId: purpose.puId, stId };
       const at = `${path}/states/${s}`;
       if (!isGlobal && !reached.states.has(placeKey(place))) {
-        remarks.push({ path: at, message: 'nothing leads to this state' });
+        yield one(at, 'nothing leads to this state');
       }
       for (const [e, event] of eventsAt(profile, place).entries()) {
-        const messages = [...neverFires(event, devices), ...swings(profile, place, event)];
-        remarks.push(...messages.map((message) => ({ path: `${at}/events/${e}`, message })));
+        const inEvent = `${at}/events/${e}`;
+        for (const { size, reason } of whyNever(event, senses)) {
+          if (reason === null) yield { size, remarks: [] };
+          else yield one(inEvent, `this event can never fire: ${reason}`, size);
+        }
+        for (const message of swings(profile, place, event)) yield one(inEvent, message);
       }
     }
-    return remarks;
-  });
+  }
+}
+
+function one(path: string, message: string, size = 1): RemarkedPart {
+  return { size, remarks: [{ path, message }] };
 }
 
 function eventsAt(profile: Profile, { puId, stId }: { puId: number; stId: number }): LiveEvent[] {
   return profile.purposes.get(puId)?.states.get(stId)?.events ?? [];
-}
-
-function neverFires(event: LiveEvent, devices?: DeviceSenses): string[] {
-  return whyNever(event, devices).map((reason) => `this event can never fire: ${reason}`);
 }
 
 /** Said once a pair: at the event of the state that comes first. */

@@ -1,6 +1,7 @@
 import type { LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';
 import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './runtime.ts';
+import { EventTable } from './event-table.ts';
 import { encodeWords, lettersOf } from './stored-words.ts';
 
 /**
@@ -22,32 +23,25 @@ import { encodeWords, lettersOf } from './stored-words.ts';
 export function encodeRuntime(profile: Profile, runtime: Runtime): string {
   const { puId, stId } = runtime;
   const purpose = profile.purposes.get(puId);
-  const tables = { agreed: new Table<Agreed>(toText), events: new Table<string>((text) => text) };
+  const tables = { agreed: new AgreedTable(), events: new EventTable() };
   const local = encodeEvidence(purpose?.states.get(stId)?.events ?? [], runtime.local, tables);
   const global = encodeEvidence(purpose?.globalEvents ?? [], runtime.global, tables);
   const { agreed, events } = tables;
   return `{"v":2,"puId":${puId},"stId":${stId},"agreed":[${agreed.texts.join()}],"events":[${events.texts.join()}],"local":{${local}},"global":{${global}}}`;
 }
 
-type Tables = { agreed: Table<Agreed>; events: Table<string> };
-
-const toText = ({ val, ts }: Agreed) => JSON.stringify([val, ts]);
+type Tables = { agreed: AgreedTable; events: EventTable };
 
 /** Each once: causes that one measurement met have the same object. */
-class Table<T> {
+class AgreedTable {
   readonly texts: string[] = [];
-  readonly #numbers = new Map<T, number>();
-  readonly #toText: (element: T) => string;
+  readonly #numbers = new Map<Agreed, number>();
 
-  constructor(toText: (element: T) => string) {
-    this.#toText = toText;
-  }
-
-  numberOf(element: T): number {
-    const known = this.#numbers.get(element);
+  numberOf(agreed: Agreed): number {
+    const known = this.#numbers.get(agreed);
     if (known !== undefined) return known;
-    this.#numbers.set(element, this.texts.length);
-    return this.texts.push(this.#toText(element)) - 1;
+    this.#numbers.set(agreed, this.texts.length);
+    return this.texts.push(JSON.stringify([agreed.val, agreed.ts])) - 1;
   }
 }
 
@@ -56,7 +50,9 @@ function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: Tables): 
   for (let index = 0; index < evidence.length; index++) {
     const [event, collected] = [live[index], evidence[index]];
     if (!event || !collected) continue;
-    const number = tables.events.numberOf(encodeEvent(event, collected, tables.agreed));
+    const number = tables.events.numberOf(event, collected, () =>
+      encodeEvent(event, collected, tables.agreed),
+    );
     text += text === '' ? `"${event.key}":${number}` : `,"${event.key}":${number}`;
   }
   return text;
@@ -65,7 +61,7 @@ function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: Tables): 
 function encodeEvent(
   event: LiveEvent,
   { causes, rung }: EventEvidence,
-  agreed: Table<Agreed>,
+  agreed: AgreedTable,
 ): string {
   let text = rung ? '[1' : '[0';
   let skipped = '';
@@ -81,11 +77,7 @@ function encodeEvent(
   return `${text}]`;
 }
 
-function encodeCause(
-  collected: CauseEvidence,
-  windowLength: number,
-  agreed: Table<Agreed>,
-): string {
+function encodeCause(collected: CauseEvidence, windowLength: number, agreed: AgreedTable): string {
   const { of, matched, baseline } = collected;
   if (matched === 0) return baseline === undefined ? `[${of}]` : `[${of},0,-1,${baseline}]`;
   const outcomes = matched === of ? '1' : `"${encodeOutcomes(collected, windowLength)}"`;

@@ -15,14 +15,21 @@ export function lettersOf(outcomes: number): number {
   return Math.ceil(outcomes / letterBits);
 }
 
+/** Written here, and read out as text at once. */
+let scratch = Buffer.alloc(256);
+
 /** The first `count` characters of a window's words as text, the lowest bits of the first one first. */
 export function encodeWords(words: number[], count: number): string {
-  const text = Buffer.allocUnsafe(words.length * lettersPerWord);
-  let at = 0;
-  for (const word of words) {
-    for (let bits = 0; bits < wordBits; bits += letterBits) {
-      text[at++] = codes[(word >> bits) & mask] ?? 0;
-    }
+  const length = words.length * lettersPerWord;
+  if (scratch.length < length) scratch = Buffer.alloc(2 * length);
+  const text = scratch;
+  for (let index = 0, at = 0; index < words.length; index++, at += lettersPerWord) {
+    const word = words[index] as number;
+    text[at] = codes[word & mask] as number;
+    text[at + 1] = codes[(word >> letterBits) & mask] as number;
+    text[at + 2] = codes[(word >> (2 * letterBits)) & mask] as number;
+    text[at + 3] = codes[(word >> (3 * letterBits)) & mask] as number;
+    text[at + 4] = codes[(word >> (4 * letterBits)) & mask] as number;
   }
   return text.toString('latin1', 0, count);
 }

@@ -94,8 +94,12 @@ export type Uplink = {
   readonly excerpt: string;
   arrivedTs: number;
   content: UplinkContent;
+  /** Its account brings too many events and cannot be made to wait: none of its events is recorded. */
+  leavesEventsOut?: true;
   /** A few of those that it has; the last one may stand for the others. */
   rejections: Rejection[];
+  /** What it took to parse, in what an ordinary measurement takes of ingest; absent: nothing. */
+  readonly parsing?: number;
 };
 
 /** Who is told, once, what became of a message. */

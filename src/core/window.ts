@@ -6,13 +6,25 @@ export const wordBits = 30;
 const wordMask = 2 ** wordBits - 1;
 
 export function emptyWindow(baseline: number | undefined): CauseEvidence {
-  return { of: 0, matched: 0, bits: 0, words: null, baseline, agreed: undefined };
+  const agreed = undefined;
+  return { of: 0, matched: 0, bits: 0, words: null, ahead: 0, leaving: 0, baseline, agreed };
+}
+
+/**
+ * What a window of one outcome has, without a baseline, when it disagreed; and when it agreed. These are shared
+ * by all causes that a measurement met, and never changed: such a window gets another one instead.
+ */
+export const disagreedOnce: CauseEvidence = { ...emptyWindow(undefined), of: 1 };
+
+export function agreedOnce(agreed: Agreed): CauseEvidence {
+  const baseline = undefined;
+  return { of: 1, matched: 1, bits: 1, words: null, ahead: 0, leaving: 0, baseline, agreed };
 }
 
 /** A copy that `addOutcome` may change. */
 export function copyOf(evidence: CauseEvidence): CauseEvidence {
-  const { of, matched, bits, words, baseline, agreed } = evidence;
-  return { of, matched, bits, words: words && words.slice(), baseline, agreed };
+  const { of, matched, bits, words, ahead, leaving, baseline, agreed } = evidence;
+  return { of, matched, bits, words: words && words.slice(), ahead, leaving, baseline, agreed };
 }
 
 /** Whether an outcome that disagrees leaves the window as it is: it is full of such. */
@@ -20,7 +32,10 @@ export function isAllDisagreed(evidence: CauseEvidence, { windowLength }: Compil
   return evidence.matched === 0 && evidence.of === windowLength;
 }
 
-/** Adds an outcome to a window, in place: a measurement that `agreed`, or undefined for one that did not. */
+/**
+ * Adds an outcome to a window, in place: a measurement that `agreed`, or undefined for one that did not.
+ * A long window is whole again after `moveUp`.
+ */
 export function addOutcome(
   evidence: CauseEvidence,
   { windowLength }: CompiledCause,
@@ -35,14 +50,17 @@ export function addOutcome(
     const leaving =
       windowLength <= wordBits
         ? shift(evidence, windowLength, outcome)
-        : shiftWords(evidence, windowLength, outcome);
+        : append(evidence, windowLength, outcome);
     evidence.matched += outcome - leaving;
   }
   if (evidence.of < windowLength) evidence.of += 1;
   if (agreed) evidence.agreed = agreed;
   if (evidence.matched === 0) {
     evidence.agreed = undefined;
+    evidence.bits = 0;
     evidence.words = null;
+    evidence.ahead = 0;
+    evidence.leaving = 0;
   }
 }
 
@@ -54,22 +72,42 @@ function shift(evidence: CauseEvidence, windowLength: number, outcome: number): 
   return (bits >> oldest) & 1;
 }
 
-function shiftWords(evidence: CauseEvidence, windowLength: number, outcome: number): number {
-  const words = (evidence.words ??= noWords(windowLength));
-  let carried = outcome;
+/** The same with a long window, which is moved up only where a word of outcomes is full: a step costs no more. */
+function append(evidence: CauseEvidence, windowLength: number, outcome: number): number {
+  if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
+  if (evidence.ahead === 0) {
+    evidence.words ??= noWords(windowLength);
+    evidence.leaving = lastWord(evidence.words, windowLength);
+  }
+  evidence.ahead += 1;
+  evidence.bits = (evidence.bits << 1) | outcome;
+  return (evidence.leaving >> (wordBits - evidence.ahead)) & 1;
+}
+
+/** The oldest 30 outcomes that a long window has room for. */
+function lastWord(words: number[], windowLength: number): number {
+  const youngest = windowLength - wordBits;
+  const [index, from] = [Math.floor(youngest / wordBits), youngest % wordBits];
+  const [word, older] = [words[index] ?? 0, words[index + 1] ?? 0];
+  return (word >> from) | ((older << (wordBits - from)) & wordMask);
+}
+
+/** Moves the words of a long window up by what is ahead of them, which becomes a part of the first. */
+export function moveUp(evidence: CauseEvidence, windowLength: number): void {
+  const { words, ahead } = evidence;
+  if (!words || ahead === 0) return;
+  const room = wordBits - ahead;
+  let below = evidence.bits << room;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] as number;
-    words[index] = ((word << 1) & wordMask) | carried;
-    carried = (word >> (wordBits - 1)) & 1;
+    words[index] = ((word << ahead) & wordMask) | (below >> room);
+    below = word;
   }
-  const last = words.length - 1;
-  const oldest = (windowLength - 1) % wordBits;
-  // What is carried out of a last word that is full, or the bit beyond the end of one that is not.
-  if (oldest === wordBits - 1) return carried;
-  const beyond = 1 << (oldest + 1);
-  const word = words[last] as number;
-  words[last] = word & (beyond - 1);
-  return (word & beyond) === 0 ? 0 : 1;
+  const beyond = windowLength % wordBits;
+  if (beyond > 0) words[words.length - 1] = (words.at(-1) ?? 0) & (2 ** beyond - 1);
+  evidence.bits = 0;
+  evidence.ahead = 0;
+  evidence.leaving = 0;
 }
 
 /** Room for so many outcomes, none of which agreed. */
@@ -92,17 +130,28 @@ export function wordsOf(windowLength: number, agreed: (age: number) => boolean):
 
 /** A window of `of` outcomes, given in words, the newest lowest in the first. */
 export function windowOf(
-  { windowLength }: CompiledCause,
+  cause: CompiledCause,
   of: number,
   words: number[],
   { agreed, baseline }: Pick<CauseEvidence, 'agreed' | 'baseline'>,
 ): CauseEvidence {
   let matched = 0;
   for (const word of words) matched += countOnes(word);
-  if (matched === 0) return { ...emptyWindow(baseline), of };
-  return windowLength <= wordBits
-    ? { of, matched, bits: words[0] ?? 0, words: null, baseline, agreed }
-    : { of, matched, bits: 0, words, baseline, agreed };
+  if (matched === 0) return disagreed(cause, of, baseline);
+  const isShort = cause.windowLength <= wordBits;
+  const [bits, long] = isShort ? [words[0] ?? 0, null] : [0, words];
+  return { of, matched, bits, words: long, ahead: 0, leaving: 0, baseline, agreed };
+}
+
+/** A window of so many outcomes that disagreed. */
+export function disagreed(
+  { isSingle }: CompiledCause,
+  of: number,
+  baseline: number | undefined,
+): CauseEvidence {
+  return isSingle && of === 1 && baseline === undefined
+    ? disagreedOnce
+    : { ...emptyWindow(baseline), of };
 }
 
 /** Whether so much evidence makes a cause hold. */

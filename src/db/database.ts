@@ -3,6 +3,7 @@ import { DomainError } from '../errors.ts';
 import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
 import { isUnavailable, stateOf, states } from './error-kind.ts';
+import { searchPathFor } from './schema-name.ts';
 import { types } from './types.ts';
 
 export type Database = Sql & {
@@ -38,8 +39,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const settings = {
     statement_timeout: options.statementTimeoutMs,
     timezone: 'UTC',
-    // Extensions have their functions in `public`.
-    search_path: `${options.schema},public`,
+    search_path: searchPathFor(options.schema),
     // What arrives late may touch any number of compressed rows. PostgreSQL without TimescaleDB takes it
     // for a setting of somebody else's.
     'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,

@@ -34,7 +34,6 @@ const kindsByState: readonly [string, DatabaseErrorKind][] = [
 /** Codes of Node's sockets and resolver. */
 const unreachable: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
-  'ENOENT', // a Unix socket whose server is down
   'ECONNRESET',
   'ECONNABORTED',
   'EPIPE',
@@ -62,6 +61,8 @@ const driverTexts: ReadonlySet<string> = new Set([
 export function kindOf(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'fault';
   if (error instanceof DomainError) return error.code === 'unavailable' ? 'unavailable' : 'fault';
+  // Whatever the reason: a Unix socket is not there (ENOENT) while its server starts anew.
+  if ('syscall' in error && error.syscall === 'connect') return 'unavailable';
   const code = stateOf(error);
   if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';
   if (unreachable.has(code)) return 'unavailable';

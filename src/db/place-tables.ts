@@ -4,13 +4,14 @@ import { newestOf } from './compare-versions.ts';
 import { withTablesLocked, type LockOptions } from './lock-tables.ts';
 import { ensureStateTables, saveCurrentSchema } from './schema-state.ts';
 import type { CurrentSchema, SchemaState } from './schema-state.ts';
+import { schemaNameFor } from './schema-name.ts';
 import type { Sql } from './sql.ts';
 
 /** The first version whose tables have a schema of their own. */
 const firstWriter = '0.2.0';
 
 /** All that versions before it made in `public`. */
-const earlier = {
+export const earlierInPublic = {
   relations: [
     'account', 'account_event', 'device', 'device_profile', 'device_state', 'event', 'event_feed',
     'event_sense', 'event_seq', 'measured_sense', 'measurement', 'measurement_hour', 'notification',
@@ -52,11 +53,6 @@ export function leastWriterAfter(migrations: KnownMigration[]): string {
   return newestOf([firstWriter, ...migrations.map(({ leastWriter }) => leastWriter)]);
 }
 
-/** `0.2.0` → `sensorium_0_2_0` */
-export function schemaNameFor(leastWriter: string): string {
-  return `sensorium_${leastWriter.replaceAll('.', '_')}`;
-}
-
 /** One step for all that is in it, an operator's own views too. */
 async function rename(client: pg.Client, from: string, to: string): Promise<void> {
   await client.query(
@@ -87,7 +83,7 @@ async function listEarlier(sql: Sql): Promise<{ name: string; kind: string }[]> 
        from pg_proc
       where pronamespace = 'public'::regnamespace
         and proname = any ($2)`,
-    [earlier.relations, earlier.functions],
+    [earlierInPublic.relations, earlierInPublic.functions],
   );
   return rows;
 }
@@ -101,7 +97,7 @@ async function listTables(sql: Sql, schema: string): Promise<string[]> {
         and relkind in ('r', 'p')
         and ($1 <> 'public' or relname = any ($2))
       order by relname`,
-    [schema, earlier.relations],
+    [schema, earlierInPublic.relations],
   );
   return rows.map(({ name }) => name);
 }

@@ -1,4 +1,4 @@
-import { describeMoved } from './may-write.ts';
+import { describeMoved, mayWrite } from './may-write.ts';
 import { findCurrentSchema } from './schema-state.ts';
 import type { Sql } from './sql.ts';
 
@@ -32,6 +32,7 @@ export function watchSchema(options: SchemaWatchOptions): SchemaWatch {
     findCurrentSchema(sql)
       .then((current) => {
         if (isOver || current === null || current.name === schema) return;
+        if (mayWrite(version, current)) return;
         stop();
         onMoved(describeMoved(current, version));
       })

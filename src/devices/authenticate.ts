@@ -4,8 +4,8 @@ import type { DeviceIdentity } from '../core/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
-import { retirePreviousToken } from './queries.ts';
-import type { Access } from './queries.ts';
+import { retirePreviousToken } from './access-queries.ts';
+import type { Access } from './access-queries.ts';
 import { createRecent } from './recent.ts';
 import { isToken } from './token.ts';
 
@@ -17,6 +17,8 @@ export type DeviceAuthenticatorDeps = {
   /** What tokens are derived from, newest first. */
   keys: readonly Buffer[];
   bus: Bus;
+  /** Whether the operator has shut the account out, as far as this process knows. */
+  isDisabled?: (accountId: number) => boolean;
   clock?: () => number;
   /** Devices whose token version is remembered. */
   maxRemembered?: number;
@@ -43,6 +45,7 @@ const maxRefusals = 10_000;
  */
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, bus, clock = Date.now, maxRemembered = 100_000 } = deps;
+  const { isDisabled = () => false } = deps;
   const known = createRecent<Access>(maxRemembered);
   const refusedUntil = createRecent<number>(maxRefusals);
   const finder = createAccessFinder(db, (access) => known.set(access.uuid, access));
@@ -66,6 +69,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     const uuid = credentials.username.toLowerCase();
     if (!isUuid(uuid)) return null;
     const remembered = known.get(uuid);
+    if (remembered && isDisabled(remembered.accountId)) return null;
     const which = remembered && whichToken(keys, remembered, credentials);
     if (remembered && which) return letIn(remembered, which);
     if ((refusedUntil.get(uuid) ?? 0) > clock()) return null;
@@ -85,9 +89,10 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
   }
 
   /** The new token was used: from now on the one before it opens nothing, and closes what it opened. */
-  async function retire({ deviceId, uuid, version }: Access): Promise<void> {
+  async function retire(access: Access): Promise<void> {
+    const { deviceId, uuid } = access;
     try {
-      const retired = await retirePreviousToken(db, deviceId, version);
+      const retired = await retirePreviousToken(db, access, Date.now());
       if (retired) bus.publish('access', { deviceId, uuid });
     } catch (error) {
       // The token is right, whatever the store does: its next use retires the old one.

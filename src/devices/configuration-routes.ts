@@ -24,6 +24,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
     params: DeviceParams,
     response: DescribedDevice,
     errors: [404],
+    room: 4_194_304,
     handler: async ({ account, params }) => {
       const uuid = params.deviceAuthUuid;
       const device = await describeDevice(account.accountId, uuid, Date.now());

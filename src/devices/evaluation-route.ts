@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { compileProfile } from '../core/compile.ts';
 import { explain, Explanation } from '../core/explain.ts';
@@ -40,6 +41,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
     params: DeviceParams,
     response: Evaluation,
     errors: [404],
+    room: 8_388_608,
     handler: async ({ account, params }) => {
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
       if (!row) throw noSuchDevice();
@@ -47,14 +49,17 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
       if (!pId || !purposes || engine !== 'service') {
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp: Date.now() };
       }
+      // What was read, what it is made into and what is said of it are each a few milliseconds where a profile is large.
+      await nextTurn();
       const profile = compileProfile(pId, purposes);
+      await nextTurn();
       const wanted = [...profile.senses.keys()].map((sId) => ({ deviceId, sId }));
       const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
-      const evaluation = explain(
-        profile,
-        runtime ? readRuntime(profile, runtime) : startRuntime(profile),
-        seen,
-      );
+      await nextTurn();
+      const stood = runtime ? readRuntime(profile, runtime) : startRuntime(profile);
+      await nextTurn();
+      const evaluation = explain(profile, stood, seen);
+      await nextTurn();
       return { engine, evaluation, timestamp: Date.now() };
     },
   });

@@ -1,7 +1,7 @@
 import { coalesce } from '../coalesce.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Access } from './queries.ts';
-import { listAccess } from './queries.ts';
+import type { Access } from './access-queries.ts';
+import { listAccess } from './access-queries.ts';
 
 // At most 50 queries a second, whoever asks for whatever.
 const pauseMs = 20;

@@ -8,13 +8,16 @@ import { createRecent } from './recent.ts';
 export type DeviceIdentifierDeps = {
   db: Sql;
   bus: Bus;
+  /** Whether the operator has shut the account out, as far as this process knows. */
+  isDisabled?: (accountId: number) => boolean;
   /** Devices that are remembered. */
   maxRemembered?: number;
 };
 
 export type DeviceIdentifier = {
   /**
-   * The device with this uuid, whose credentials somebody else has checked; null when there is none.
+   * The device with this uuid, whose credentials somebody else has checked; null when there is none, or
+   * its account is disabled.
    * No query once it is known. Rejects with `unavailable` when the store is away and it is not.
    */
   identify(uuid: string): Promise<DeviceIdentity | null>;
@@ -23,7 +26,7 @@ export type DeviceIdentifier = {
 
 /** Knows devices by their uuid, and forgets them when the bus tells of a change or may have missed one. */
 export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
-  const { db, bus, maxRemembered = 100_000 } = deps;
+  const { db, bus, isDisabled = () => false, maxRemembered = 100_000 } = deps;
   const known = createRecent<DeviceIdentity>(maxRemembered);
   const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) =>
     known.set(uuid, { deviceId, uuid, accountId }),
@@ -41,7 +44,7 @@ export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdenti
   return {
     async identify(uuid) {
       const remembered = known.get(uuid);
-      if (remembered) return remembered;
+      if (remembered) return isDisabled(remembered.accountId) ? null : remembered;
       if (!isUuid(uuid)) return null;
       const access = await finder.find(uuid);
       return access && { deviceId: access.deviceId, uuid, accountId: access.accountId };

@@ -24,6 +24,9 @@ export type Presence = {
   close(): Promise<void>;
 };
 
+/** Devices in one statement: to write more of them down at a stretch would take milliseconds. */
+const savedAtOnce = 1_000;
+
 /** What is known of a device here. `connections`: a device may have several. */
 type Sighting = { connections: number; seenTs: number };
 
@@ -75,7 +78,8 @@ export async function startPresence(deps: PresenceDeps): Promise<Presence> {
       return sighting ? [{ deviceId, ...sighting }] : [];
     });
     try {
-      await saveSightings(db, connectorId, changes);
+      for (let from = 0; from < changes.length; from += savedAtOnce)
+        await saveSightings(db, connectorId, changes.slice(from, from + savedAtOnce));
     } catch (error) {
       moved = new Set([...moved, ...deviceIds]);
       throw error;

@@ -1,156 +1,79 @@
+import { entriesValues, insertEntriesFrom } from '../audit/entry.ts';
+import type { Actor, NewEntry } from '../audit/entry.ts';
 import type { Configuration } from '../core/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
-/** What opens a device's door: `previous` says that the token before this version does too. */
-export type Access = {
-  deviceId: number;
-  uuid: string;
-  accountId: number;
-  version: number;
-  previous: boolean;
-};
-
-type AccessRow = {
-  id: number;
-  uuid: string;
-  account_id: number;
-  token_version: number;
-  previous_token_accepted: boolean;
-};
-
-/** By uuid; devices that do not exist are left out. */
-export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
-  const { rows } = await db.query<AccessRow>({
-    name: 'devices-access',
-    text: `
-      select id, uuid, account_id, token_version, previous_token_accepted
-        from device
-       where uuid = any($1::uuid[])`,
-    values: [uuids],
-  });
-  return new Map(
-    rows.map((row) => [
-      row.uuid,
-      {
-        deviceId: row.id,
-        uuid: row.uuid,
-        accountId: row.account_id,
-        version: row.token_version,
-        previous: row.previous_token_accepted,
-      },
-    ]),
-  );
-}
-
-/** Says whether this call was the one that retired it. */
-export async function retirePreviousToken(
-  db: Sql,
-  deviceId: number,
-  version: number,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `
-      update device
-         set previous_token_accepted = false
-       where id = $1 and token_version = $2 and previous_token_accepted`,
-    [deviceId, version],
-  );
-  return rowCount === 1;
-}
-
-/** The new version; null when the account has no such device. */
-export async function raiseTokenVersion(
-  db: Sql,
-  accountId: number,
-  uuid: string,
-  keepPrevious: boolean,
-): Promise<{ deviceId: number; version: number } | null> {
-  const { rows } = await db.query<{ id: number; token_version: number }>(
-    `
-      update device
-         set token_version = token_version + 1, previous_token_accepted = $3
-       where uuid = $2 and account_id = $1
-      returning id, token_version`,
-    [accountId, uuid, keepPrevious],
-  );
-  const [row] = rows;
-  return row ? { deviceId: row.id, version: row.token_version } : null;
-}
-
+/** `configuration`: as JSON. `actor`: who registers it; `ts`: when, in ms. */
 export type NewDevice = {
-  accountId: number;
   uuid: string;
   connectorId: number;
-  configuration: Configuration;
+  configuration: string;
+  name: string;
+  actor: Actor;
+  ts: number;
 };
 
-/** Says whether it was stored: not beyond a quota, nor where the account is gone. */
-export async function insertDevice(
+/** Says whether all of them were stored: none is beyond a quota, nor where the account is gone. */
+export async function insertDevices(
   db: Sql,
-  device: NewDevice,
+  accountId: number,
+  added: NewDevice[],
   quotas: Pick<QuotaSettings, 'devices' | 'devicesPerDay'>,
 ): Promise<boolean> {
-  const { accountId, uuid, connectorId, configuration } = device;
   const { devices, devicesPerDay } = quotas;
-  const name = nameOf(configuration);
-  const { rowCount } = await db.query(
-    `
+  const { rowCount } = await db.query({
+    // Planning it takes longer than it does.
+    name: 'devices-insert',
+    text: `
       with counted as (
         insert into account_usage as u (account_id, devices, registrations_day, registrations)
-        select id, 1, ${today}, 1 from account where id = $1
+        select id, $6, ${today}, $6 from account
+         where id = $1
+           and $6 <= ${limitOf('$1', 'devices', '$7')}
+           and $6 <= ${limitOf('$1', 'devicesPerDay', '$8')}
         on conflict (account_id) do update
-           set devices = u.devices + 1,
+           set devices = u.devices + $6,
                registrations_day = excluded.registrations_day,
-               registrations = 1 + case when u.registrations_day = excluded.registrations_day
-                                        then u.registrations else 0 end
-         where u.devices < ${limitOf('$1', 'devices', '$6')}
+               registrations = $6 + case when u.registrations_day = excluded.registrations_day
+                                         then u.registrations else 0 end
+         where u.devices + $6 <= ${limitOf('$1', 'devices', '$7')}
            and (u.registrations_day <> excluded.registrations_day
-                or u.registrations < ${limitOf('$1', 'devicesPerDay', '$7')})
+                or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id
       ), added as (
         insert into device (uuid, account_id, connector_id, configuration, name)
-        select $2, account_id, $3, $4::text::json, $5 from counted
+        select n.uuid, account_id, n.connector_id, n.configuration::json, n.name
+          from counted
+         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[])
+            as n (uuid, connector_id, configuration, name)
         returning id, created_at
-      )
+      ), audited as (${insertEntriesFrom('counted', 9)})
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
-    [accountId, uuid, connectorId, JSON.stringify(configuration), name, devices, devicesPerDay],
-  );
-  return rowCount === 1;
+    values: [
+      accountId,
+      added.map(({ uuid }) => uuid),
+      added.map(({ connectorId }) => connectorId),
+      added.map(({ configuration }) => configuration),
+      added.map(({ name }) => name),
+      added.length,
+      devices,
+      devicesPerDay,
+      ...entriesValues(added.map(toEntry)),
+    ],
+  });
+  return rowCount === added.length;
+}
+
+function toEntry({ uuid, actor, ts }: NewDevice): NewEntry {
+  return { kind: 'device-added', actor, ts, details: { deviceAuthUuid: uuid } };
 }
 
 /** PostgreSQL's text holds every character but NUL. */
 export function nameOf({ device }: Configuration): string {
   return (device.name ?? '').replaceAll('\0', '\uFFFD');
-}
-
-export type ListedDevice = {
-  uuid: string;
-  token_version: number;
-  name: string;
-  pu_id: number;
-  st_id: number;
-  state_at: number;
-  connected: boolean | null;
-  last_seen_at: number | null;
-};
-
-/** In the order of their registration. */
-export async function listDevices(db: Sql, accountId: number): Promise<ListedDevice[]> {
-  const { rows } = await db.query<ListedDevice>(
-    `
-      select d.uuid, d.token_version, d.name, s.pu_id, s.st_id, s.state_at,
-             p.connected, p.last_seen_at
-        from device d
-        join device_state s on s.device_id = d.id
-        left join presence p on p.device_id = d.id
-       where d.account_id = $1
-       order by d.created_at, d.id`,
-    [accountId],
-  );
-  return rows;
 }
 
 /** Null when the account has no such device. */

@@ -14,13 +14,15 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
     summary: 'List what a device sent that was wrong',
     description:
       'Newest first; the newest 1,000 of a device are kept, and 1 MiB of them. Of one message the first ' +
-      '10 are kept one by one, the others as a number.',
+      '10 are kept one by one, the others as a number. Of one minute the first 60 are: what is wrong ' +
+      'beyond them is `more-of-minute`, one for the minute, with the number in `more`.',
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,
     query: RejectionsQuery,
     response: RejectionList,
     errors: [404],
+    room: 4_194_304,
     handler: async ({ account, params, query }) => {
       const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
       if (deviceId === null) throw noSuchDevice();

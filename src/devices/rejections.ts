@@ -24,7 +24,10 @@ export type RejectionLimits = {
   maxBytes: number;
 };
 
-/** Stores rejections, and removes the oldest of a device whenever it has a quarter more than is kept. */
+/**
+ * Stores rejections, and removes the oldest of a device whenever it has a quarter more than is kept. Those that
+ * count what a minute had beyond the ones kept one by one are added up in one row of the device's minute.
+ */
 export async function keepRejections(
   tx: Sql,
   rejections: readonly NewRejection[],
@@ -55,11 +58,15 @@ async function insertRejections(
           from unnest($1::bigint[], $2::uuid[], $3::integer[], $4::bigint[], $5::text[],
                       $6::text[], $7::text[], $8::text[], $9::text[], $10::integer[])
             as r (device_id, message_id, item, ts, topic, reason, message, path, payload, more)
-        on conflict do nothing
-        returning device_id, ${bytesOf} as bytes
+        on conflict (device_id, message_id, item, coalesce(path, ''))
+          do update set more = rejection.more + excluded.more
+          where rejection.reason = 'more-of-minute'
+        -- Nothing has ended or locked a row that was not there before.
+        returning device_id, ${bytesOf} as bytes, rejection.xmax = 0 as is_new
       ), counted as (
         insert into rejection_count as c (device_id, count, bytes)
-        select device_id, count(*), sum(bytes) from inserted group by device_id order by device_id
+        select device_id, count(*), sum(bytes)
+          from inserted where is_new group by device_id order by device_id
         on conflict (device_id) do update
           set count = c.count + excluded.count, bytes = c.bytes + excluded.bytes
         returning device_id, count, bytes
@@ -87,8 +94,8 @@ async function insertRejections(
   return rows.map(({ id }) => id);
 }
 
-const bytesOf = `(octet_length(topic) + octet_length(reason) + octet_length(message)
-  + coalesce(octet_length(path), 0) + octet_length(payload))`;
+const bytesOf = `(octet_length(rejection.topic) + octet_length(rejection.reason) + octet_length(rejection.message)
+  + coalesce(octet_length(rejection.path), 0) + octet_length(rejection.payload))`;
 
 /**
  * Removes all but the newest of each of these devices, and counts what is left. Of a message that is cut

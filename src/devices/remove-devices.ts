@@ -1,7 +1,10 @@
+import type { Actor } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
+import { inTurns } from '../in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };
@@ -17,7 +20,7 @@ export type RemovalDeps = {
 
 export type DeviceRemoval = {
   /** Removes a device with everything that belongs to it; false when the account has no such device. */
-  removeDevice(accountId: number, uuid: string): Promise<boolean>;
+  removeDevice(accountId: number, uuid: string, actor: Actor): Promise<boolean>;
   /** What follows the commit that removed the rows of devices: their connections and history go. */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
   /** Clears what an earlier removal left behind: for the start, and now and then. */
@@ -31,7 +34,7 @@ export type DeviceRemoval = {
  */
 export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDeps): DeviceRemoval {
   async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
-    for (const { deviceId, uuid } of devices) bus.publish('access', { deviceId, uuid });
+    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
     if (devices.length === 0) return;
     await clear(devices.map(({ deviceId }) => deviceId)).catch(onPurgeError);
   }
@@ -42,11 +45,15 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
   }
 
   return {
-    async removeDevice(accountId, uuid) {
+    async removeDevice(accountId, uuid, actor) {
+      const details = { deviceAuthUuid: uuid };
+      const entry = { kind: 'device-removed', actor, ts: Date.now(), details } as const;
       const removed = await db.transaction(async (tx) => {
         await lockUsage(tx, accountId);
         await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
-        return deleteDevice(tx, accountId, uuid);
+        const gone = await deleteDevice(tx, accountId, uuid);
+        if (gone.length > 0) await insertEntry(tx, accountId, entry);
+        return gone;
       });
       await finishRemoval(removed);
       return removed.length === 1;

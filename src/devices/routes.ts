@@ -1,23 +1,25 @@
 import { randomUUID } from 'node:crypto';
+import { actorOf, type Actor } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
+import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { storeWithin } from '../quotas/store-within.ts';
-import { createTurns } from '../quotas/turns.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-route.ts';
 import type { FindNewest } from './evaluation-route.ts';
+import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
-import { insertDevice, listDevices } from './queries.ts';
+import { nameOf } from './queries.ts';
+import { createRegistration } from './register.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
@@ -32,7 +34,7 @@ export type DeviceRouteDeps = {
   /** Where devices connect; asked at each registration. */
   listConnectors: () => readonly ConnectorAddress[];
   /** False when the account has no such device. */
-  removeDevice: (accountId: number, uuid: string) => Promise<boolean>;
+  removeDevice: (accountId: number, uuid: string, actor: Actor) => Promise<boolean>;
   findNewest: FindNewest;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
@@ -55,7 +57,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
 }
 
 function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
-  const inTurn = createTurns(3);
+  const registerDevice = createRegistration(db, quotas);
   return defineRoute({
     method: 'post',
     path: '/v2/devices',
@@ -65,15 +67,14 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
     body: Configuration,
     response: Registration,
     errors: [403],
-    handler: async ({ account, body }) => {
+    handler: async ({ account, body, request }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = randomUUID();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
-      const { accountId } = account;
-      const device = { accountId, uuid, connectorId: id, configuration: body };
-      const adding = { devices: 1, devicesPerDay: 1 };
-      const store = async () => (await insertDevice(db, device, quotas)) || null;
-      await inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
+      const configuration = JSON.stringify(body);
+      const by = { actor: actorOf(account, request), ts: Date.now() };
+      const device = { uuid, connectorId: id, configuration, name: nameOf(body), ...by };
+      await registerDevice(account.accountId, device);
       return {
         connectorId: id,
         connectorName: name,
@@ -97,9 +98,10 @@ function list({ db, keys }: DeviceRouteDeps): Route {
     auth: 'account',
     response: DeviceList,
     errors: [],
+    room: 4_194_304,
     handler: async ({ account }) => {
-      const rows = await listDevices(db, account.accountId);
-      return stream('application/json', writeDeviceList(keys, rows, Date.now()));
+      const pages = await begin(listDevices(db, account.accountId));
+      return stream('application/json', writeDeviceList(keys, pages, Date.now()));
     },
   });
 }
@@ -114,8 +116,14 @@ function remove({ removeDevice }: DeviceRouteDeps): Route {
     params: DeviceParams,
     response: MessageResponse,
     errors: [404],
-    handler: async ({ account, params }) => {
-      if (!(await removeDevice(account.accountId, params.deviceAuthUuid))) throw noSuchDevice();
+    handler: async ({ account, params, request }) => {
+      const { accountId } = account;
+      const isRemoved = await removeDevice(
+        accountId,
+        params.deviceAuthUuid,
+        actorOf(account, request),
+      );
+      if (!isRemoved) throw noSuchDevice();
       return { timestamp: Date.now(), message: 'The device and its data were removed.' };
     },
   });

@@ -80,7 +80,8 @@ export const RejectionList = z.object({
       message: z.string(),
       path: z.string().optional(),
       more: z.int().optional().meta({
-        description: 'It stands for so many of the same message, which are not kept one by one.',
+        description:
+          'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
       }),
       payload: z.string().meta({ description: 'The first KiB of what was sent.' }),
     }),

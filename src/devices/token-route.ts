@@ -1,9 +1,10 @@
+import { actorOf } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { raiseTokenVersion } from './queries.ts';
+import { raiseTokenVersion } from './access-queries.ts';
 import { DeviceParams, RotatedToken, TokenRotation } from './schema.ts';
 import { deriveToken } from './token.ts';
 
@@ -24,9 +25,15 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
     body: TokenRotation,
     response: RotatedToken,
     errors: [404],
-    handler: async ({ account, params, body }) => {
+    handler: async ({ account, params, body, request }) => {
       const uuid = params.deviceAuthUuid;
-      const raised = await raiseTokenVersion(db, account.accountId, uuid, !body.revoke);
+      const raised = await raiseTokenVersion(db, {
+        accountId: account.accountId,
+        uuid,
+        keepPrevious: !body.revoke,
+        actor: actorOf(account, request),
+        ts: Date.now(),
+      });
       if (!raised) throw noSuchDevice();
       bus.publish('access', { deviceId: raised.deviceId, uuid });
       return { deviceAuthToken: deriveToken(keys, uuid, raised.version), timestamp: Date.now() };

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ListedDevice } from './queries.ts';
+import type { ListedDevice } from './list-devices.ts';
 import type { DeviceList } from './schema.ts';
 import { deriveToken } from './token.ts';
 
@@ -9,15 +9,18 @@ const devicesInTurn = 500;
 /** The answer of Get user devices, specification section 4.3, written as it is made. */
 export async function* writeDeviceList(
   keys: readonly Buffer[],
-  rows: ListedDevice[],
+  pages: AsyncIterable<ListedDevice[]>,
   timestamp: DeviceList['timestamp'],
 ): AsyncGenerator<string> {
   yield '{"devices":[';
-  for (let from = 0; from < rows.length; from += devicesInTurn) {
-    const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
-    const text = JSON.stringify(devices).slice(1, -1);
-    yield from === 0 ? text : `,${text}`;
-    await nextTurn();
+  let separator = '';
+  for await (const rows of pages) {
+    for (let from = 0; from < rows.length; from += devicesInTurn) {
+      const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
+      yield separator + JSON.stringify(devices).slice(1, -1);
+      separator = ',';
+      await nextTurn();
+    }
   }
   yield `],"timestamp":${timestamp}}`;
 }

@@ -18,10 +18,12 @@ export async function* catchUp(
   scope: StreamScope,
   from: Position,
   to: Position,
+  /** Reads the archive's pages, in turn. */
+  archive: Sql = sql,
 ): AsyncGenerator<Page> {
   const start = resumeAt(from, to);
-  const read = to.ts - from.ts > feedMs - slackMs ? fromArchive : fromFeed;
-  yield* read(sql, scope, start, to);
+  const isLongAgo = to.ts - from.ts > feedMs - slackMs;
+  yield* isLongAgo ? fromArchive(archive, scope, start, to) : fromFeed(sql, scope, start, to);
   yield { events: [], position: to };
 }
 

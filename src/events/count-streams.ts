@@ -4,21 +4,29 @@ import type { LimitOf } from '../quotas/limits.ts';
 /** One more stream of the account. Gives what is to be called when it has ended; throws `quota-exceeded`. */
 export type CountStream = (accountId: number) => Promise<() => void>;
 
+export type StreamCount = {
+  count: CountStream;
+  /** How many the account has open in this process. */
+  used: (accountId: number) => number;
+};
+
 /** Counts the streams that are open in this process: refused before anything is asked for them. */
-export function createStreamCount(limitOf: LimitOf): CountStream {
+export function createStreamCount(limitOf: LimitOf): StreamCount {
   const open = new Map<number, number>();
-  return async (accountId) => {
+  const used = (accountId: number) => open.get(accountId) ?? 0;
+  const count: CountStream = async (accountId) => {
     const limit = await limitOf(accountId);
-    const used = open.get(accountId) ?? 0;
-    if (used >= limit) throw quotaExceeded({ quota: 'streams', limit, used });
-    open.set(accountId, used + 1);
+    const before = used(accountId);
+    if (before >= limit) throw quotaExceeded({ quota: 'streams', limit, used: before });
+    open.set(accountId, before + 1);
     let ended = false;
     return () => {
       if (ended) return;
       ended = true;
-      const left = (open.get(accountId) ?? 0) - 1;
+      const left = used(accountId) - 1;
       if (left > 0) open.set(accountId, left);
       else open.delete(accountId);
     };
   };
+  return { count, used };
 }

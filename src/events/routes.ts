@@ -20,6 +20,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page, where there is one.' },
       auth: 'account',
+      room: 2_097_152,
       params: DeviceParams,
       query: EventQuery,
       response: EventList,

@@ -2,8 +2,8 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
-import type { LimitOf } from '../quotas/limits.ts';
-import { createStreamCount } from './count-streams.ts';
+import type { Exports } from '../quotas/exports.ts';
+import type { StreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
 import { DeviceParams, EventView } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
@@ -16,8 +16,11 @@ export type StreamRoutesDeps = {
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
+  /** Told of each account that the operator shuts out. Gives what ends that. */
+  onAccountDisabled?: (listener: (accountId: number) => void) => () => void;
   /** The quota `streams`: those open at once in this process. */
-  limitOf: LimitOf;
+  streams: StreamCount;
+  exports: Pick<Exports, 'page'>;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
@@ -32,6 +35,8 @@ const documentation = {
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
   response: EventView,
+  room: 8_192,
+  isEndless: true,
 };
 
 const description =
@@ -42,12 +47,12 @@ const description =
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const hub = createHub({ db, bus, heartbeatMs });
-  const countStream = createStreamCount(deps.limitOf);
+  const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
     refuseSlowly(() => openCounted(account, deviceUuid, request), request);
   const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
-    const release = await countStream(account.accountId);
+    const release = await deps.streams.count(account.accountId);
     try {
       const readable = await read(account, deviceUuid, request);
       readable.once('close', release);
@@ -70,7 +75,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
     return openEventStream(
-      { db, bus, hub, heartbeatMs, patienceMs },
+      { db, bus, hub, heartbeatMs, patienceMs, exports: deps.exports, onAccountDisabled },
       {
         scope: { accountId, deviceId },
         sessionId,

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import type { Exports } from '../quotas/exports.ts';
 import { catchUp } from './catch-up.ts';
 import type { StreamScope } from './feed.ts';
 import type { Followed, Hub } from './hub.ts';
@@ -13,8 +14,11 @@ export type EventStreamOptions = {
   bus: Bus;
   hub: Hub;
   heartbeatMs: number;
+  /** Told of each account that the operator shuts out. Gives what ends that. */
+  onAccountDisabled: (listener: (accountId: number) => void) => () => void;
   /** How long a reader may let a chunk wait. */
   patienceMs: number;
+  exports: Pick<Exports, 'page'>;
 };
 
 export type Reader = {
@@ -56,12 +60,15 @@ async function* write(
   from: Position | null,
   first: Followed,
 ): AsyncGenerator<Buffer> {
-  const { bus, hub, heartbeatMs } = options;
+  const { bus, hub, heartbeatMs, onAccountDisabled } = options;
   const { scope, sessionId, recheck } = reader;
   const ended = new AbortController();
   const forget = bus.subscribe('revoked', (revoked) => {
     const meant = revoked.sessionId === undefined || revoked.sessionId === sessionId;
     if (revoked.accountId === scope.accountId && meant) ended.abort();
+  });
+  const stayUnlessDisabled = onAccountDisabled((accountId) => {
+    if (accountId === scope.accountId) ended.abort();
   });
   const timer = setInterval(() => void recheck().catch(() => ended.abort()), heartbeatMs);
   const until = AbortSignal.any([reader.signal, ended.signal]);
@@ -85,6 +92,7 @@ async function* write(
     followed.leave();
     clearInterval(timer);
     forget();
+    stayUnlessDisabled();
   }
 }
 
@@ -92,12 +100,17 @@ type Between = { from: Position; to: Position; until: AbortSignal };
 
 /** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
 async function* readBetween(
-  { db, hub }: EventStreamOptions,
+  { db, hub, exports }: EventStreamOptions,
   scope: StreamScope,
   { from, to, until }: Between,
 ): AsyncGenerator<Buffer> {
   if (from === to) return;
-  const pages = catchUp(db, scope, from, to);
+  // Who was away for long has all its events looked through.
+  const archive: Sql = {
+    query: (...args: Parameters<Sql['query']>) =>
+      exports.page(scope.accountId, () => db.query(...args)),
+  } as Sql;
+  const pages = catchUp(db, scope, from, to, archive);
   for (;;) {
     const { value: page, done } = await hub.alone(scope.accountId, () => pages.next());
     if (done || until.aborted) return;

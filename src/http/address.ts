@@ -8,11 +8,7 @@ export type FindAddress = (peer: string, forwardedFor: string) => string;
  * addresses and networks (`10.0.0.0/8`); empty trusts nobody. Throws for what is neither.
  */
 export function trustProxies(trusted: string[]): FindAddress {
-  const proxies = new BlockList();
-  for (const entry of trusted) addNetwork(proxies, entry);
-  const isTrusted = (address: string) =>
-    isIP(address) !== 0 && proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
-
+  const isTrusted = trusts(trusted);
   return (peer, forwardedFor) => {
     let address = plain(peer);
     const hops = forwardedFor === '' ? [] : forwardedFor.split(',');
@@ -25,6 +21,14 @@ export function trustProxies(trusted: string[]): FindAddress {
   };
 }
 
+/** Tells the addresses of trusted proxies from all others. Throws for what is neither address nor network. */
+export function trusts(trusted: string[]): (address: string) => boolean {
+  const proxies = new BlockList();
+  for (const entry of trusted) addNetwork(proxies, entry);
+  return (address) =>
+    isIP(address) !== 0 && proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+}
+
 function addNetwork(list: BlockList, entry: string): void {
   const [address = '', prefix] = entry.split('/');
   const version = isIP(address);
@@ -34,7 +38,7 @@ function addNetwork(list: BlockList, entry: string): void {
   else list.addSubnet(address, Number(prefix), family);
 }
 
-/** An IPv4 address as it arrives on a dual-stack socket, without its IPv6 clothes. */
-function plain(address: string): string {
+/** An IPv4 address as it arrives on a dual-stack socket, without the IPv4-mapped prefix. */
+export function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -2,10 +2,12 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { trustProxies } from './address.ts';
 import { createBodyReader } from './body.ts';
+import { Room } from '../core/room.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
 import type { Allowance } from './rate-limit.ts';
+import { createTakeRoom } from './room.ts';
 import { mountRoutes } from './router.ts';
 
 export type AppOptions = {
@@ -19,6 +21,10 @@ export type AppOptions = {
   observe?: Observe;
   /** Whether the service is about to stop: each answer then ends its connection. */
   isLeaving?: () => boolean;
+  /** What requests may take together, in bytes, from their bodies to their answers; 128 MiB. */
+  roomBytes?: number;
+  /** Whether memory is short: only probes and the status are answered then. */
+  isShort?: () => boolean;
   /** Largest request body; 1 MiB. */
   bodyLimitBytes?: number;
   /** Origins that browsers may call from; none by default, `*` for any. */
@@ -26,6 +32,9 @@ export type AppOptions = {
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts; none by default. */
   trustedProxies?: string[];
 };
+
+/** One account or network may take a quarter; few wait, for each that waits holds a connection. */
+const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 
 /** The whole of HTTP as one Koa application; it listens nowhere yet. */
 export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
@@ -38,9 +47,11 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
-  const readBody = createBodyReader(options.bodyLimitBytes ?? 1_048_576);
-  const { takeRequest } = options;
-  mountRoutes(app, { routes, authenticate, takeRequest, readBody, stopping });
+  const { takeRequest, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
+  const readBody = createBodyReader(bodyLimitBytes);
+  const room = new Room({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
+  const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
+  mountRoutes(app, { routes, authenticate, takeRequest, readBody, takeRoom, stopping });
   return app;
 }
 

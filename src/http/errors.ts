@@ -12,6 +12,7 @@ const statusByCode: Record<ErrorCode, number> = {
   'invalid-input': 400,
   unauthenticated: 401,
   forbidden: 403,
+  'account-disabled': 403,
   'quota-exceeded': 403,
   'not-found': 404,
   'device-gone': 404,

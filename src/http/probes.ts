@@ -17,6 +17,7 @@ export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
       tag: 'Status',
       auth: 'none',
       errors: [],
+      isVital: true,
       response: z.object({ live: z.literal(true) }),
       handler: async () => ({ live: true as const }),
     }),
@@ -28,6 +29,7 @@ export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
       auth: 'none',
       errors: [503],
       quiet: true,
+      isVital: true,
       response: z.object({ ready: z.literal(true) }),
       handler: async () => {
         const unready = await listUnready();

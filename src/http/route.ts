@@ -90,6 +90,12 @@ type Documentation = {
   quiet?: boolean;
   /** Leave it out of the reference. */
   hidden?: boolean;
+  /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
+  room?: number;
+  /** Its answer does not end: what it takes has a bound of its own, and the request's room is left. */
+  isEndless?: boolean;
+  /** Answered also when the service is short of memory, and takes next to none. */
+  isVital?: boolean;
 };
 
 type Definition<

@@ -7,6 +7,7 @@ import type { BodyReader } from './body.ts';
 import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
+import type { TakeRoom } from './room.ts';
 import { type Account, type Auth, type Route, JsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
@@ -16,9 +17,13 @@ export type RouterDeps = {
   /** Counts a request of an account; nothing is counted without it. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
   readBody: BodyReader;
+  takeRoom: TakeRoom;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
+
+/** An answer as text, and as the bytes that are sent. */
+const sentFactor = 3;
 
 /** Answers the routes; what none of them answers is 404, or 405 with `Allow`. */
 export function mountRoutes(app: Koa, deps: RouterDeps): void {
@@ -69,6 +74,7 @@ async function answer(
   ctx['route'] = route.path;
   ctx['quiet'] = route.quiet;
   const account = await identify(deps, route.auth, ctx);
+  const place = await deps.takeRoom(ctx, route, account);
   const body = route.body ? await deps.readBody(ctx) : undefined;
   const result = await route.call({
     params,
@@ -79,9 +85,12 @@ async function answer(
   });
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
-    ctx.body = result instanceof JsonText ? result.text : JSON.stringify(result);
+    const text = result instanceof JsonText ? result.text : JSON.stringify(result);
+    place.resize(text.length * sentFactor);
+    ctx.body = text;
     return;
   }
+  if (route.isEndless) place.leave();
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
 }

@@ -2,7 +2,9 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
+import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
+import { oneByOne } from './one-by-one.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -17,6 +19,9 @@ export type HttpOptions = AppOptions & {
   headersTimeoutMs?: number;
   /** How long a client may take to send all of its request. */
   requestTimeoutMs?: number;
+  /** Connections open at once, of all clients and of one address. */
+  connections?: number;
+  connectionsPerAddress?: number;
 };
 
 export type HttpServer = {
@@ -28,6 +33,7 @@ export type HttpServer = {
 /** Serves the routes. Rejects when the address cannot be had. */
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
+  const { connections = 20_000, connectionsPerAddress = 2_000, trustedProxies = [] } = options;
   const { upgrades = {}, clock = Date.now } = options;
   const stop = new AbortController();
   const handle = createApp(options, stop.signal).callback();
@@ -43,8 +49,9 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
         request.headers.upgrade?.toLowerCase() === 'websocket' ||
         Object.hasOwn(upgrades, pathOf(request)),
     },
-    (request, response) => void handle(request, response),
+    oneByOne((request, response) => void handle(request, response)),
   );
+  limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
   server.on('upgrade', (request, socket, head) => {
     const upgrade = Object.hasOwn(upgrades, pathOf(request))
       ? upgrades[pathOf(request)]
@@ -66,10 +73,16 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
+/**
+ * Connections that wait to be accepted; the kernel may hold fewer (`net.core.somaxconn`). Beyond it the
+ * first packet is dropped, and who comes waits for a second or more: a burst of one client's must not do that.
+ */
+const backlog = 4_096;
+
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog }, () => {
       server.off('error', reject);
       resolve();
     });

@@ -51,6 +51,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       tag: 'Status',
       auth: 'none',
       errors: [],
+      isVital: true,
       response: StatusResponse,
       handler: async () => {
         const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);

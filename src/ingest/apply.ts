@@ -26,15 +26,16 @@ export function apply(
   budget: Budget,
 ): Applied {
   const { arrivedTs } = unit.entry.uplink;
-  const rejections = collectRejections(context.device, unit, rows, limits.rejectionsPerMessage);
+  const rejections = collectRejections(context, unit, rows, limits.rejectionsPerMessage);
   const reject = (rejection: Rejection) => {
-    if (rejections.add(rejection)) budget.spend(costs.rejection);
+    budget.spend(rejections.add(rejection) ? costs.rejection : costs.counted);
   };
   for (const rejection of unit.rejections) reject(rejection);
   const scope: Scope = { arrivedTs, rows, limits, budget, reject };
   const applied = applyContent(context, unit.content, scope);
-  rejections.end();
-  return applied;
+  const lately = rejections.end();
+  if (lately === context.lately) return applied;
+  return { ...applied, context: { ...applied.context, lately } };
 }
 
 function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): Applied {

@@ -4,7 +4,7 @@
  * small just when the machine is busy.
  */
 export class Budget {
-  readonly #limit: number;
+  #limit: number;
   #spent = 0;
 
   constructor(limit: number) {
@@ -13,6 +13,11 @@ export class Budget {
 
   spend(cost: number): void {
     this.#spent += cost;
+  }
+
+  /** From here on so much may be spent, whatever was before. */
+  allow(cost: number): void {
+    this.#limit = this.#spent + cost;
   }
 
   get spent(): number {
@@ -36,4 +41,11 @@ export const costs = {
   firingCause: 3,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
+  /** One that is counted only: like a good item. */
+  counted: 1,
+  /** To read a device, its configuration, evidence and newest measurements, from the database. */
+  reading: 40,
 };
+
+/** So many accounts, at least, have their turn within a transaction where so many wait. */
+export const turnsPerBatch = 50;

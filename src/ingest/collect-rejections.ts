@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { countedOnly, type Rejection } from '../core/rejection.ts';
-import type { DeviceIdentity } from '../core/uplink.ts';
+import { countedOnly, furtherOfMinute, type Rejection } from '../core/rejection.ts';
+import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
-import type { Rows } from './rows.ts';
+import { keptPerMinute, latelyAt, minuteId, type Lately } from './lately.ts';
+import type { RejectionRow, Rows } from './rows.ts';
 
 /** Names that a device made up are a part of them, and may be as long as a message. */
 const maxTextLength = 1_024;
@@ -10,30 +11,40 @@ const maxTextLength = 1_024;
 export type RejectionCollector = {
   /** Whether it is kept one by one. */
   add: (rejection: Rejection) => boolean;
-  /** To be called when all are added: says how many are counted only. */
-  end: () => void;
+  /** To be called when all are added: says how many are counted only. Gives what the device's minute has then. */
+  end: () => Lately | null;
 };
 
 /**
  * Makes rows, and messages for the device, of what is wrong with a message: the first `maxKept` one by
- * one, the others as a number. Parts of a message that was split share the places. What the database
- * refused is kept always, for it is kept nowhere else.
+ * one, the others as a number. Parts of a message that was split share the places. Beyond `keptPerMinute`
+ * a device has one row a minute, so that a flood of short messages leaves no more behind than good ones
+ * would. What the database refused is kept always, for it is kept nowhere else.
  */
 export function collectRejections(
-  { deviceId, uuid }: DeviceIdentity,
+  { device: { deviceId, uuid }, lately: before }: Pick<DeviceContext, 'device' | 'lately'>,
   { entry, isRefused }: Unit,
   rows: Rows,
   maxKept: number,
 ): RejectionCollector {
   const { topic, arrivedTs: ts } = entry.uplink;
+  let lately = before;
   let more = 0;
   /** What tells the number of one part of a message from that of another. */
   let firstCounted = -1;
+
+  const isFullMinute = () => !isRefused && latelyAt(lately, ts).kept >= keptPerMinute;
+
+  function tell(rejection: Rejection): void {
+    const payload = { topic, ...rejection, ts };
+    rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+  }
 
   function keep({ reason, message, path, ...rest }: Rejection, item: number): void {
     const kept = rows.kept.get(entry) ?? entry.kept;
     const isFirst = kept === 0;
     rows.kept.set(entry, kept + 1);
+    if (!isRefused) lately = oneMore(latelyAt(lately, ts));
     const told: Rejection = { reason, message: cut(message), ...rest };
     if (path !== undefined) told.path = cut(path);
     rows.rejections.push({
@@ -45,12 +56,35 @@ export function collectRejections(
       topic: storable(topic),
       payload: isFirst || isRefused ? storable(entry.uplink.excerpt) : '',
     });
-    const payload = { topic, ...told, ts };
-    rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+    tell(told);
+  }
+
+  function countInMinute(count: number): void {
+    const now = latelyAt(lately, ts);
+    const row = minuteRow(now.minute);
+    row.more = (row.more ?? 0) + count;
+    if (now.kept > keptPerMinute) return;
+    lately = oneMore(now);
+    tell(furtherOfMinute(count));
+  }
+
+  function minuteRow(minute: number): RejectionRow {
+    const key = `${deviceId}/${minute}`;
+    const known = rows.minutes.get(key);
+    if (known) return known;
+    const place = { deviceId, messageId: minuteId(minute), item: -1, ts, topic: storable(topic) };
+    const row: RejectionRow = { ...furtherOfMinute(0), ...place, payload: '' };
+    rows.minutes.set(key, row);
+    rows.rejections.push(row);
+    return row;
   }
 
   return {
     add(rejection) {
+      if (isFullMinute()) {
+        countInMinute(rejection.more ?? 1);
+        return false;
+      }
       const item = itemOf(rejection.path);
       const isFull = (rows.kept.get(entry) ?? entry.kept) >= maxKept;
       if (rejection.more === undefined && (!isFull || isRefused)) {
@@ -62,10 +96,14 @@ export function collectRejections(
       return false;
     },
     end() {
-      if (more > 0) keep(countedOnly(more), firstCounted);
+      if (more > 0 && isFullMinute()) countInMinute(more);
+      else if (more > 0) keep(countedOnly(more), firstCounted);
+      return lately;
     },
   };
 }
+
+const oneMore = ({ minute, kept }: Lately): Lately => ({ minute, kept: kept + 1 });
 
 /** PostgreSQL's text holds every character but NUL. */
 const storable = (text: string) => text.replaceAll('\0', '\uFFFD');

@@ -4,6 +4,7 @@ import type { Place } from '../core/place.ts';
 import type { Runtime } from '../core/runtime.ts';
 import type { Newest } from '../core/seen.ts';
 import type { DeviceIdentity } from '../core/uplink.ts';
+import type { Lately } from './lately.ts';
 import type { Pages } from './pages.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
@@ -31,4 +32,6 @@ export type DeviceContext = {
   /** The senses that one of its profiles reads, numbered, and by number the newest of each in the history. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;
+  /** Its rejections of the last minute that had any; null where this process has seen none. */
+  lately: Lately | null;
 };

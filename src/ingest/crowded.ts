@@ -1,7 +1,7 @@
 import type { Rejection } from '../core/rejection.ts';
 import type { Item, SentMeasurement } from '../core/uplink.ts';
 import type { Unit } from './entry.ts';
-import type { Work } from './lanes.ts';
+import type { Work } from './lane.ts';
 import type { MeasurementRow } from './rows.ts';
 
 /** There is no room for these: their sense has as many other values in that millisecond as fit into it. */

@@ -7,6 +7,8 @@ export class Entry {
   id: string | undefined = undefined;
   /** How many of its rejections are committed one by one. */
   kept = 0;
+  /** How many of its sense events are committed, or being committed. */
+  recorded = 0;
   /** How many of its units are not settled yet. */
   open = 1;
   readonly uplink: Uplink;
@@ -40,3 +42,8 @@ export type Unit = {
   /** It was taken out of where it belongs: its rejection is all that is left of it. */
   isRefused?: true;
 };
+
+/** How many items a unit brings into a batch. */
+export function sizeOf(content: UplinkContent): number {
+  return 'items' in content ? Math.max(1, content.items.length) : 1;
+}

@@ -6,12 +6,13 @@ import { Entry } from './entry.ts';
 import { createFollowUp } from './follow-up.ts';
 import type { FollowUpDeps } from './follow-up.ts';
 import { createLanes } from './lanes.ts';
-import type { Work } from './lanes.ts';
+import type { Work } from './lane.ts';
 import { createLeaveOut, type EventQuota } from './leave-out.ts';
 import { createContextLoader } from './load-contexts.ts';
 import type { FindNewest } from './load-contexts.ts';
 import { createPump } from './pump.ts';
 import type { PumpOptions } from './pump.ts';
+import { Remembered } from './remembered.ts';
 import { createRepeats } from './repeats.ts';
 import type { ApplyLimits } from './scope.ts';
 import { settleBatch } from './settle.ts';
@@ -24,6 +25,8 @@ export type IngestOptions = PumpOptions & {
   limits: ApplyLimits;
   /** Devices whose context is remembered while they are silent. */
   maxRememberedDevices: number;
+  /** What may be remembered of them, with their profiles, in bytes by estimate. */
+  maxRememberedBytes: number;
 };
 
 export type IngestDeps = FollowUpDeps & {
@@ -38,21 +41,28 @@ export type Ingest = {
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
   /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
   withdraw(device: DeviceIdentity): void;
+  /** Whether messages of accounts other than this one wait for a transaction. */
+  othersWait(accountId: number): boolean;
   /** Messages that are not committed yet. */
   depth(): number;
+  /** Forgets all that can be read again. */
+  forget(): void;
   /** Stores what is under way, for at most `drainMs`. */
   close(drainMs: number): Promise<void>;
 };
 
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
-  const lanes = createLanes(options.maxRememberedDevices);
+  const lanes = createLanes(options.maxRememberedDevices, options.maxBatchItems);
+  const remembered = new Remembered(options.maxRememberedBytes);
   const stopping = new AbortController();
   const settling = {
     ...deps,
     limits: options.limits,
     maxBatchItems: options.maxBatchItems,
-    loadContexts: createContextLoader(deps.findNewest),
+    loadContexts: createContextLoader(deps.findNewest, remembered),
+    remembered,
+    charge: lanes.charge,
     leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
     repeats: createRepeats(),
     onCommitted: createFollowUp(deps),
@@ -86,6 +96,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
       messages -= whole;
       waitsAgain = [...left, ...waitsAgain];
       turn.putBack(left, rests);
+      // Nothing takes it any more.
+      if (stopping.signal.aborted) failWaiting();
     };
     carried += messages;
     try {
@@ -114,13 +126,19 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     pump.stop();
     stopping.abort();
     for (const end of unsubscribe) end();
+    failWaiting();
+  }
+
+  function failWaiting(): void {
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
     for (const { entry } of lanes.waiting()) entry.fail(error);
   }
 
   const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
 
-  return { ingest, withdraw, depth: () => lanes.countWaiting() + carried, close };
+  const depth = () => lanes.countWaiting() + carried;
+  const forget = () => remembered.shrink();
+  return { ingest, withdraw, othersWait: lanes.othersWait, depth, forget, close };
 }
 
 function countUnits(batch: Work[]): number {

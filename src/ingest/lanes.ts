@@ -1,40 +1,30 @@
 import { append } from '../core/append.ts';
-import type { DeviceIdentity, UplinkContent } from '../core/uplink.ts';
-import type { DeviceContext } from './context.ts';
+import type { DeviceIdentity } from '../core/uplink.ts';
+import { createAccountTurns } from './account-turns.ts';
+import { turnsPerBatch } from './budget.ts';
 import type { Unit } from './entry.ts';
-import { costPerItem } from './weight.ts';
+import { newLane } from './lane.ts';
+import type { Lane, Work } from './lane.ts';
+import { takeByTurns } from './take-turns.ts';
 import { isWithdrawn } from './withdrawn.ts';
-
-/**
- * One device's messages in the order of their arrival. Two transactions share a lane only where one has
- * begun behind the commit of the other.
- */
-export type Lane = {
-  device: DeviceIdentity;
-  waiting: Unit[];
-  busy: boolean;
-  ready: boolean;
-  /** As of the last commit, or the one under way; null when it must be read (again). */
-  context: DeviceContext | null;
-  /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
-  lastArrival: Map<string, number> | null;
-};
-
-export type Work = { lane: Lane; units: Unit[] };
-
-/** How many items a unit brings into a batch. */
-export function sizeOf(content: UplinkContent): number {
-  return 'items' in content ? Math.max(1, content.items.length) : 1;
-}
 
 export type Lanes = ReturnType<typeof createLanes>;
 
-/** `maxIdle`: how many devices without waiting messages are remembered (least recently used go first). */
-export function createLanes(maxIdle: number) {
+/** What a batch costs, about (`Budget`). */
+const defaultCost = 5_000;
+
+/**
+ * `maxIdle`: how many devices without waiting messages are remembered (least recently used go first).
+ * `batchCost`: what a batch takes as a rule; accounts' turns are parts of it.
+ */
+export function createLanes(maxIdle: number, batchCost = defaultCost) {
   /** The least recently used one first. */
   const lanes = new Map<number, Lane>();
   let newest: Lane | undefined;
-  const ready: Lane[] = [];
+  const turns = createAccountTurns<Lane>({
+    quantum: Math.max(1, batchCost / turnsPerBatch),
+    maxDebt: 4 * batchCost,
+  });
   let waiting = 0;
 
   function laneOf(device: DeviceIdentity): Lane {
@@ -42,15 +32,7 @@ export function createLanes(maxIdle: number) {
     const known = lanes.get(deviceId);
     if (known && known === newest) return known;
     if (known) lanes.delete(deviceId);
-    const context = null;
-    const lane = (newest = known ?? {
-      device,
-      waiting: [],
-      busy: false,
-      ready: false,
-      context,
-      lastArrival: null,
-    });
+    const lane = (newest = known ?? newLane(device));
     lanes.set(deviceId, lane);
     if (lanes.size > maxIdle) evictIdle(lane);
     return lane;
@@ -69,35 +51,33 @@ export function createLanes(maxIdle: number) {
   function markReady(lane: Lane): void {
     if (lane.ready || lane.busy || lane.waiting.length === 0) return;
     lane.ready = true;
-    ready.push(lane);
+    turns.add(lane);
   }
 
   return {
     laneOf,
     add(lane: Lane, unit: Unit): void {
       lane.waiting = append(lane.waiting, unit);
+      lane.parsing += unit.entry.uplink.parsing ?? 0;
       waiting += 1;
       markReady(lane);
     },
-    /** The next batch: whole lanes, in the order in which they became ready, up to about `maxCost` (`costPerItem`). */
+    /**
+     * The next batch, of about `maxCost` (`costPerItem`): accounts take turns, then their devices, in the order in
+     * which they became ready. Where one account waits alone, whole lanes.
+     */
     take(maxCost: number): Work[] {
-      const batch: Work[] = [];
-      let cost = 0;
-      let taken = 0;
-      while (taken < ready.length && cost < maxCost) {
-        const lane = ready[taken++] as Lane;
-        lane.ready = false;
-        lane.busy = true;
-        const perItem = costPerItem(lane.context);
-        const units = takeUnits(lane, (maxCost - cost) / perItem);
-        for (const unit of units) cost += sizeOf(unit.content) * perItem;
-        waiting -= units.length;
-        batch.push({ lane, units });
-      }
-      ready.splice(0, taken);
+      const batch = takeByTurns(turns, maxCost);
+      for (const { units } of batch) waiting -= units.length;
       return batch;
     },
-    /** What waited behind a batch of these lanes may go on. */
+    /** Charges accounts what their part of a batch really cost, beyond what they were (`Plan`). */
+    charge(batch: Work[], charges: ReadonlyMap<number, number>): void {
+      for (const { lane } of batch) lane.charged = 0;
+      for (const [accountId, cost] of charges) turns.charge(accountId, cost);
+    },
+    /** Whether messages of other accounts wait for a transaction. */
+    othersWait: turns.othersWait,
     /** Takes back what a batch had no room for: it is the next of its lanes, which are still that batch's. */
     putBack(left: Work[]): void {
       for (const { lane, units } of left) {
@@ -105,6 +85,7 @@ export function createLanes(maxIdle: number) {
         waiting += units.length;
       }
     },
+    /** What waited behind a batch of these lanes may go on. */
     release(batch: Work[]): void {
       for (const { lane } of batch) {
         lane.busy = false;
@@ -120,7 +101,7 @@ export function createLanes(maxIdle: number) {
       waiting -= gone.length;
       if (lane.ready && lane.waiting.length === 0) {
         lane.ready = false;
-        ready.splice(ready.indexOf(lane), 1);
+        turns.remove(lane);
       }
       return gone;
     },
@@ -132,22 +113,10 @@ export function createLanes(maxIdle: number) {
         if (lane) lane.context = null;
       }
     },
-    hasReady: () => ready.length > 0,
+    hasReady: () => turns.size() > 0,
     countWaiting: () => waiting,
     *waiting(): Generator<Unit> {
       for (const lane of lanes.values()) yield* lane.waiting;
     },
   };
-}
-
-function takeUnits(lane: Lane, room: number): Unit[] {
-  let items = 0;
-  let count = 0;
-  while (count < lane.waiting.length && (count === 0 || items < room)) {
-    items += sizeOf((lane.waiting[count++] as Unit).content);
-  }
-  if (count < lane.waiting.length) return lane.waiting.splice(0, count);
-  const all = lane.waiting;
-  lane.waiting = [];
-  return all;
 }

@@ -1,21 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../core/event.ts';
 import type { Rejection } from '../core/rejection.ts';
-import { sizeOf } from './lanes.ts';
-import type { Work } from './lanes.ts';
+import type { Entry } from './entry.ts';
+import { sizeOf } from './entry.ts';
+import type { Work } from './lane.ts';
 import type { Plan } from './plan.ts';
 
-/** Counts what accounts bring, and says how many more of their events may be recorded today. */
+/** Counts what accounts bring, and says how many more of their events may be recorded. */
 export type EventQuota = {
+  /** Today (UTC). */
   eventsLeft(accountId: number): number;
+  /** Of one message. */
+  eventsPerMessage(accountId: number): number;
   count(accountId: number, counts: { measurements: number; events: number; leftOut: number }): void;
 };
 
 const tellEveryMs = 60_000;
 const mostRemembered = 10_000;
 
-/** Those of a plan that are not recorded, and the devices that are told so. */
-export type LeftOut = { events: NewEvent[]; told: number[] };
+/** Those of a plan that are not recorded, the devices that are told so, and what each message records. */
+export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Entry, number> };
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => performance.now()) {
@@ -23,8 +27,8 @@ export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => pe
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function apply(plan: Plan, work: Work[]): LeftOut {
-    const events = takeBeyond(plan, quota);
-    if (events.length === 0) return { events, told: [] };
+    const { beyond: events, recorded } = takeBeyond(plan, quota);
+    if (events.length === 0) return { events, told: [], recorded };
     ringAnyway(plan, events);
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
@@ -34,12 +38,29 @@ export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => pe
       const { deviceId } = lane.device;
       return counts.has(deviceId) && isDue(deviceId);
     });
-    for (const one of due) tell(plan, one, counts.get(one.lane.device.deviceId) ?? 0);
-    return { events, told: due.map(({ lane }) => lane.device.deviceId) };
+    for (const one of due) {
+      const { deviceId, accountId } = one.lane.device;
+      const isDayOver = quota.eventsLeft(accountId) <= 0;
+      tell(plan, one, counts.get(deviceId) ?? 0, isDayOver ? 'eventsPerDay' : 'eventsPerSecond');
+    }
+    return { events, told: due.map(({ lane }) => lane.device.deviceId), recorded };
+  }
+
+  /** What follows of a message that was cut is planned on top of what is being committed. */
+  function committing({ recorded, told }: LeftOut): void {
+    for (const [entry, count] of recorded) entry.recorded += count;
+    if (toldMs.size > mostRemembered) toldMs.clear();
+    for (const deviceId of told) toldMs.set(deviceId, nowMs());
+  }
+
+  /** It was not committed, and is planned again. */
+  function undo({ recorded, told }: LeftOut): void {
+    for (const [entry, count] of recorded) entry.recorded -= count;
+    for (const deviceId of told) toldMs.delete(deviceId);
   }
 
   /** Counts what was committed. */
-  function committed(work: Work[], recorded: NewEvent[], { events, told }: LeftOut): void {
+  function committed(work: Work[], rows: NewEvent[], { events }: LeftOut): void {
     for (const { lane, units } of work) {
       let measurements = 0;
       for (const { content } of units)
@@ -47,34 +68,43 @@ export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => pe
       if (measurements > 0)
         quota.count(lane.device.accountId, { measurements, events: 0, leftOut: 0 });
     }
-    for (const { accountId, event } of recorded)
+    for (const { accountId, event } of rows)
       if (event.type === 'sense')
         quota.count(accountId, { measurements: 0, events: 1, leftOut: 0 });
     for (const { accountId } of events)
       quota.count(accountId, { measurements: 0, events: 0, leftOut: 1 });
-    if (toldMs.size > mostRemembered) toldMs.clear();
-    for (const deviceId of told) toldMs.set(deviceId, nowMs());
   }
 
-  return { apply, committed };
+  return { apply, committing, undo, committed };
 }
 
 export type LeaveOut = ReturnType<typeof createLeaveOut>;
 
-function takeBeyond({ rows }: Plan, quota: EventQuota): NewEvent[] {
+function takeBeyond({ rows, sources }: Plan, quota: EventQuota) {
   const left = new Map<number, number>();
+  const recorded = new Map<Entry, number>();
   const beyond: NewEvent[] = [];
-  for (const event of rows.events) {
-    if (event.event.type !== 'sense') continue;
-    const more = left.get(event.accountId) ?? quota.eventsLeft(event.accountId);
-    if (more <= 0) beyond.push(event);
-    left.set(event.accountId, more - 1);
+  for (const [n, { entry, from }] of sources.entries()) {
+    const end = sources[n + 1]?.from ?? rows.events.length;
+    for (let place = from; place < end; place += 1) {
+      const event = rows.events[place] as NewEvent;
+      if (event.event.type !== 'sense') continue;
+      const { accountId } = event;
+      const today = left.get(accountId) ?? quota.eventsLeft(accountId);
+      const before = recorded.get(entry) ?? 0;
+      const isTooMany = entry.recorded + before >= quota.eventsPerMessage(accountId);
+      if (today <= 0 || isTooMany || entry.uplink.leavesEventsOut) beyond.push(event);
+      else {
+        left.set(accountId, today - 1);
+        recorded.set(entry, before + 1);
+      }
+    }
   }
   if (beyond.length > 0) {
     const out = new Set(beyond);
     rows.events = rows.events.filter((event) => !out.has(event));
   }
-  return beyond;
+  return { beyond, recorded };
 }
 
 /** A reported event rings where its row is new; without a row a redelivery rings again. */
@@ -83,12 +113,19 @@ function ringAnyway({ rows }: Plan, events: NewEvent[]): void {
   rows.rings = rows.rings.map((ring) => (out.has(ring.event) ? { ...ring, key: undefined } : ring));
 }
 
-function tell({ rows }: Plan, { lane, units }: Work, count: number): void {
+type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
+
+const until: Record<UsedUp, string> = {
+  eventsPerDay: ', nor are further ones today (UTC)',
+  eventsPerSecond: ': they came too many at once',
+};
+
+function tell({ rows }: Plan, { lane, units }: Work, count: number, quota: UsedUp): void {
   const { deviceId, uuid } = lane.device;
   const { topic, arrivedTs: ts } = units[0]?.entry.uplink ?? { topic: '', arrivedTs: 0 };
   const rejection: Rejection = {
     reason: 'events-not-recorded',
-    message: `The account's quota eventsPerDay is used up: ${count} events of this device were not recorded, nor are further ones today (UTC). This is said once a minute.`,
+    message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
   };
   const row = { messageId: randomUUID(), item: -1, payload: '', ts, topic };
   rows.rejections.push({ ...rejection, ...row, deviceId });

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { compileProfile, numbered } from '../core/compile.ts';
+import { numbered } from '../core/compile.ts';
 import type { Profile } from '../core/compile.ts';
 import { readRuntime } from '../core/read-runtime.ts';
 import { sensesOf } from '../core/senses.ts';
@@ -7,13 +7,14 @@ import type { Newest, Seen } from '../core/seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext, Reported } from './context.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
+import { loadContents, pickLeft, profileOf } from './load-contents.ts';
+import type { Layouts } from './load-contents.ts';
 import { Pages } from './pages.ts';
-import { claimDevices, listDevices, listProfiles } from './queries.ts';
+import { claimDevices, listDevices } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
+import type { Remembered } from './remembered.ts';
 import { evidenceCost } from './weight.ts';
-
-const maxCompiledProfiles = 1_000;
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
@@ -26,57 +27,41 @@ export type FindNewest = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, Seen>>;
 
-export type ContextLoader = (tx: Sql, lanes: Lane[]) => Promise<ReadonlyMap<number, DeviceContext>>;
+/** What was read, by device; `left`: lanes that there was no room for. */
+export type Loaded = {
+  contexts: ReadonlyMap<number, DeviceContext>;
+  left: ReadonlySet<Lane>;
+};
+
+export type ContextLoader = (tx: Sql, lanes: Lane[]) => Promise<Loaded>;
 
 /**
  * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
  * process that has one of their messages under way is waited for, so that what is the newest in the
- * history is the newest. A device that was removed has none.
+ * history is the newest. A device that was removed has none. Reads as many of the devices as
+ * `remembered` has room for at once, one at least.
  */
-export function createContextLoader(findNewest: FindNewest): ContextLoader {
-  // A profile never changes once it is installed, and many devices share one.
-  const compiled = new Map<string, Profile>();
-
+export function createContextLoader(findNewest: FindNewest, remembered: Remembered): ContextLoader {
   return async (tx, lanes) => {
-    const deviceIds = lanes.map(({ device }) => device.deviceId);
+    const left = await pickLeft(tx, lanes, remembered);
+    const taken = left.size > 0 ? lanes.filter((lane) => !left.has(lane)) : lanes;
+    const deviceIds = taken.map(({ device }) => device.deviceId);
     const [, rows] = await Promise.all([claimDevices(tx, deviceIds), listDevices(tx, deviceIds)]);
-    const profiles = await loadProfiles(tx, rows);
-    const contexts = await toContexts(rows, profiles);
-    const newest = await findNewest(tx, contexts.flatMap(wantedOf));
-    return new Map(
-      contexts.map((context) => {
+    const layouts = await loadContents(tx, rows, remembered);
+    const read = await toContexts(rows, layouts);
+    const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const contexts = new Map(
+      read.map((context) => {
         const { deviceId } = context.device;
         return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
       }),
     );
+    return { contexts, left };
   };
-
-  /** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
-  async function loadProfiles(tx: Sql, rows: DeviceRow[]): Promise<Map<string, Profile>> {
-    const profiles = new Map<string, Profile>();
-    const missing = new Set<string>();
-    for (const id of rows.flatMap((row) => [row.current_profile, row.pending_profile])) {
-      if (id === null) continue;
-      const profile = compiled.get(id);
-      if (profile) profiles.set(id, profile);
-      else missing.add(id);
-    }
-    if (missing.size === 0) return profiles;
-    for (const { id, purposes } of await listProfiles(tx, [...missing])) {
-      const profile = compileProfile(id, purposes);
-      profiles.set(id, profile);
-      compiled.set(id, profile);
-    }
-    while (compiled.size > maxCompiledProfiles) compiled.delete(compiled.keys().next().value ?? '');
-    return profiles;
-  }
 }
 
 /** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
-async function toContexts(
-  rows: DeviceRow[],
-  profiles: Map<string, Profile>,
-): Promise<DeviceContext[]> {
+async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceContext[]> {
   const contexts: DeviceContext[] = [];
   let budget = new Budget(readAtOnce);
   for (const row of rows) {
@@ -84,7 +69,7 @@ async function toContexts(
       await setImmediate();
       budget = new Budget(readAtOnce);
     }
-    const context = toContext(row, profiles);
+    const context = toContext(row, layouts);
     const { current, runtime } = context;
     budget.spend(1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0));
     contexts.push(context);
@@ -92,9 +77,9 @@ async function toContexts(
   return contexts;
 }
 
-function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContext {
-  const current = row.current_profile ? profiles.get(row.current_profile) : undefined;
-  const pending = row.pending_profile ? profiles.get(row.pending_profile) : undefined;
+function toContext(row: DeviceRow, layouts: Layouts): DeviceContext {
+  const current = profileOf(row.current_profile, row.current_content, layouts);
+  const pending = profileOf(row.pending_profile, row.pending_content, layouts);
   return {
     device: { deviceId: row.device_id, uuid: row.uuid, accountId: row.account_id },
     version: row.version,
@@ -108,6 +93,7 @@ function toContext(row: DeviceRow, profiles: Map<string, Profile>): DeviceContex
     runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
+    lately: null,
   };
 }
 

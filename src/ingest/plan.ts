@@ -1,12 +1,13 @@
 import { apply } from './apply.ts';
 import { Budget } from './budget.ts';
 import type { DeviceContext } from './context.ts';
+import { sizeOf } from './entry.ts';
 import type { Entry, Unit } from './entry.ts';
-import { sizeOf } from './lanes.ts';
-import type { Lane, Work } from './lanes.ts';
+import type { Lane, Work } from './lane.ts';
 import { emptyRows } from './rows.ts';
 import type { Rows } from './rows.ts';
 import type { ApplyLimits } from './scope.ts';
+import { shareOut } from './share-out.ts';
 import { cutUnit } from './split.ts';
 import { evidenceCost } from './weight.ts';
 
@@ -30,13 +31,17 @@ export type Plan = {
   left: Work[];
   /** The messages that were cut: units of them are in both. */
   cut: Entry[];
+  /** Which of the rows' events are of which message: from this place on, up to the next one's. */
+  sources: { entry: Entry; from: number }[];
   /** What it cost: `Budget`. */
   cost: number;
+  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  charges: Map<number, number>;
 };
 
 /**
- * Applies each device's messages in their order until `maxCost` is spent (`Budget`); at least one item.
- * Pure: the lanes' contexts are read, not written, and the units stay as they are.
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
+ * has its share; at least one item. Pure: the lanes are read, not written, and the units stay as they are.
  */
 export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
   const plan: Plan = {
@@ -51,15 +56,34 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     planned: [],
     left: [],
     cut: [],
+    sources: [],
     cost: 0,
+    charges: new Map(),
   };
   const budget = new Budget(maxCost);
-  for (const work of batch) {
-    if (budget.isSpent) plan.left.push(work);
-    else planLane(work, plan, limits, budget);
+  const shares = shareOut(batch, maxCost);
+  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  const most = maxCost + maxCost / Math.max(2, shares.length);
+  for (const { accountId, works, charged, own, kept } of shares) {
+    const before = budget.spent;
+    budget.allow(before < most ? Math.max(own, maxCost - before - kept) : 0);
+    for (const work of works) {
+      if (budget.isSpent) plan.left.push(work);
+      else planLane(work, plan, limits, budget);
+    }
+    plan.charges.set(accountId, budget.spent - before - charged);
   }
   plan.cost = budget.spent;
   return plan;
+}
+
+/** Has a plan leave messages of devices for which there was no room to be read. */
+export function leaveUnread(plan: Plan, unread: Work[]): void {
+  for (const work of unread) {
+    const { accountId, charged } = work.lane;
+    plan.left.push(work);
+    plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
+  }
 }
 
 function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
@@ -75,8 +99,10 @@ function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): 
   let cut: [Unit, Unit] | null = null;
   while (done < units.length && !cut && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
+    const from = plan.rows.events.length;
     const applied = apply(context, unit, plan.rows, limits, budget);
     context = applied.context;
+    if (plan.rows.events.length > from) plan.sources.push({ entry: unit.entry, from });
     if (applied.items < sizeOf(unit.content)) cut = cutUnit(unit, applied.items);
   }
   keepPlanned(work, done, cut, plan);
@@ -109,11 +135,15 @@ function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: P
   plan.left.push({ lane, units: left });
 }
 
-/** Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has. */
+/**
+ * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has, or
+ * how many rejections it had.
+ */
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
   const members = Object.keys(after) as (keyof DeviceContext)[];
-  return members.every((member) => member === 'seen' || after[member] === before[member]);
+  const isElsewhere = (member: keyof DeviceContext) => member === 'seen' || member === 'lately';
+  return members.every((member) => isElsewhere(member) || after[member] === before[member]);
 }
 
 /** Whether a device's row has nothing new to keep, but perhaps its evidence. */

@@ -1,4 +1,5 @@
-import type { Lanes, Work } from './lanes.ts';
+import type { Lanes } from './lanes.ts';
+import type { Work } from './lane.ts';
 import type { Ahead, Turn } from './store-once.ts';
 
 export type PumpOptions = {
@@ -61,6 +62,7 @@ export function createPump(
   function carry(batch: Work[]): void {
     inFlight += 1;
     let own: Ahead | null = null;
+    let held = batch;
     const settled: Promise<void> = settle(batch, {
       ahead,
       putBack: lanes.putBack,
@@ -71,9 +73,17 @@ export function createPump(
         lanes.release(batch);
         pump();
       },
+      onPartSettled(part) {
+        // Otherwise they have gone on already.
+        if (own !== null) return;
+        const gone = new Set(part.map(({ lane }) => lane));
+        held = held.filter(({ lane }) => !gone.has(lane));
+        lanes.release(part);
+        pump();
+      },
     }).then(() => {
       inFlight -= 1;
-      if (own === null) lanes.release(batch);
+      if (own === null) lanes.release(held);
       else ahead = null;
       pump();
       if (inFlight === 0) idle();

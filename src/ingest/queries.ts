@@ -24,9 +24,43 @@ export type DeviceRow = {
   answers_profiles: boolean;
   runtime: StoredRuntime | null;
   current_profile: string | null;
+  current_content: number | null;
   engine: 'service' | 'device' | null;
   pending_profile: string | null;
+  pending_content: number | null;
 };
+
+/** How much of a device's row, and of what its profiles say, there is to read. */
+export type DeviceSize = {
+  device_id: number;
+  account_id: number;
+  bytes: number;
+  contents: { id: number; bytes: number }[];
+};
+
+/** In the order that is given; a device that was removed is not among them. */
+export async function listSizes(db: Sql, deviceIds: number[]): Promise<DeviceSize[]> {
+  const { rows } = await db.query<DeviceSize>({
+    name: 'ingest-sizes',
+    text: `
+      select s.device_id, d.account_id,
+             octet_length(d.configuration::text)
+               + coalesce(octet_length(s.runtime::text), 0) as bytes,
+             array(
+               select json_build_object('id', c.id, 'bytes', c.bytes)
+                 from device_profile dp
+                 join profile p on p.id = dp.profile_id
+                 join profile_content c on c.id = p.content_id
+                where dp.device_id = s.device_id
+                  and dp.state in ${textList(neededStates)}) as contents
+        from unnest($1::bigint[]) with ordinality as wanted (device_id, place)
+        join device_state s on s.device_id = wanted.device_id
+        join device d on d.id = s.device_id
+       order by wanted.place`,
+    values: [deviceIds],
+  });
+  return rows;
+}
 
 /**
  * Makes those that have a profile this transaction's own: nobody else has one of their messages under
@@ -62,29 +96,31 @@ export async function listDevices(db: Sql, deviceIds: number[]): Promise<DeviceR
       select s.device_id, d.uuid, d.account_id, d.configuration, s.version,
              s.pu_id, s.st_id, s.state_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
              s.answers_profiles, s.runtime,
-             c.profile_id as current_profile, c.engine, p.profile_id as pending_profile
+             c.profile_id as current_profile, cp.content_id as current_content, c.engine,
+             p.profile_id as pending_profile, pp.content_id as pending_content
         from unnest($1::bigint[]) as wanted (device_id)
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
-        left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}`,
+        left join profile cp on cp.id = c.profile_id
+        left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}
+        left join profile pp on pp.id = p.profile_id`,
     values: [deviceIds],
   });
   return rows;
 }
 
-export async function listProfiles(
-  db: Sql,
-  profileIds: string[],
-): Promise<{ id: string; purposes: Purpose[] }[]> {
-  const { rows } = await db.query<{ id: string; purposes: Purpose[] }>({
-    name: 'ingest-profiles',
+/** What profiles say. */
+export type ContentRow = { id: number; account_id: number; bytes: number; purposes: Purpose[] };
+
+export async function listContents(db: Sql, contentIds: number[]): Promise<ContentRow[]> {
+  const { rows } = await db.query<ContentRow>({
+    name: 'ingest-contents',
     text: `
-      select p.id, c.purposes
-        from profile p
-        join profile_content c on c.id = p.content_id
-       where p.id = any($1::uuid[])`,
-    values: [profileIds],
+      select id, account_id, bytes, purposes
+        from profile_content
+       where id = any($1::bigint[])`,
+    values: [contentIds],
   });
   return rows;
 }

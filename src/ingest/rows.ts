@@ -53,6 +53,8 @@ export type Rows = {
   events: NewEvent[];
   rings: Ring[];
   rejections: RejectionRow[];
+  /** Those of them that count the further ones of a minute, by device and minute. */
+  minutes: Map<string, RejectionRow>;
   /** How many rejections of these messages are kept one by one once it is committed. */
   kept: Map<Entry, number>;
   profiles: ProfileChange[];
@@ -66,6 +68,7 @@ export function emptyRows(): Rows {
     events: [],
     rings: [],
     rejections: [],
+    minutes: new Map(),
     kept: new Map(),
     profiles: [],
     configurations: [],

@@ -2,13 +2,14 @@ import { kindOf, stateOf } from '../db/error-kind.ts';
 import type { NewEvent } from '../core/event.ts';
 import { DomainError } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import { findBlamed, setApart } from './blame.ts';
 import { Crowded, rejectCrowded } from './crowded.ts';
-import type { Work } from './lanes.ts';
+import type { Work } from './lane.ts';
 import type { Plan } from './plan.ts';
 import type { Repeats } from './repeats.ts';
 import { split, toRejection } from './split.ts';
 import { storeOnce } from './store-once.ts';
-import type { StoreDeps, Stored, Turn } from './store-once.ts';
+import type { Ahead, StoreDeps, Stored, Turn } from './store-once.ts';
 import { failWithdrawn, isWithdrawn } from './withdrawn.ts';
 import { StaleContext } from './write.ts';
 
@@ -22,8 +23,8 @@ export type SettleDeps = StoreDeps & {
 };
 
 /**
- * Stores a batch, whatever it takes: made again when a device changed meanwhile, kept while the
- * database is away, split while one item is to blame. Every unit is settled when this resolves, or
+ * Stores a batch, whatever it takes: made again when a device changed meanwhile, its account's part apart
+ * from the others'; kept while the database is away; split, by account first, while one item is to blame. Every unit is settled when this resolves, or
  * its message was withdrawn. In the first attempt it is behind the batch ahead; it tries again only when
  * that one is settled, so that each device's messages keep their order. What one transaction has no room
  * for goes back to its lanes, or without a turn is stored by the next one.
@@ -60,13 +61,20 @@ async function settlePlanned(
       stored = await storeOnce(work, areNew, deps, attempt === 1 ? turn : undefined, onCut);
     } catch (error) {
       await turn?.ahead?.settled;
-      // Whether the transaction committed may be unknown: what is remembered must be read again.
-      for (const { lane } of work) lane.context = null;
-      if (error instanceof StaleContext) continue;
-      if (error instanceof Crowded) {
-        work = rejectCrowded(work, error.rows);
+      if (error instanceof StaleContext || error instanceof Crowded) {
+        // What was planned on top of a commit that failed was not read at all.
+        if (attempt === 1 && !(await isCommitted(turn?.ahead))) forget(work);
+        const { ofBlamed, ofOthers } = await blame(error, work, deps);
+        if (ofBlamed.length > 0 && ofOthers.length > 0) {
+          await settleBatch(ofOthers, deps);
+          turn?.onPartSettled?.(ofOthers);
+        }
+        work = ofBlamed.length > 0 ? ofBlamed : ofOthers;
+        if (error instanceof Crowded) work = rejectCrowded(work, error.rows);
         continue;
       }
+      // Whether the transaction committed may be unknown: what is remembered must be read again.
+      forget(work);
       if (areNew && kindOf(error) === 'unique') {
         deps.repeats.met();
         continue;
@@ -78,7 +86,10 @@ async function settlePlanned(
       }
       const parts = split(work);
       if (parts) {
-        for (const part of parts) await settleBatch(part, deps);
+        for (const part of parts) {
+          await settleBatch(part, deps);
+          turn?.onPartSettled?.(part);
+        }
         return;
       }
       work = isolate(work, error, deps.log);
@@ -88,6 +99,31 @@ async function settlePlanned(
     tell(stored, deps);
     return;
   }
+}
+
+function forget(work: Work[]): void {
+  for (const { lane } of work) lane.context = null;
+}
+
+/** Whether what was planned on top of this stands on what is stored. */
+async function isCommitted(ahead: Ahead | null | undefined): Promise<boolean> {
+  if (!ahead) return true;
+  return ahead.committing.committed.then(
+    () => true,
+    () => false,
+  );
+}
+
+/** The accounts that are to blame, and the others. */
+async function blame(
+  error: Crowded | StaleContext,
+  work: Work[],
+  { db }: SettleDeps,
+): Promise<ReturnType<typeof setApart>> {
+  const blamed = await findBlamed(error, work, db).catch(() => new Set<number>());
+  // Nobody can be named: they are read again, all of them.
+  if (blamed.size === 0) forget(work);
+  return setApart(work, blamed);
 }
 
 function tell({ plan, recorded }: Stored, { onCommitted }: SettleDeps): void {

@@ -1,14 +1,23 @@
+import { sizeOf } from './entry.ts';
 import type { Unit } from './entry.ts';
-import type { Work } from './lanes.ts';
-import { sizeOf } from './lanes.ts';
+import type { Work } from './lane.ts';
+
+/** Of several accounts' messages so many parts at most are stored one after the other. */
+const mostParts = 8;
 
 /**
- * Two halves of a batch that failed, to be stored one after the other; by device, then by message,
- * then by item. Null when a single item is left: that one is the poison.
+ * Parts of a batch that failed, to be stored one after the other; by account, then halves by device, by
+ * message, and by item. Null when a single item is left: that one is the poison.
  */
-export function split(batch: Work[]): [Work[], Work[]] | null {
+export function split(batch: Work[]): Work[][] | null {
   const [only] = batch;
   if (!only) return null;
+  const accounts = [...Map.groupBy(batch, ({ lane }) => lane.accountId).values()];
+  if (accounts.length > 1) {
+    const size = Math.ceil(accounts.length / mostParts);
+    const count = Math.ceil(accounts.length / size);
+    return Array.from({ length: count }, (_, n) => accounts.slice(n * size, (n + 1) * size).flat());
+  }
   if (batch.length > 1) return halves(batch);
   const { lane, units } = only;
   const [unit] = units;

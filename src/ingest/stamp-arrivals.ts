@@ -1,5 +1,8 @@
 import type { Uplink, UplinkContent } from '../core/uplink.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './lane.ts';
+
+/** Characters; no name of a sense is longer. */
+const longestName = 256;
 
 /**
  * Gives measurements without a time that of their arrival. Two of one sense in the same millisecond
@@ -13,8 +16,9 @@ export function stampArrivals({ content, arrivedTs }: Uplink, lane: Lane): Uplin
   const items = content.items.map(({ index, value }) => {
     if (value.ts !== undefined) return { index, value };
     const ts = Math.max(arrivedTs, (last.get(value.sId) ?? 0) + 1);
-    // Senses are judged later: a stranger's names must not pile up here.
-    if (last.size < 1_024 || last.has(value.sId)) last.set(value.sId, ts);
+    // Senses are judged later: a stranger's names must not pile up here, nor long ones.
+    const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
+    if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);
     return { index, value: { ...value, ts } };
   });
   return { ...content, items };

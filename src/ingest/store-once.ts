@@ -2,12 +2,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { NewEvent } from '../core/event.ts';
 import type { Database } from '../db/database.ts';
 import type { Committing, Transaction } from '../db/transaction.ts';
-import type { Work } from './lanes.ts';
+import type { Lane, Work } from './lane.ts';
 import type { LeaveOut, LeftOut } from './leave-out.ts';
 import type { ContextLoader } from './load-contexts.ts';
-import { planBatch } from './plan.ts';
+import { leaveUnread, planBatch } from './plan.ts';
 import type { Plan } from './plan.ts';
 import type { ApplyLimits } from './scope.ts';
+import type { Remembered } from './remembered.ts';
 import { StaleContext, write } from './write.ts';
 import type { Writers } from './write.ts';
 
@@ -15,9 +16,13 @@ export type StoreDeps = {
   db: Database;
   writers: Writers;
   loadContexts: ContextLoader;
+  /** Told of the devices that it has read or used. */
+  remembered: Remembered;
   limits: ApplyLimits;
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;
+  /** Told what accounts are still to be charged for a plan. */
+  charge: (batch: Work[], charges: ReadonlyMap<number, number>) => void;
   /** Absent: all events are recorded, and nothing is counted. */
   leaveOut?: LeaveOut | undefined;
 };
@@ -32,7 +37,11 @@ export type Turn = {
   onCommitting: (committing: Committing) => void;
   /** Takes what the transaction that is being committed had no room for; so many units are rests of messages. */
   putBack: (left: Work[], rests: number) => void;
+  /** Told when a part of the batch is settled while others of its accounts are still to be. */
+  onPartSettled?: (part: Work[]) => void;
 };
+
+const nobody: ReadonlySet<Lane> = new Set();
 
 /** What a transaction wrote, and which of its events are new. */
 export type Stored = { plan: Plan; recorded: NewEvent[] };
@@ -50,25 +59,43 @@ export async function storeOnce(
   onCut: (plan: Plan) => void,
 ): Promise<Stored> {
   let plan: Plan | undefined;
-  let leftOut: LeftOut = { events: [], told: [] };
+  let leftOut: LeftOut = { events: [], told: [], recorded: new Map() };
   let isGivenUp = false;
+  let isCommitting = false;
   const onCommitting = (committing: Committing) => {
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (isGivenUp) return;
+    isCommitting = true;
+    deps.leaveOut?.committing(leftOut);
     for (const { lane, context } of plan?.after ?? []) lane.context = context;
+    for (const { lane } of plan?.planned ?? []) deps.remembered.note(lane);
     if (plan && plan.left.length > 0) onCut(plan);
     turn?.onCommitting(committing);
   };
+  const unknown = new Set<Lane>();
   const store = async (tx: Transaction): Promise<Stored> => {
-    const unknown = new Set(work.map(({ lane }) => lane).filter(({ context }) => context === null));
+    for (const { lane } of work) if (lane.context === null) unknown.add(lane);
+    let left: ReadonlySet<Lane> = nobody;
     if (unknown.size > 0) {
-      const contexts = await deps.loadContexts(tx, [...unknown]);
+      const loaded = await deps.loadContexts(tx, [...unknown]);
       // Forgotten while others were read: that is no sign of a removal.
       const isForgotten = ({ lane }: Work) => lane.context === null && !unknown.has(lane);
       if (isGivenUp || work.some(isForgotten)) throw new StaleContext();
-      for (const lane of unknown) lane.context = contexts.get(lane.device.deviceId) ?? null;
+      ({ left } = loaded);
+      for (const lane of unknown) {
+        lane.context = loaded.contexts.get(lane.device.deviceId) ?? null;
+        deps.remembered.note(lane);
+      }
     }
-    const planned = (plan = planBatch(work, deps.limits, deps.maxBatchItems));
+    const isRead = ({ lane }: Work) => !left.has(lane);
+    const read = left.size > 0 ? work.filter(isRead) : work;
+    const planned = (plan = planBatch(read, deps.limits, deps.maxBatchItems));
+    if (left.size > 0)
+      leaveUnread(
+        planned,
+        work.filter((one) => !isRead(one)),
+      );
+    deps.charge(work, planned.charges);
     if (deps.leaveOut) leftOut = deps.leaveOut.apply(planned, planned.planned);
     // To write down what took half of that to plan is a piece of its own.
     if (planned.cost > deps.maxBatchItems / 2) {
@@ -82,6 +109,14 @@ export async function storeOnce(
     const stored = await deps.db.transaction(store, { behind, onCommitting });
     deps.leaveOut?.committed(stored.plan.planned, stored.recorded, leftOut);
     return stored;
+  } catch (error) {
+    if (isCommitting) deps.leaveOut?.undo(leftOut);
+    if (error instanceof StaleContext)
+      for (const { lane } of work)
+        if (lane.context === null && !unknown.has(lane)) error.forgotten.add(lane.device.deviceId);
+    // They were read as claimed, and with the rollback they are not.
+    for (const lane of unknown) lane.context = null;
+    throw error;
   } finally {
     isGivenUp = true;
   }

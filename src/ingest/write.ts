@@ -21,7 +21,10 @@ export type Writers = {
 };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
-export class StaleContext extends Error {}
+export class StaleContext extends Error {
+  /** Those of which it was told meanwhile that they changed. */
+  readonly forgotten = new Set<number>();
+}
 
 /**
  * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it

@@ -33,14 +33,27 @@ export async function findNeighbours<P extends Point>(
   await lockSeries(sql, points);
   return lookUp(points, async (ofDay, isWithinDay) => {
     const { rows } = await sql.query<{ isThere: boolean; taken: number }>(
-      `select found.*
-         from ${wanted}
-        cross join lateral (
-          select coalesce(bool_or(m.val = wanted.val and m.long = wanted.long), false) as "isThere",
-                 coalesce(date_part('microseconds', max(m.ts))::integer % 1000 + 1, 0) as taken
-            from measurement m
-           where m.series_id = wanted.series_id
-             and m.ts between wanted.first_ts and wanted.last_ts and ${isWithinDay}) found
+      // Each millisecond is read once, however many of the points share it.
+      `with wanted as materialized (select * from ${wanted}),
+       there as materialized (
+         select millisecond.series_id, millisecond.first_ts, m.ts, m.val, m.long
+           from (select distinct series_id, first_ts, last_ts from wanted) millisecond
+          cross join lateral (
+            select m.ts, m.val, m.long
+              from measurement m
+             where m.series_id = millisecond.series_id
+               and m.ts between millisecond.first_ts and millisecond.last_ts and ${isWithinDay}
+            offset 0) m
+       )
+       select (wanted.series_id, wanted.first_ts, wanted.val, wanted.long) in
+                (select series_id, first_ts, val, long from there) as "isThere",
+              coalesce(places.taken, 0) as taken
+         from wanted
+         left join (
+           select series_id, first_ts,
+                  date_part('microseconds', max(ts))::integer % 1000 + 1 as taken
+             from there
+            group by series_id, first_ts) places using (series_id, first_ts)
         order by wanted.n`,
       valuesOf(ofDay),
     );

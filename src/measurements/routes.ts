@@ -3,12 +3,12 @@ import type { Database } from '../db/database.ts';
 import type { HistoryKind } from '../db/history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
-
+import type { Exports } from '../quotas/exports.ts';
 import { listMeasurements, listSenses, toCursor, toView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
-import { begin, bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
+import { bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
 
 export type MeasurementRoutesDeps = {
   db: Database;
@@ -16,6 +16,7 @@ export type MeasurementRoutesDeps = {
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   clock?: () => number;
+  exports: Exports;
 };
 
 /** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
@@ -31,12 +32,14 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       description:
         'Points, newest first, page by page; or, with `bucket`, all buckets of the range, newest ' +
         'first, without positions. In ranges of more than a week what arrives late is in the buckets ' +
-        'within five minutes.',
+        'within five minutes. At most two with `bucket` are answered at once (the quota `exports`); others ' +
+        'wait for ten seconds, then 429.',
       tag: 'Measurements',
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page of points, where there is one.' },
       streams: { types: ['text/csv'], json: true },
       auth: 'account',
+      room: 2_097_152,
       params: DeviceParams,
       query: MeasurementQuery,
       response: MeasurementResponse,
@@ -48,7 +51,9 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
         const asCsv = request.accepts('application/json', csvType) === csvType;
         return query.bucket === undefined
           ? answerPoints(deps, range, query, request, asCsv)
-          : answerBuckets(deps, range, query.bucket, asCsv);
+          : answerBuckets(deps, range, query.bucket, asCsv, (pages) =>
+              deps.exports.run(account.accountId, request.signal, pages),
+            );
       },
     }),
   ];
@@ -75,8 +80,9 @@ async function answerBuckets(
   range: MeasurementRange,
   widthMs: number,
   asCsv: boolean,
+  run: <T>(pages: AsyncIterable<T>) => Promise<AsyncIterable<T>>,
 ) {
-  const chunks = await begin(walkBuckets(db, kind, range, widthMs));
+  const chunks = await run(walkBuckets(db, kind, range, widthMs));
   return asCsv
     ? stream(csvType, bucketsAsCsv(chunks))
     : stream('application/json', bucketsAsJson(chunks, clock()));

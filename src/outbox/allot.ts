@@ -12,16 +12,17 @@ export type Counter = {
 /** What is to be sent; `isLast`: something that it was counted by is used up with it. */
 export type Allotted = Candidate & { isLast: boolean };
 
+/** What one account may be sent. */
+type QuotasOf = (accountId: number) => MessageQuotas;
+
 type Limited = Counter & { limit: number; reason: Reason };
 
 export const nameOf = ({ kind, accountId, key }: Counter): string => `${kind} ${accountId} ${key}`;
 
 /** All that a message counts for, and how much each of it may be on a day. */
-export function countersOf(
-  { notification, recipient }: Candidate,
-  quotas: MessageQuotas,
-): Limited[] {
+export function countersOf({ notification, recipient }: Candidate, quotasOf: QuotasOf): Limited[] {
   const { accountId, kind } = notification;
+  const quotas = quotasOf(accountId);
   if (kind === 'push') {
     return [
       {
@@ -66,12 +67,12 @@ export function countersOf(
 export function allot(
   candidates: readonly Candidate[],
   used: Map<string, number>,
-  quotas: MessageQuotas,
+  quotasOf: QuotasOf,
   unsent: UnsentList,
 ): Allotted[] {
   const allotted: Allotted[] = [];
   for (const candidate of candidates) {
-    const counters = countersOf(candidate, quotas);
+    const counters = countersOf(candidate, quotasOf);
     const full = counters.find((counter) => (used.get(nameOf(counter)) ?? 0) >= counter.limit);
     if (full) {
       unsent.add(candidate.notification, candidate.recipient, full.reason);

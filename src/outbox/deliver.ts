@@ -35,6 +35,8 @@ export async function deliver(
   const settle = (state: 'queued' | 'sent' | 'failed', reason: Reason | null) =>
     settleNotification(db, due.id, { state, reason, via: driver.name, nowMs: clock() });
   try {
+    if (due.isDisabled)
+      throw new DeliveryError('never', 'account-disabled', 'Not sent: the account is disabled.');
     if (kind === 'sms') checkNumber(due.recipient, isAllowedNumber);
     await driver.send(messageOf(due));
   } catch (error) {

@@ -18,7 +18,7 @@ export async function enqueueNotifications(
   notifications: Iterable<NewNotification>,
   options: EnqueueOptions,
 ): Promise<void> {
-  const { quotas, nowMs } = options;
+  const { quotasOf, nowMs } = options;
   const unsent = createUnsentList();
   const byAccount = sortOut(notifications, options, unsent);
   if (byAccount.size === 0) return;
@@ -29,10 +29,10 @@ export async function enqueueNotifications(
   });
   const counters = new Map<string, Counter>();
   for (const candidate of candidates)
-    for (const counter of countersOf(candidate, quotas)) counters.set(nameOf(counter), counter);
+    for (const counter of countersOf(candidate, quotasOf)) counters.set(nameOf(counter), counter);
   const before = await lockCounts(tx, [...counters.values()], nowMs);
   const used = new Map(before);
-  const queued = allot(candidates, used, quotas, unsent);
+  const queued = allot(candidates, used, quotasOf, unsent);
   const counted = [...counters].flatMap(([name, counter]) => {
     const more = (used.get(name) ?? 0) - (before.get(name) ?? 0);
     return more > 0 ? [{ ...counter, more }] : [];
@@ -43,10 +43,11 @@ export async function enqueueNotifications(
 /** The messages of an account that may have room; the others are counted as unsent. */
 function address(
   { pushes, sms, beyond }: Asked,
-  { tokens, maySendSms, messagesUsed, smsUsed }: Sender,
-  { quotas, isSmsForAll }: EnqueueOptions,
+  { accountId, tokens, maySendSms, messagesUsed, smsUsed }: Sender,
+  { quotasOf, isSmsForAll }: EnqueueOptions,
   unsent: UnsentList,
 ): Candidate[] {
+  const quotas = quotasOf(accountId);
   const mayRing = maySendSms || isSmsForAll;
   for (const { notification, recipient, count } of beyond.sms.values())
     unsent.add(notification, recipient, mayRing ? 'sms-per-day' : 'sms-not-allowed', count);

@@ -24,7 +24,8 @@ export type OutboxOptions = {
   db: Database;
   connectionString: string;
   config: OutboxConfig;
-  quotas: MessageQuotas;
+  /** What an account may send: its own, or the configuration's. */
+  quotasOf: (accountId: number) => MessageQuotas;
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
   log: OutboxLog;
@@ -44,9 +45,9 @@ const abandonedAfterMs = 120_000;
  * enqueued.
  */
 export async function startOutbox(options: OutboxOptions): Promise<Outbox> {
-  const { db, connectionString, config, isSmsForAll, log, clock, onOutcome } = options;
+  const { db, connectionString, config, quotasOf, isSmsForAll, log, clock, onOutcome } = options;
   const { concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
-  const quotas = takeDailyQuota(options);
+  tellOfDailyQuota(config, log);
   const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
   await migrateWorker(connectionString, log);
   const drivers = options.drivers ?? (await openDrivers(config, { log, clock }));
@@ -80,7 +81,7 @@ export async function startOutbox(options: OutboxOptions): Promise<Outbox> {
   return {
     enqueue: (tx, notifications) =>
       enqueueNotifications(tx, notifications, {
-        quotas,
+        quotasOf,
         isAllowedNumber,
         isSmsForAll,
         nowMs: clock(),
@@ -93,11 +94,9 @@ export async function startOutbox(options: OutboxOptions): Promise<Outbox> {
   };
 }
 
-/** An older name of `quotas.messagesPerDay`, which counted SMS too. */
-function takeDailyQuota({ config, quotas, log }: OutboxOptions): MessageQuotas {
-  const { dailyQuota } = config;
-  if (dailyQuota === undefined) return quotas;
+/** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
+function tellOfDailyQuota({ dailyQuota }: OutboxConfig, log: OutboxLog): void {
+  if (dailyQuota === undefined) return;
   const message = 'notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now';
   log.info({ messagesPerDay: dailyQuota }, message);
-  return { ...quotas, messagesPerDay: dailyQuota };
 }

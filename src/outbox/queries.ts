@@ -16,6 +16,8 @@ export type DueNotification = {
   createdTs: number;
   /** How often it was tried, this time included. */
   attempts: number;
+  /** The operator has shut the account out. */
+  isDisabled: boolean;
 };
 
 /** Counts an attempt. Null when the notification is settled, or went away with its device or account. */
@@ -24,10 +26,12 @@ export async function claimNotification(sql: Sql, id: number): Promise<DueNotifi
     `update notification n
         set attempts = n.attempts + 1
        from device d
+       join account a on a.id = d.account_id
       where n.id = $1 and n.state = 'queued' and d.id = n.device_id
      returning n.id, n.account_id as "accountId", d.uuid as "deviceUuid",
                d.configuration -> 'device' ->> 'name' as "deviceName",
-               n.kind, n.recipient, n.title, n.body, n.engine, n.created_at as "createdTs", n.attempts`,
+               n.kind, n.recipient, n.title, n.body, n.engine, n.created_at as "createdTs", n.attempts,
+               a.disabled_at is not null as "isDisabled"`,
     [id],
   );
   return rows[0] ?? null;

@@ -8,6 +8,7 @@ export const reasons = {
   'sms-per-number': 'The SMS to this number are used up for this day.',
   'sms-per-installation': 'The SMS of this service are used up for this day.',
   'sms-not-allowed': 'The operator has not allowed this account to send SMS.',
+  'account-disabled': 'The operator has disabled the account.',
   'number-form': 'This is no telephone number as E.164 has it: + and up to 15 digits.',
   'number-refused': 'The operator has SMS sent to no such number.',
   'no-answer': 'The provider did not answer.',

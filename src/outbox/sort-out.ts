@@ -5,7 +5,7 @@ import type { MessageQuotas } from './settings.ts';
 
 export type EnqueueOptions = {
   /** What may be sent on one day (UTC); what is beyond is held back. */
-  quotas: MessageQuotas;
+  quotasOf: (accountId: number) => MessageQuotas;
   isAllowedNumber: NumberRule;
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
@@ -62,7 +62,7 @@ const spareSms = 200;
  */
 export function sortOut(
   notifications: Iterable<NewNotification>,
-  { quotas, isAllowedNumber }: EnqueueOptions,
+  { quotasOf, isAllowedNumber }: EnqueueOptions,
   unsent: UnsentList,
 ): Map<number, Asked> {
   const byAccount = new Map<number, Asked>();
@@ -71,6 +71,7 @@ export function sortOut(
     const { accountId, kind } = notification;
     let asked = byAccount.get(accountId);
     if (!asked) byAccount.set(accountId, (asked = nothingAsked()));
+    const quotas = quotasOf(accountId);
     if (kind === 'push') {
       if (asked.pushes.length < quotas.messagesPerDay) asked.pushes.push(notification);
       else countBeyond(asked, notification, '');

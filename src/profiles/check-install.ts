@@ -25,11 +25,13 @@ export function checkInstall(
     ),
     ...checkCosts(purposes, limits, pathOf),
   ];
-  if (bytes > limits.profileBytes) {
-    const message = `a profile has at most ${limits.profileBytes} bytes, this one has ${bytes}`;
-    problems.push({ path: '', message });
-  }
+  if (bytes > limits.profileBytes) problems.push(tooLarge(bytes, limits));
   return problems.slice(0, maxProblems);
+}
+
+export function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
+  const message = `a profile has at most ${profileBytes} bytes, this one has ${bytes}`;
+  return { path: '', message };
 }
 
 /** Where a purpose of the profile stands in the request: stored ones come first. */

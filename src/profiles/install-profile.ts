@@ -2,17 +2,24 @@ import { isUuid } from '../core/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { PurposePath } from '../core/profile.ts';
 import type { Purpose } from '../core/purpose.ts';
-import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
+import { inTurns } from '../in-turns.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
-import { checkInstall, placeIn } from './check-install.ts';
-import { claimDevices, insertProfile, listPurposes, listSenses } from './queries.ts';
+import { remarkInTurns } from '../remark-in-turns.ts';
+import { checkInstall, placeIn, tooLarge } from './check-install.ts';
+import {
+  claimDevices,
+  insertProfile,
+  listPurposeBytes,
+  listPurposes,
+  listSenses,
+} from './queries.ts';
 import { supersedeProfiles } from './queries.ts';
 import type { ProfileText, Target } from './queries.ts';
 import { removeUnused } from './remove-unused.ts';
@@ -42,23 +49,35 @@ export async function installProfile(
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
   const uuids = normalize(request.deviceAuthUuids);
+  const limits = limitsOf(accountId);
   const purposes = [
-    ...(await getPurposes(db, accountId, request.purposeUuids)),
+    ...(await getPurposes(db, accountId, request.purposeUuids, limits)),
     ...request.purposes,
   ];
   const pathOf = placeIn(request);
   const text = toText(purposes);
-  const problems = checkInstall(request, purposes, text, limitsOf(accountId));
+  const problems = checkInstall(request, purposes, text, limits);
   const installing = { accountId, uuids, text, problems, quotas };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
-  for (const device of targets) bus.publish('device', { ...device, push: 'profile' });
+  await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
-    deviceIds.length > maxRemarkedDevices ? undefined : await listSenses(db, deviceIds);
+    deviceIds.length > maxRemarkedDevices
+      ? undefined
+      : [await listSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await remarkSms(accountId, purposes, pathOf);
-  return { pId, warnings: [...remarkProfile(purposes, senses, pathOf), ...ofSms] };
+  return { pId, warnings: [...(await remarkInTurns(purposes, senses, pathOf)), ...ofSms] };
+}
+
+/** All that any cause of these purposes reads. */
+function sensesOf(purposes: Purpose[]): string[] {
+  const senses = new Set<string>();
+  for (const { states } of purposes)
+    for (const { events } of states)
+      for (const { causes } of events) for (const { sId } of causes) senses.add(sId);
+  return [...senses];
 }
 
 type Installing = {
@@ -79,7 +98,7 @@ async function installWithin(
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');
   }
   if (problems.length > 0) {
-    throw new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
+    throw unfit(problems);
   }
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   await supersedeProfiles(tx, deviceIds);
@@ -97,19 +116,37 @@ async function installWithin(
   return { pId, targets };
 }
 
-/** In the order given. Throws `not-found` when one is not there. */
-async function getPurposes(db: Sql, accountId: number, purposeUuids: string[]): Promise<Purpose[]> {
+/**
+ * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
+ * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
+ */
+async function getPurposes(
+  db: Sql,
+  accountId: number,
+  purposeUuids: string[],
+  limits: QuotaSettings,
+): Promise<Purpose[]> {
   if (purposeUuids.length === 0) return [];
   const ids = purposeUuids.map((id) => id.toLowerCase());
-  const stored = await listPurposes(db, accountId, ids.filter(isUuid));
+  const possible = [...new Set(ids.filter(isUuid))];
+  const lengths = inOrder(ids, await listPurposeBytes(db, accountId, possible));
+  const bytes = lengths.reduce((sum, length) => sum + length, 0);
+  if (bytes > limits.profileBytes) throw unfit([tooLarge(bytes, limits)]);
+  return inOrder(ids, await listPurposes(db, accountId, possible));
+}
+
+function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
   return ids.map((id) => {
     const purpose = stored.get(id);
-    if (!purpose) {
+    if (purpose === undefined) {
       throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
     }
     return purpose;
   });
 }
+
+const unfit = (problems: Problem[]) =>
+  new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /** Each device once. What is no UUID names no device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {

@@ -9,6 +9,19 @@ import { transition } from './transition.ts';
 
 const superseded = transition('superseded');
 
+/** How long the account's purposes of these identifiers are, as JSON; what it does not have is left out. */
+export async function listPurposeBytes(
+  db: Sql,
+  accountId: number,
+  purposeIds: string[],
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ id: string; bytes: number }>(
+    'select id, bytes from purpose where id = any($2::uuid[]) and account_id = $1',
+    [accountId, purposeIds],
+  );
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]));
+}
+
 /** The account's purposes of these identifiers; what it does not have is left out. */
 export async function listPurposes(
   db: Sql,
@@ -107,13 +120,28 @@ export async function insertProfile(
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest();
 
-/** The senses of each of these devices. */
-export async function listSenses(db: Sql, deviceIds: number[]): Promise<Sense[][]> {
-  const { rows } = await db.query<{ module: { senses: Sense[] }[] }>(
-    `select configuration->'module' as module from device where id = any($1::bigint[])`,
-    [deviceIds],
+/** Far more than any fleet means. */
+const maxSenses = 10_000;
+
+/** The senses of these names that the devices have, those that are alike once. */
+export async function listSenses(db: Sql, deviceIds: number[], sIds: string[]): Promise<Sense[]> {
+  const { rows } = await db.query<{ sId: string; min: number | null; max: number | null }>(
+    `
+      select sense->>'sId' as "sId",
+             (sense->>'min')::double precision as min, (sense->>'max')::double precision as max
+        from device
+       cross join json_array_elements(configuration->'module') as module
+       cross join json_array_elements(module->'senses') as sense
+       where id = any($1::bigint[]) and sense->>'sId' = any($2::text[])
+       group by 1, 2, 3
+       limit $3`,
+    [deviceIds, sIds, maxSenses],
   );
-  return rows.map(({ module }) => module.flatMap(({ senses }) => senses));
+  return rows.map(({ sId, min, max }) => ({
+    sId,
+    ...(min !== null && { min }),
+    ...(max !== null && { max }),
+  }));
 }
 
 export type RollOutRow = {

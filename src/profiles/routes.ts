@@ -24,6 +24,7 @@ function install(deps: InstallDeps): Route {
     body: ProfileInstall,
     response: InstalledProfile,
     errors: [403, 404],
+    room: 4_194_304,
     handler: async ({ account, body }) => {
       const { accountId } = account;
       const install = () => installProfile(deps, accountId, body);
@@ -43,6 +44,7 @@ function rollOut({ db }: InstallDeps): Route {
     params: ProfileParams,
     response: RollOut,
     errors: [404],
+    room: 4_194_304,
     handler: async ({ account, params }) => {
       const rows = await findRollOut(db, account.accountId, params.pId);
       if (!rows) throw new DomainError('not-found', 'There is no such profile.');

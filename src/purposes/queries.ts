@@ -45,18 +45,6 @@ export async function insertPurpose(
   return rows[0]?.id ?? null;
 }
 
-/** In the order of their registration. */
-export async function listPurposes(
-  db: Sql,
-  accountId: number,
-): Promise<{ id: string; name: string }[]> {
-  const { rows } = await db.query<{ id: string; name: string }>(
-    'select id, name from purpose where account_id = $1 order by created_at, id',
-    [accountId],
-  );
-  return rows;
-}
-
 /** Null when the account has no such purpose. */
 export async function findPurpose(
   db: Sql,

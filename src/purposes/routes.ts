@@ -1,26 +1,27 @@
 import { Purpose } from '../core/purpose.ts';
 import { checkPurposeSizes } from '../core/sizes.ts';
-import { remarkProfile } from '../core/remarks.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
-import { defineRoute } from '../http/route.ts';
+import { begin } from '../http/begin.ts';
+import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
+import { remarkInTurns } from '../remark-in-turns.ts';
 import { createTurns } from '../quotas/turns.ts';
 import {
   deletePurpose,
   findGrowth,
   findPurpose,
   insertPurpose,
-  listPurposes,
   toText,
   updatePurpose,
 } from './queries.ts';
+import { writePurposeList } from './list-purposes.ts';
 import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
 
 export type PurposeRouteDeps = {
@@ -43,9 +44,10 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps) {
+async function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps): Promise<Problem[]> {
   const pathOf = () => '';
-  return [...remarkProfile([purpose], undefined, pathOf), ...remarkNumbers([purpose], pathOf)];
+  const remarks = await remarkInTurns([purpose], undefined, pathOf);
+  return [...remarks, ...remarkNumbers([purpose], pathOf)];
 }
 
 function register(deps: PurposeRouteDeps): Route {
@@ -68,7 +70,7 @@ function register(deps: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      return { purposeUuid, timestamp: Date.now(), warnings: remark(body, deps) };
+      return { purposeUuid, timestamp: Date.now(), warnings: await remark(body, deps) };
     },
   });
 }
@@ -82,13 +84,10 @@ function list({ db }: PurposeRouteDeps): Route {
     description: 'Also with a slash behind it: the purpose identifier left empty.',
     response: PurposeList,
     errors: [],
+    room: 4_194_304,
     handler: async ({ account }) => {
-      const purposes = await listPurposes(db, account.accountId);
-      return {
-        purposeUuids: purposes.map(({ id }) => id),
-        purposeNames: purposes.map(({ name }) => name),
-        timestamp: Date.now(),
-      };
+      const list = await begin(writePurposeList(db, account.accountId, Date.now()));
+      return stream('application/json', list);
     },
   });
 }
@@ -102,6 +101,7 @@ function read({ db }: PurposeRouteDeps): Route {
     params: PurposeParams,
     response: Purpose,
     errors: [404],
+    room: 4_194_304,
     handler: async ({ account, params }) => {
       const purpose = await findPurpose(db, account.accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();
@@ -135,7 +135,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: Date.now(), warnings: remark(body, deps) };
+      return { timestamp: Date.now(), warnings: await remark(body, deps) };
     },
   });
 }

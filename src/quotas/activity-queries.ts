@@ -80,6 +80,28 @@ export async function findActivity(
   return rows[0] ?? { eventsPerDay: 0, storedBytes: 0 };
 }
 
+/** About how much each account has stored, where it is anything. */
+export async function listStoredBytes(
+  sql: Sql,
+  { eventsDays, measurementsDays }: Retention,
+): Promise<Map<number, number>> {
+  const { rows } = await sql.query<{ account_id: number; bytes: number }>(
+    `
+      select account_id, sum(bytes)::bigint as bytes
+        from (select account_id, purpose_bytes + profile_bytes as bytes from account_usage
+              union all
+              select account_id,
+                     case when age <= $1 then events * ${eventBytes} else 0 end
+                     + case when age <= $2 then measurements * ${measurementBytes} else 0 end
+                from (select *, (now() at time zone 'UTC')::date - day as age
+                        from account_activity) as a) as stored
+       group by account_id
+      having sum(bytes) > 0`,
+    [eventsDays, measurementsDays],
+  );
+  return new Map(rows.map(({ account_id, bytes }) => [account_id, bytes]));
+}
+
 /** Rows of days that are over become one an account and day, and go when nothing of them is kept. */
 export async function compactActivity(
   sql: Sql,

@@ -8,7 +8,12 @@ export type LimitsOf = (accountId: number) => QuotaSettings;
 /** One of them. */
 export type LimitOf = (accountId: number) => number | Promise<number>;
 
-export type Limits = { limitsOf: LimitsOf; close(): Promise<void> };
+export type Limits = {
+  limitsOf: LimitsOf;
+  /** The quota `loginsPerAccount` of the account with this (normal) address: known before the account is. */
+  loginsOf: (email: string) => number;
+  close(): Promise<void>;
+};
 
 export type LimitsOptions = {
   db: Sql;
@@ -25,9 +30,15 @@ export type LimitsOptions = {
 export async function startLimits(options: LimitsOptions): Promise<Limits> {
   const { db, quotas, intervalMs = 5_000, onError } = options;
   let own = new Map<number, QuotaSettings>();
+  let logins = new Map<string, number>();
   const read = async () => {
     const overrides = await listOverrides(db);
-    own = new Map([...overrides].map(([accountId, its]) => [accountId, { ...quotas, ...its }]));
+    own = new Map(overrides.map(({ accountId, its }) => [accountId, { ...quotas, ...its }]));
+    logins = new Map(
+      overrides.flatMap(({ email, its: { loginsPerAccount: limit } }) =>
+        limit === undefined ? [] : [[email, limit]],
+      ),
+    );
   };
   await read();
   let reading = Promise.resolve();
@@ -35,6 +46,7 @@ export async function startLimits(options: LimitsOptions): Promise<Limits> {
   timer.unref();
   return {
     limitsOf: (accountId) => own.get(accountId) ?? quotas,
+    loginsOf: (email) => logins.get(email) ?? quotas.loginsPerAccount,
     async close() {
       clearInterval(timer);
       await reading;

@@ -19,7 +19,12 @@ export type Usage = {
   overrides: Partial<Record<QuotaName, number>>;
 };
 
-/** Null when the account is gone. */
+/** Messages of one kind that the account has sent today. */
+const sent = (kind: 'account' | 'sms') => `
+  coalesce((select used from message_count
+             where kind = '${kind}' and account_id = a.id and key = '' and day >= ${today}), 0)`;
+
+/** Null when the account is gone. `connections`: devices that are connected, to whatever process. */
 export async function findUsage(sql: Sql, accountId: number): Promise<Usage | null> {
   const { rows } = await sql.query<Usage>(
     `
@@ -30,7 +35,12 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                'purposes', coalesce(u.purposes, 0),
                'purposeBytes', coalesce(u.purpose_bytes, 0),
                'profiles', coalesce(u.profiles, 0),
-               'profileBytesTotal', coalesce(u.profile_bytes, 0)) as used,
+               'profileBytesTotal', coalesce(u.profile_bytes, 0),
+               'connections',
+                 (select count(*) from device d join presence p on p.device_id = d.id
+                   where d.account_id = a.id and p.connected),
+               'messagesPerDay', ${sent('account')},
+               'smsPerDay', ${sent('sms')}) as used,
              coalesce(
                (select json_object_agg(quota, value) from account_quota where account_id = a.id),
                '{}') as overrides
@@ -73,11 +83,15 @@ export function throwGone(error: unknown): never {
 /** All accounts that have quotas of their own, with these. */
 export async function listOverrides(
   sql: Sql,
-): Promise<Map<number, Partial<Record<QuotaName, number>>>> {
-  const { rows } = await sql.query<{ account_id: number; quotas: Usage['overrides'] }>(
-    'select account_id, json_object_agg(quota, value) as quotas from account_quota group by 1',
+): Promise<{ accountId: number; email: string; its: Usage['overrides'] }[]> {
+  const { rows } = await sql.query<{ accountId: number; email: string; its: Usage['overrides'] }>(
+    `
+      select a.id as "accountId", a.email, json_object_agg(q.quota, q.value) as its
+        from account_quota q
+        join account a on a.id = q.account_id
+       group by a.id`,
   );
-  return new Map(rows.map(({ account_id, quotas }) => [account_id, quotas]));
+  return rows;
 }
 
 /** The account has a limit of its own from now on. */

@@ -1,3 +1,4 @@
+import { createBuckets } from './buckets.ts';
 import type { LimitsOf } from './limits.ts';
 
 /** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */
@@ -15,56 +16,28 @@ export type RequestAllowance = {
 
 export type TakeRequest = (accountId: number) => RequestAllowance;
 
-type Bucket = { tokens: number; atMs: number };
-
-/** So many accounts are remembered before those with nothing to remember are looked for. */
-const leastRemembered = 1_000;
-
 /**
  * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at
  * once after a pause. A refused one costs nothing, so whoever waits as long as told is let in.
- * `nowMs` must not jump.
  */
-export function createRequestRate(
-  limitsOf: LimitsOf,
-  nowMs: () => number = () => performance.now(),
-): TakeRequest {
-  const buckets = new Map<number, Bucket>();
-  let sweepAt = leastRemembered;
-
-  function refill(bucket: Bucket, accountId: number, atMs: number): number {
+export function createRequestRate(limitsOf: LimitsOf, nowMs?: () => number): TakeRequest {
+  const rateOf = (accountId: number) => {
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
-    const earned = ((atMs - bucket.atMs) * perSecond) / 1_000;
-    return Math.min(burst, bucket.tokens + earned);
-  }
-
-  /** A full bucket says no more than none. */
-  function sweep(atMs: number): void {
-    for (const [accountId, bucket] of buckets) {
-      const { requestsBurst } = limitsOf(accountId);
-      if (refill(bucket, accountId, atMs) >= requestsBurst) buckets.delete(accountId);
-    }
-    sweepAt = Math.max(leastRemembered, 2 * buckets.size);
-  }
+    return { perSecond, burst };
+  };
+  const buckets = createBuckets(rateOf, nowMs);
 
   return (accountId) => {
-    const atMs = nowMs();
-    const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
-    let bucket = buckets.get(accountId);
-    if (!bucket) {
-      if (buckets.size >= sweepAt) sweep(atMs);
-      bucket = { tokens: burst, atMs };
-      buckets.set(accountId, bucket);
-    }
-    const tokens = refill(bucket, accountId, atMs);
+    const { perSecond, burst } = rateOf(accountId);
+    const tokens = buckets.level(accountId);
     const isAllowed = tokens >= 1;
-    bucket.tokens = isAllowed ? tokens - 1 : tokens;
-    bucket.atMs = atMs;
+    if (isAllowed) buckets.take(accountId, 1);
+    const left = isAllowed ? tokens - 1 : tokens;
     return {
       isAllowed,
       burst,
-      left: Math.floor(bucket.tokens),
-      fullAfterSeconds: Math.ceil((burst - bucket.tokens) / perSecond),
+      left: Math.floor(left),
+      fullAfterSeconds: Math.ceil((burst - left) / perSecond),
       windowSeconds: Math.ceil(burst / perSecond),
       retryAfterSeconds: isAllowed ? 0 : (1 - tokens) / perSecond,
     };

@@ -18,10 +18,14 @@ export const QuotaSettings = z.strictObject({
   evidenceBytes: count,
   requestsPerSecond: count,
   requestsBurst: count,
+  connections: count,
+  eventsPerSecond: count,
+  measurementsPerSecond: count,
   eventsPerDay: count,
   storedBytes: count,
   sessions: count,
   streams: count,
+  exports: count,
   loginsPerAccount: count,
   loginsPerAddress: count,
   rejectionsPerMessage: z.int().min(1).max(100),
@@ -48,19 +52,6 @@ const ofNobody: QuotaName[] = [
 export const quotaNames = (Object.keys(QuotaSettings.shape) as QuotaName[]).filter(
   (name) => !ofNobody.includes(name),
 );
-
-/** Told to an account, and the same for all of them: what enforces them asks the configuration alone. */
-const sameForAll: QuotaName[] = [
-  'loginsPerAccount',
-  'messagesPerDay',
-  'messagesPerRecipient',
-  'smsPerDay',
-];
-
-/** Whether one account may be given another figure than the others. */
-export function isChangeable(name: QuotaName): boolean {
-  return !sameForAll.includes(name);
-}
 
 export function isQuotaName(name: string): name is QuotaName {
   return quotaNames.some((quota) => quota === name);

@@ -24,12 +24,24 @@ export type Owner = { accountId: number; accountUuid: string };
 export type Bearer = Owner & { sessionId: string };
 export type TokenPair = { token: string; refreshToken: string };
 
+/** `address`: of who showed the refresh token once more. */
+export type EndedSession = {
+  accountId: number;
+  sessionId: string;
+  reason: 'sessions-quota' | 'refresh-token-reused';
+  address: string | null;
+};
+
 export type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: () => number;
   /** The quota `sessions`. */
   limitOf: LimitOf;
+  /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
+  isDisabled?: (accountId: number) => boolean;
+  /** A rule ended a session, for whoever keeps a record of it. */
+  onEnded?: (ended: EndedSession) => void;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
@@ -43,7 +55,11 @@ export type Sessions = {
    * Specification 5.1 step 4. The access token may have expired. For a moment from a rotation the old
    * refresh token gives the same pair again. Throws `unauthenticated`.
    */
-  refresh: (accessToken: string, refreshToken: string) => Promise<TokenPair>;
+  refresh: (
+    accessToken: string,
+    refreshToken: string,
+    address?: string | null,
+  ) => Promise<TokenPair>;
   /** Who a bearer token speaks for, asked of the store each time. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Bearer>;
   list: (accountId: number) => Promise<Session[]>;
@@ -52,7 +68,7 @@ export type Sessions = {
 };
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { store, keys, clock, onRevoked } = deps;
+  const { store, keys, clock, onRevoked, onEnded, isDisabled } = deps;
   const tokens = createTokens(keys.accountTokens);
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
@@ -77,7 +93,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
     const refresh =
       refreshToken === undefined ? {} : { refreshHash: hashRefreshToken(refreshToken) };
     const ended = await store.create(session, { ...refresh, limit });
-    for (const sessionId of ended) onRevoked({ accountId, sessionId });
+    for (const sessionId of ended) {
+      onRevoked({ accountId, sessionId });
+      onEnded?.({ accountId, sessionId, reason: 'sessions-quota', address: null });
+    }
   };
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
@@ -85,6 +104,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     if (!claims || (!evenExpired && claims.exp * 1_000 <= clock())) throw noSession();
     const session = await store.find(claims.sid, clock());
     if (session?.accountUuid !== claims.sub) throw noSession();
+    if (isDisabled?.(session.accountId)) throw noSession();
     return session;
   };
 
@@ -103,7 +123,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       return { token, refreshToken, sessionId: session.sessionId };
     },
 
-    async refresh(accessToken, refreshToken) {
+    async refresh(accessToken, refreshToken, address = null) {
       const session = await find(accessToken, { evenExpired: true });
       const { accountId, sessionId } = session;
       if (!isRefreshToken(keys.refreshTokens, sessionId, refreshToken)) throw noSession();
@@ -122,7 +142,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (rotation.outcome === 'again') {
         return JSON.parse(unseal(rotation.successor, refreshToken)) as TokenPair;
       }
-      if (rotation.outcome === 'reused') onRevoked({ accountId, sessionId });
+      if (rotation.outcome === 'reused') {
+        onRevoked({ accountId, sessionId });
+        onEnded?.({ accountId, sessionId, reason: 'refresh-token-reused', address });
+      }
       throw noSession();
     },
 

@@ -1,4 +1,7 @@
 import { pino } from 'pino';
+import { startRefusalLog } from '../../src/audit/refusals.ts';
+import { auditRoutes } from '../../src/audit/routes.ts';
+import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
 import type { RemovedDevice } from '../../src/accounts/delete-account.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
@@ -8,6 +11,7 @@ import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
 import { accountsRoutes } from '../../src/accounts/routes.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
+import { writeEndedSessions } from '../../src/assembly/audit.ts';
 import { startHttp, type HttpOptions } from '../../src/http/server.ts';
 import { statusRoutes } from '../../src/http/status.ts';
 import { deriveKeys } from '../../src/keys.ts';
@@ -31,7 +35,7 @@ export type AppOptions = {
   /** How long a refused login waits; 1 ms. */
   refusalPauseMs?: number;
   /** Logins a minute. */
-  logins?: Partial<LoginQuotas>;
+  logins?: Partial<LoginQuotas & { loginsPerAccount: number }>;
   http?: Partial<HttpOptions>;
 };
 
@@ -61,6 +65,8 @@ export async function startApp(options: AppOptions = {}) {
   const store = options.redisUrl
     ? await startRedisSessions({ url: options.redisUrl, onError })
     : startDatabaseSessions(db, { onError });
+  const refusals = startRefusalLog({ db, clock, intervalMs: 50, onError });
+  const disabled = await startDisabledAccounts({ db, intervalMs: 50, onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
   const sessions = createSessions({
     store,
@@ -68,6 +74,8 @@ export async function startApp(options: AppOptions = {}) {
     clock,
     limitOf: () => options.sessions ?? 50,
     onRevoked,
+    isDisabled: disabled.has,
+    onEnded: writeEndedSessions({ db, clock, log }),
   });
   const limiters = redis ? redisLimiters(redis) : memoryLimiters;
   const routes = [
@@ -83,9 +91,14 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       countLogin: createLoginRates(
-        { loginsPerAccount: 1_000, loginsPerAddress: 1_000, ...options.logins },
+        {
+          loginsOf: (email) =>
+            options.logins?.loginsOf?.(email) ?? options.logins?.loginsPerAccount ?? 1_000,
+          loginsPerAddress: options.logins?.loginsPerAddress ?? 1_000,
+        },
         limiters,
       ),
+      refusals,
       refusalPauseMs: options.refusalPauseMs ?? 1,
       openRegistration: options.openRegistration ?? true,
       countRegistration: createRegistrationLimit(
@@ -95,6 +108,7 @@ export async function startApp(options: AppOptions = {}) {
       onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
       clock,
     }),
+    ...auditRoutes({ db, clock }),
     ...statusRoutes({ clock, findTroubles: async () => [] }),
   ];
   const authenticate = (token: string) => sessions.authenticate(token);
@@ -117,6 +131,8 @@ export async function startApp(options: AppOptions = {}) {
     sessions,
     time,
     revoked,
+    refusals,
+    disabled,
     removedDevices,
     lines,
     call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
@@ -126,6 +142,8 @@ export async function startApp(options: AppOptions = {}) {
     },
     async close() {
       await server.close();
+      await refusals.close();
+      await disabled.close();
       await store.close();
       if (redis) await closeRedis(redis);
       if (!options.database) await database.drop();

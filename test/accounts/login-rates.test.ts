@@ -12,10 +12,10 @@ describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])('4.2 logins, counted 
     await redis?.kill();
     redis = undefined;
   });
-  async function start(database?: App['database']) {
+  async function start(database?: App['database'], loginsOf?: (email: string) => number) {
     redis ??= kind === 'redis' ? await startRedis() : undefined;
     const app = await startApp({
-      logins: { loginsPerAccount: 3, loginsPerAddress: 5 },
+      logins: { loginsPerAccount: 3, loginsPerAddress: 5, ...(loginsOf && { loginsOf }) },
       redisUrl: redis?.url,
       database,
       http: { trustedProxies: ['127.0.0.1'] },
@@ -46,6 +46,17 @@ describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])('4.2 logins, counted 
     expect(headers.get('ratelimit')).toBe(`"loginsPerAccount";r=0;t=${seconds}`);
     // Nobody is locked out from elsewhere.
     expect(await statusOf(app, '10.0.0.2', 'ada')).toBe(200);
+  });
+
+  test('an account may have a limit of its own, which others do not notice', async () => {
+    const app = await start(undefined, (email) => (email === 'ada@example.com' ? 4 : 3));
+    const count = async (name: string) => {
+      const tries = Array.from({ length: 8 }, () => statusOf(app, '10.0.0.1', name));
+      return (await Promise.all(tries)).filter((status) => status === 200).length;
+    };
+    expect([await count('ADA'), await count('bob')]).toEqual([4, 1]);
+    const { headers } = await logIn(app, '10.0.0.1', 'ada');
+    expect(headers.get('ratelimit-policy')).toBe('"loginsPerAccount";q=4;w=60');
   });
 
   test('what is refused for its account does not count for its address, nor the other way', async () => {

@@ -8,6 +8,7 @@ import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../src/db/embed
 import { readOrMakeSecret } from '../../src/secret.ts';
 import { StartError } from '../../src/start-error.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
+import { superuserUrl } from '../harness/embedded.ts';
 import { runOn } from '../harness/template.ts';
 
 const dir = makeTemporaryDir();
@@ -51,10 +52,10 @@ describe('a backup of the embedded database', () => {
   });
 
   /** Commits until told to stop, with rewrites, removals and checkpoints; gives the newest number. */
-  function writeAlways(from: number) {
+  async function writeAlways(from: number) {
     let newest = from;
     let stopping = false;
-    const done = runOn(database.connectionString, async (client) => {
+    const done = runOn(await superuserUrl(dataDir), async (client) => {
       while (!stopping) {
         const n = newest + 1;
         await client.query('begin');
@@ -81,7 +82,7 @@ describe('a backup of the embedded database', () => {
   }
 
   test('made under load holds all that was committed before it, whole, and opens', async () => {
-    const writing = writeAlways(0);
+    const writing = await writeAlways(0);
     await expect.poll(writing.newest, { timeout: 15_000 }).toBeGreaterThan(120);
     const before = writing.newest();
     const backup = join(dir, 'under-load');
@@ -116,6 +117,9 @@ describe('a backup of the embedded database', () => {
     const backup = join(dir, 'under-load');
     expect((await stat(backup)).mode & 0o777).toBe(0o700);
     expect((await stat(join(backup, 'secret'))).mode & 0o777).toBe(0o600);
+    // The service's own password is made anew where it is restored.
+    const expected = ['backup.json', 'database-password', 'postgresql', 'secret'];
+    expect((await readdir(backup)).toSorted()).toEqual(expected);
   });
 
   test('may be made while nothing runs', async () => {

@@ -19,6 +19,7 @@ import {
   type TestDatabase,
 } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
+import { shareOf } from '../harness/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
 
@@ -55,7 +56,7 @@ const countRows = async (url: string) =>
     return Number((await client.query<{ n: string }>(text)).rows[0]?.n);
   });
 
-describe.each(databaseKinds)('into a database on %s', (kind) => {
+describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
   test('nothing is restored that is not whole, and nothing is made there', async () => {
     const target = await opened(emptyDatabase(kind));
     for (const [change, reason] of [
@@ -169,10 +170,11 @@ describe('into a data directory', () => {
       await expect(startEmbeddedDatabase({ dataDir: home, log })).rejects.toThrow('interrupted');
       const second = run();
       expect([await second.ended(), second.stderr()]).toEqual([0, '']);
-      expect((await readdir(home)).toSorted()).toEqual(['database-password', 'postgresql']);
       const database = await startEmbeddedDatabase({ dataDir: home, log });
       expect(await countRows(database.connectionString)).toBe(rows * 0.9);
       await database.stop();
+      const expected = ['database-password', 'postgresql', 'service-password'];
+      expect((await readdir(home)).toSorted()).toEqual(expected);
       await expect(restoreInto(null, copyDir, home)).rejects.toThrow('holds a database already');
     },
   );
@@ -187,7 +189,7 @@ describe('into a data directory', () => {
         onRows: () => abort.abort(),
       }),
     ).rejects.toThrow('aborted');
-    expect(await readdir(home)).toEqual(['database-password']);
+    expect((await readdir(home)).toSorted()).toEqual(['database-password', 'service-password']);
   });
 });
 

@@ -13,6 +13,7 @@ import {
   type TestDatabase,
 } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
+import { shareOf } from '../harness/share.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'portable-tables-'));
 const log = { info: () => undefined, warn: () => undefined };
@@ -28,7 +29,7 @@ async function opened(database: Promise<TestDatabase>): Promise<TestDatabase> {
   return database;
 }
 
-describe.each(databaseKinds)('the tables of a portable copy from %s', (kind) => {
+describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (kind) => {
   test('are all there are but those that are left out for a reason', async () => {
     const { db } = await opened(testDatabase(kind));
     // Also of other schemas, except what TimescaleDB keeps its chunks in.

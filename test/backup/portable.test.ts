@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { databaseKinds } from '../harness/database.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
 import { runOn } from '../harness/template.ts';
+import { shareOf } from '../harness/share.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { startPhones, type Phones } from '../journeys/phones.ts';
 import { runProgram } from '../journeys/process.ts';
@@ -31,7 +32,7 @@ const here = ways.filter((way) =>
   way.every((kind) => kind === 'embedded' || databaseKinds.includes(kind)),
 );
 
-describe.each(here)('a portable copy from %s to %s', (fromKind, toKind) => {
+describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind) => {
   const dir = makeTemporaryDir();
   const copyDir = join(dir, 'copy');
   let phones: Phones;

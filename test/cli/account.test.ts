@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AuditEntry } from '../../src/audit/schema.ts';
 import { runOn } from '../harness/template.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
 import { runProgram } from '../journeys/process.ts';
@@ -101,10 +102,9 @@ describe('npm run account, beside a running service with registration closed', (
       });
     expect([(await register()).status, (await register()).status]).toEqual([200, 403]);
     expect((await quota('devices', 'default')).stdout).toBe('devices  1 of 10000\n');
-    // What nothing would heed is not taken.
     expect(await quota('smsPerDay', '100')).toMatchObject({
-      status: 1,
-      stderr: 'smsPerDay is the same for all accounts: it is changed in config/.\n',
+      status: 0,
+      stdout: 'smsPerDay  0 of 100  (default 20)\n',
     });
     expect((await register()).status).toBe(200);
 
@@ -120,6 +120,51 @@ describe('npm run account, beside a running service with registration closed', (
       'devices: expected a whole number above 0, or "default", got "-1".\n',
     );
   });
+
+  test('disables and enables, and all that it does stands in the audit trail', async () => {
+    const email = 'audit@example.com';
+    await account(env, ['create', email], 'first password\n');
+    const logIn = async () => {
+      const answer = await post('/v2/accounts/login', email, 'first password');
+      const body = (await answer.json()) as Record<string, string>;
+      return { status: answer.status, token: body['accountAuthToken'] ?? '' };
+    };
+    const { token } = await logIn();
+    expect(await account(env, ['disable', email])).toMatchObject({
+      status: 0,
+      stdout:
+        `${email} is disabled: its sessions have ended, its devices are let in no more.\n` +
+        'Nothing was deleted.\n',
+    });
+    expect((await account(env, ['disable', email])).stdout).toBe(`${email} was disabled before.\n`);
+    expect([await get(token), (await logIn()).status]).toEqual([401, 403]);
+    expect((await account(env, ['list'])).stdout).toMatch(
+      new RegExp(`  ${email}  disabled \\d{4}-\\d\\d-\\d\\d\n`),
+    );
+    expect((await account(env, ['enable', email])).stdout).toBe(
+      `${email} may log in again; its devices are let in with the tokens that they have.\n`,
+    );
+    for (const value of ['7', 'default']) await account(env, ['quota', email, 'devices', value]);
+    await account(env, ['deny', email, 'sms']);
+    await account(env, ['reset-password', email], 'first password');
+    const answer = await fetch(`${service.url}/v2/accounts/audit`, {
+      headers: { authorization: `Bearer ${(await logIn()).token}` },
+    });
+    const { entries } = (await answer.json()) as { entries: AuditEntry[] };
+    const byOperator = entries.filter(({ by }) => by === 'operator');
+    expect(byOperator.map(({ kind, details }) => [kind, details])).toEqual([
+      ['password-changed', {}],
+      ['sms-denied', {}],
+      ['quota-changed', { quota: 'devices', value: 'default' }],
+      ['quota-changed', { quota: 'devices', value: 7 }],
+      ['enabled', {}],
+      ['disabled', {}],
+      ['registered', {}],
+    ]);
+    expect(byOperator.flatMap(({ address, sessionId }) => [address, sessionId])).toEqual(
+      Array(14).fill(undefined),
+    );
+  }, 60_000);
 
   test('says what is wrong and exits 1, or 2 for what it does not understand', async () => {
     const [short, empty, nobody, argument, unknown] = await Promise.all([

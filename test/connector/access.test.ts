@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { manualClock, onceClosed, startWorld, until, type World } from './harness.ts';
-import { connectPacket, dial, enter, moments } from './raw.ts';
+import { connectPacket, dial, enter, moments, publishPacket } from './raw.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -50,6 +50,48 @@ describe('a device that lost its access', () => {
     checked.resolve();
     expect((await raw.expect('connack'))[0]?.returnCode).toBe(5);
     await raw.ended();
+  });
+});
+
+describe('a device whose account is disabled', () => {
+  test('is closed on every connection, and cannot come back; others stay', async () => {
+    const device = world.store.addDevice(2);
+    const other = world.store.addDevice(3, 2);
+    const ids = ['a', 'b'].map((clientId) => world.connect({ clientId, as: device }));
+    const clients = await Promise.all([...ids, world.connect()]);
+    const stays = await world.connect({ as: other });
+    const closed = Promise.all(clients.map(onceClosed));
+    world.store.disableAccount(1);
+    await closed;
+    expect(stays.connected).toBe(true);
+    await expect(world.connect()).rejects.toMatchObject({ code: 5 });
+    expect(world.counted.filter((what) => what === 'disconnected access-ended')).toHaveLength(3);
+  });
+
+  test('is not let in by a check that was under way', async () => {
+    const checked = Promise.withResolvers<void>();
+    world.store.beforeAuthenticated = () => checked.promise;
+    const raw = await dial(world);
+    raw.send(connectPacket(world));
+    await until(() => world.store.checks === 1);
+    world.store.disableAccount(1);
+    checked.resolve();
+    expect((await raw.expect('connack'))[0]?.returnCode).toBe(5);
+    await raw.ended();
+  });
+
+  test('has what was under way withdrawn: neither stored nor acknowledged', async () => {
+    const raw = await enter(world);
+    world.store.isHolding = true;
+    const topic = `devices/${world.device.uuid}/up/measurements`;
+    raw.send(publishPacket(topic, { sId: '0x1', val: 1 }, { qos: 1, messageId: 7 }));
+    await until(() => world.store.held.length === 1);
+    world.store.disableAccount(1);
+    await raw.ended();
+    await until(() => world.store.withdrawals === 1);
+    world.store.release();
+    expect(world.store.stored).toEqual([]);
+    expect(raw.of('puback')).toEqual([]);
   });
 });
 

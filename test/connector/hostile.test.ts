@@ -151,7 +151,7 @@ describe('a device', () => {
     expect(({} as Record<string, unknown>)['qos']).toBeUndefined();
   });
 
-  test('with 60,000 filters in one SUBSCRIBE is closed for its size, with 10,000 gets 16', async () => {
+  test('with 60,000 filters in one SUBSCRIBE is closed for its size, with 70 gets 16', async () => {
     const filter = (n: number) => ({ topic: `x${n.toString(36)}`, qos: 0 as const });
     const raw = await enter(world);
     const subscriptions = Array.from({ length: 60_000 }, (_, n) => filter(n));
@@ -159,10 +159,10 @@ describe('a device', () => {
     await raw.ended();
     const other = await enter(world);
     const down = `devices/${world.device.uuid}/down/`;
-    const some = Array.from({ length: 900 }, (_, n) => ({ topic: down + n, qos: 0 as const }));
+    const some = Array.from({ length: 70 }, (_, n) => ({ topic: down + n, qos: 0 as const }));
     other.send({ cmd: 'subscribe', messageId: 1, subscriptions: some });
     const granted = (await other.expect('suback'))[0]?.granted ?? [];
-    expect(granted).toHaveLength(900);
+    expect(granted).toHaveLength(70);
     expect(granted.filter((qos) => qos !== 128)).toHaveLength(16);
   });
 

@@ -55,7 +55,7 @@ describe('back-pressure', () => {
     store.isHolding = true;
     const clients: RawClient[] = [];
     for (let n = 1; n <= 30; n++) {
-      const { uuid, token } = store.addDevice(n);
+      const { uuid, token } = store.addDevice(n, n);
       const raw = await enter(world, { username: uuid, password: Buffer.from(token) });
       const own = `devices/${uuid}/up/measurements`;
       raw.send(publishPacket(own, measurement(1), { qos: 1, messageId: 1 }));

@@ -16,6 +16,7 @@ type Held = Stored & { delivery: Delivery; commit(): void; fail(error: unknown):
 export function createStore() {
   const tokens = new Map<string, { token: string; identity: DeviceIdentity }>();
   const errors: unknown[] = [];
+  const onDisabled = new Set<(accountId: number) => void>();
   const store = {
     bus: createLocalBus({ onListenerError: (error) => void errors.push(error) }),
     /** What listeners of the bus threw. */
@@ -36,10 +37,18 @@ export function createStore() {
     onDue: (_topic: DownTopic): Downlink[] => [],
     beforeAuthenticated: async () => {},
 
-    addDevice(number: number): { uuid: string; token: string; identity: DeviceIdentity } {
+    /** Whether messages of other accounts wait. */
+    areOthersWaiting: false,
+    /** Measurements a second of an account, while they do. */
+    accountRate: 20_000,
+
+    addDevice(
+      number: number,
+      accountId = 1,
+    ): { uuid: string; token: string; identity: DeviceIdentity } {
       const uuid = `00000000-0000-4000-8abc-${String(number).padStart(12, '0')}`;
       const token = `token-of-${number}-`.padEnd(40, 'x');
-      const identity = { deviceId: number, uuid, accountId: 1 };
+      const identity = { deviceId: number, uuid, accountId };
       tokens.set(uuid, { token, identity });
       return { uuid, token, identity };
     },
@@ -48,6 +57,12 @@ export function createStore() {
       const deviceId = tokens.get(uuid)?.identity.deviceId ?? 0;
       store.forgetDevice(uuid);
       store.bus.publish('access', { deviceId, uuid });
+    },
+    /** The operator shuts the account's devices out, and the connector is told. */
+    disableAccount(accountId: number): void {
+      for (const [uuid, { identity }] of tokens)
+        if (identity.accountId === accountId) tokens.delete(uuid);
+      for (const listener of onDisabled) listener(accountId);
     },
     release(): void {
       store.isHolding = false;
@@ -63,6 +78,10 @@ export function createStore() {
 
   const ports: ConnectorPorts = {
     bus: store.bus,
+    onAccountDisabled(listener) {
+      onDisabled.add(listener);
+      return () => onDisabled.delete(listener);
+    },
     clock: () => Date.now(),
     async authenticateDevice({ username, password }) {
       store.checks += 1;
@@ -70,6 +89,8 @@ export function createStore() {
       await store.beforeAuthenticated();
       return identity;
     },
+    othersWait: () => store.areOthersWaiting,
+    measurementsPerSecond: () => store.accountRate,
     isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,
     ingest(device, uplink, delivery) {
       const commit = () => {

@@ -6,10 +6,19 @@ import { measureJson } from '../../src/core/json-extent.ts';
 function walk(value: unknown): { depth: number; parts: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, parts: 0 };
   const inner = Object.values(value).map(walk);
+  const names = Array.isArray(value) ? [] : Object.keys(value);
   return {
     depth: 1 + Math.max(0, ...inner.map(({ depth }) => depth)),
-    parts: inner.reduce((sum, { parts }) => sum + parts, 1) + Math.max(0, inner.length - 1),
+    parts:
+      inner.reduce((sum, { parts }) => sum + parts, 1) +
+      Math.max(0, inner.length - 1) +
+      names.reduce((sum, name) => sum + beyondOne(name), 0),
   };
+}
+
+/** A name of more than 16 characters counts as one more for every 16 begun. */
+function beyondOne(name: string): number {
+  return Math.max(0, Math.ceil((JSON.stringify(name).length - 2) / 16) - 1);
 }
 
 /** The deepest that the text was: what is measured at its end is 0 again. */
@@ -22,7 +31,7 @@ const deepest = (text: string) => {
 describe('what is measured of a text', () => {
   test('is what JSON.parse would build, whatever its strings hold', () => {
     const strings = fc
-      .array(fc.constantFrom('"', '\\', ',', '[', '{', ']', 'x', '\n'))
+      .array(fc.constantFrom('"', '\\', ',', '[', '{', ']', 'x', '\n', ':'), { maxLength: 40 })
       .map((all) => all.join(''));
     const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
       tree: fc.oneof(
@@ -41,6 +50,14 @@ describe('what is measured of a text', () => {
         expect(deepest(text)).toBe(depth);
       }),
     );
+  });
+
+  test('counts long names for more, and long values as they come', () => {
+    const long = 'x'.repeat(44);
+    expect(measureJson(JSON.stringify({ [long]: 1 })).parts).toBe(3);
+    expect(measureJson(`{"${long}" \n\t : 1}`).parts).toBe(3);
+    expect(measureJson(JSON.stringify({ name: long })).parts).toBe(1);
+    expect(measureJson(JSON.stringify({ x234567890123456: 1 })).parts).toBe(1);
   });
 
   test('ends at a bound, and at the end of a text that is no JSON', () => {

@@ -68,7 +68,7 @@ describe('the embedded database', () => {
         fsync: 'on',
         synchronous_commit: 'on',
         full_page_writes: 'on',
-        listen_addresses: '127.0.0.1',
+        listen_addresses: '',
       });
     });
     const withoutPassword = new URL(database.connectionString);
@@ -117,7 +117,7 @@ describe('the embedded database', () => {
     await database.stop();
   });
 
-  it('comes back on the same port when the server ends under it', async () => {
+  it('comes back at the same address when the server ends under it', async () => {
     const lines: string[] = [];
     const database = await start(lines);
     process.kill(await postmaster(), 'SIGKILL');

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
+import { schemaNameFor } from '../../src/db/schema-name.ts';
 import { readSchemaState } from '../../src/db/schema-state.ts';
 import { version } from '../../src/version.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
@@ -48,9 +49,21 @@ describe.each(databaseKinds)('a database that a later version has migrated, on %
   });
 
   it('is opened where its migration says that this version may write', async () => {
-    const opened = await migrateTo([{ ...later, leastWriter: version }]);
+    const { schema: present } = await readSchemaState(database.db);
+    const opened = await migrateTo([{ ...later, leastWriter: present?.leastWriter ?? '' }]);
     expect(opened.schema).toBe(schema);
     expect(await start()).toMatchObject({ kind, schema });
+    await database.db.query('select count(*) from of_later_versions');
+  });
+
+  it('stays open for this version where it keeps out those before it', async () => {
+    await database.db.query('select count(*) from device');
+    const own = schemaNameFor(version);
+    const opened = await migrateTo([{ ...later, leastWriter: version }]);
+    expect(opened.schema).toBe(own);
+    expect(await start()).toMatchObject({ kind, schema: own });
+    // The connections of before, too.
+    await database.db.query('select count(*) from device');
     await database.db.query('select count(*) from of_later_versions');
   });
 

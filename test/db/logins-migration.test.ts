@@ -3,6 +3,7 @@ import { verifyCredentials } from '../../src/accounts/login.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
 import { findAccountByEmail } from '../../src/accounts/queries.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
+import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { emptyDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn } from '../harness/template.ts';
@@ -42,9 +43,14 @@ it('lets everybody log in who could, in whatever case they write their address',
 
   const attempts = { attempts: 10, windowSeconds: 60 };
   const throttle = createThrottle({ perAccount: attempts, perAddress: attempts });
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const refusals = startRefusalLog({ db, clock: Date.now, onError });
   const logIn = async (email: string) => {
     const login = { email, password, address: '192.0.2.1' };
-    return (await verifyCredentials({ db, passwords, throttle, countLogin }, login)).email;
+    const deps = { db, passwords, throttle, countLogin, refusals };
+    return (await verifyCredentials(deps, login)).email;
   };
   for (const email of emails) expect(await logIn(email)).toBe(email);
   expect(await logIn('ADA@EXAMPLE.COM')).toBe('Ada@Example.com');
@@ -52,4 +58,5 @@ it('lets everybody log in who could, in whatever case they write their address',
   expect(await logIn('LI\u0307Z@example.com')).toBe('li\u0307z@example.com');
   expect(await findAccountByEmail(db, 'adA@example.com')).toMatchObject({ email: emails[0] });
   expect(await findAccountByEmail(db, 'ada@example.co')).toBeNull();
+  await refusals.close();
 });

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
+import { createDeviceIdentifier } from '../../src/devices/identify.ts';
 import { deriveToken } from '../../src/devices/token.ts';
 import { type App, keys, startApp } from './app.ts';
 import { credentials, type Door, openDoor } from './door.ts';
@@ -102,5 +103,57 @@ describe('with the store away', () => {
     await door.letIn(credentials(device));
     await door.letIn(fresh);
     expect(await door.authenticator.authenticateDevice(credentials(device))).toBeNull();
+  });
+});
+
+describe('a disabled account', () => {
+  const set = (accountId: number, isDisabled: boolean) =>
+    app.db.query('update account set disabled_at = case when $2 then now() end where id = $1', [
+      accountId,
+      isDisabled,
+    ]);
+
+  test('has no device that is let in, remembered or not, until it is enabled', async () => {
+    const owner = await app.account();
+    const [known, unknown] = [await app.device(owner), await app.device(owner)];
+    const { accountId } = known;
+    const identity = await door.letIn(credentials(known));
+    const other = await app.device(token);
+    await set(accountId, true);
+    // The database says so at once, the process knows it a moment later.
+    expect(await door.authenticator.isStillAllowed(identity, credentials(known))).toBe(false);
+    expect(await door.authenticator.authenticateDevice(credentials(unknown))).toBeNull();
+    door.disabled.add(accountId);
+    const before = door.queries;
+    expect(await door.authenticator.authenticateDevice(credentials(known))).toBeNull();
+    expect(door.queries).toBe(before);
+    expect(await door.authenticator.authenticateDevice(credentials(other))).not.toBeNull();
+
+    await set(accountId, false);
+    door.disabled.delete(accountId);
+    door.timeMs += 1_000;
+    for (const device of [known, unknown])
+      expect(await door.authenticator.authenticateDevice(credentials(device))).toMatchObject({
+        accountId,
+      });
+  });
+
+  test('has no device for who asks by uuid alone, such as a bridge', async () => {
+    const owner = await app.account();
+    const [known, unknown] = [await app.device(owner), await app.device(owner)];
+    const { accountId } = known;
+    const disabled = new Set<number>();
+    const isDisabled = (id: number) => disabled.has(id);
+    const identifier = createDeviceIdentifier({ db: app.db, bus: app.bus, isDisabled });
+    expect(await identifier.identify(known.uuid)).toMatchObject({ accountId });
+    await set(accountId, true);
+    expect(await identifier.identify(unknown.uuid)).toBeNull();
+    disabled.add(accountId);
+    expect(await identifier.identify(known.uuid)).toBeNull();
+    await set(accountId, false);
+    disabled.clear();
+    for (const { uuid } of [known, unknown])
+      expect(await identifier.identify(uuid)).toMatchObject({ accountId, uuid });
+    identifier.close();
   });
 });

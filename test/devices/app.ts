@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
@@ -111,7 +112,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     authenticate: async (token) => {
       const accountId = Number(token);
       if (!accountId) throw new DomainError('unauthenticated', 'No such token.');
-      return { accountId, accountUuid: '', sessionId: '' };
+      return { accountId, accountUuid: '', sessionId: randomUUID() };
     },
     log: pino({ level: 'silent' }),
     host: '127.0.0.1',

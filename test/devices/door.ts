@@ -19,7 +19,9 @@ export const credentials = ({ uuid, password }: Device) => ({ username: uuid, pa
 
 /** Device authentication on the app's database, with its queries counted, and away when told so. */
 export function openDoor(app: App, token: string) {
-  const state = { queries: 0, away: false, timeMs: 0 };
+  /** What this process knows to be disabled. */
+  const disabled = new Set<number>();
+  const state = { queries: 0, away: false, timeMs: 0, disabled };
   const db = {
     query: (query: string, values?: unknown[]) => {
       state.queries += 1;
@@ -27,7 +29,8 @@ export function openDoor(app: App, token: string) {
     },
   } as Sql;
   const clock = () => state.timeMs;
-  const authenticator = createDeviceAuthenticator({ db, keys, bus: app.bus, clock });
+  const isDisabled = (accountId: number) => disabled.has(accountId);
+  const authenticator = createDeviceAuthenticator({ db, keys, bus: app.bus, isDisabled, clock });
   return Object.assign(state, {
     authenticator,
     /** The identity of a device that must be let in. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { operator } from '../../src/audit/entry.ts';
 import { type App, startApp } from './app.ts';
 
 let app: App;
@@ -60,7 +61,9 @@ describe('4.3 Remove device', () => {
     let removal: Promise<unknown> | undefined;
     await app.db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock_shared(7201)');
-      removal = app.removal.removeDevice(Number(token), device.uuid).then(() => (removed = true));
+      removal = app.removal
+        .removeDevice(Number(token), device.uuid, operator)
+        .then(() => (removed = true));
       await expect
         .poll(async () => {
           const { rows } = await app.db.query(

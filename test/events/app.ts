@@ -7,8 +7,10 @@ import { readHistoryKind } from '../../src/db/history/kind.ts';
 import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
+import { createStreamCount } from '../../src/events/count-streams.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
+import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
 import { type DatabaseKind, testDatabase } from '../harness/database.ts';
 
@@ -21,6 +23,7 @@ export type HistoryOptions = {
   patienceMs?: number;
   /** Streams that an account may have open; 20. */
   streams?: number;
+  exports?: Partial<ExportsOptions>;
 };
 
 /** One process that serves the history of a database: a bearer token is the account's id. */
@@ -46,6 +49,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     if (!accountId || ended.has(token)) throw new DomainError('unauthenticated', 'No such token.');
     return { accountId, accountUuid: '', sessionId: 'session' };
   };
+  const exports = createExports({ limitOf: () => 2, ...options.exports });
   const server = await startHttp({
     routes: [
       ...eventRoutes({
@@ -54,10 +58,16 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         bus,
         getDeviceId: findDevice,
         authenticate,
-        limitOf: () => options.streams ?? 20,
+        exports,
+        streams: createStreamCount(() => options.streams ?? 20),
         refusalPauseMs: 1,
       }),
-      ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId: findDevice }),
+      ...measurementRoutes({
+        db,
+        kind: await readHistoryKind(db),
+        getDeviceId: findDevice,
+        exports,
+      }),
     ],
     authenticate,
     log: pino({ level: 'silent' }),
@@ -68,6 +78,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
   return {
     url,
     bus,
+    exports,
     openStreams: () => openStreams,
     /** Tokens that open nothing any more. */
     ended,

@@ -19,6 +19,8 @@ export type Fault = {
   longOnly?: true;
   /** What was promised of the observations, at most; the tool holds them to it, a test does not. */
   limits?: Observations;
+  /** What was promised of the observations beside one another, and did not hold; in words. */
+  breaks?: (observations: Observations) => string[];
   /** What this machine would need and lacks, or null. */
   lacks?: () => string | null;
   /** Does it, and comes back when the service works again. Throws when a promise beside the oracle's is broken. */

@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasRedis } from '../harness/redis.ts';
+import { isLong } from '../harness/share.ts';
+import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
 import { runFault } from './run-fault.ts';
 import { faultsOf } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
+
+/** Of each mechanism one in `npm test`; `npm run test:long` has the others, by way of faults.long.test.ts. */
+const quick = ['kill9', 'migrated-under', 'postgres-kill9', 'ack-lost', 'clocks', 'poison'];
+const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
 const load = { devices: 200, rate: 1_500, timescaledb: false };
 const nothing = {
@@ -19,11 +25,12 @@ const nothing = {
 
 // One world goes through all of it, one fault after the other: each judgement covers what was before.
 describe('nothing acknowledged is lost, whatever happens', () => {
-  const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly);
+  const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly && isHere(fault));
   let world: World;
 
   beforeAll(async () => {
-    world = await startWorld({ ...load, redis: hasRedis, mqttProxy: true });
+    const proxies = { databaseProxy: true, mqttProxy: true };
+    world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   }, 60_000);
   afterAll(() => world.close(), 60_000);
 
@@ -38,21 +45,22 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   }
 });
 
-it.skipIf(diskFull.lacks?.() !== null)(
-  `${diskFull.name}: ${diskFull.promise}`,
-  { timeout: 180_000 },
-  async () => {
-    const disk = mountSmallDisk();
-    try {
-      const world = await startWorld({ ...load, databaseDir: disk.databaseDir });
+for (const fault of [diskFull].filter(isHere))
+  it.skipIf(fault.lacks?.() !== null)(
+    `${fault.name}: ${fault.promise}`,
+    { timeout: 180_000 },
+    async () => {
+      const disk = mountSmallDisk();
       try {
-        const { verdict } = await runFault(world, diskFull, diskFull.short);
-        expect(faultsOf(verdict)).toEqual(nothing);
+        const world = await startWorld({ ...load, databaseDir: disk.databaseDir });
+        try {
+          const { verdict } = await runFault(world, fault, fault.short);
+          expect(faultsOf(verdict)).toEqual(nothing);
+        } finally {
+          await world.close();
+        }
       } finally {
-        await world.close();
+        disk.unmount();
       }
-    } finally {
-      disk.unmount();
-    }
-  },
-);
+    },
+  );

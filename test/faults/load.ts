@@ -1,3 +1,4 @@
+import type { RecordableHistogram } from 'node:perf_hooks';
 import { createFleet } from '../../bench/client/fleet.ts';
 import type { FleetCounts } from '../../bench/client/fleet.ts';
 import { watchAbsences } from './absences.ts';
@@ -12,6 +13,8 @@ export type Load = {
   startTs: number;
   start(): void;
   counts(): FleetCounts;
+  /** Microseconds from a send to its acknowledgement; `reset()` it where a measurement starts. */
+  latency: RecordableHistogram;
   /** When the last acknowledgement arrived, `performance.now()`. */
   lastAckMs(): number;
   /** The longest that a device was without a connection, and without an acknowledgement, while it sent. */
@@ -31,6 +34,11 @@ export type Load = {
 export type LoadOptions = { dir: string; devices: WitnessDevice[]; port: number; rate: number };
 
 const reconnectDelayMs = 300;
+/**
+ * Of all devices together, while nobody is let in: this process also carries the service's connections
+ * to the database, and must have time for them.
+ */
+const retriesPerSecond = 2_000;
 
 export async function startFleet({ dir, devices, port, rate }: LoadOptions): Promise<Load> {
   const ledger = openLedger(dir);
@@ -52,6 +60,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     inFlight: 5,
     ratePerSecond: rate,
     reconnectDelayMs,
+    retryDelayMs: Math.max(reconnectDelayMs, (devices.length / retriesPerSecond) * 1_000),
     // Devices know nothing of each other: when all are cut off, none waits for another one's turn.
     connectsAtOnce: devices.length,
     payload(device, seq) {
@@ -82,6 +91,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     },
     longestAway: absences.longest,
     counts: fleet.counts,
+    latency: fleet.latency,
     lastAckMs: () => lastAckMs,
     nextAck: () => new Promise((resolve) => (onAck = [...onAck, resolve])),
     online: (count) =>

@@ -3,6 +3,9 @@ import { findTimescaleBinDir } from '../harness/cluster.ts';
 import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
+import { kinds } from './noisy/kinds.ts';
+import { noisyNeighbour } from './noisy/noisy-neighbour.ts';
+import { runNoisy } from './noisy/run-noisy.ts';
 import { runFault } from './run-fault.ts';
 import type { Outcome } from './run-fault.ts';
 import { faultsOf } from './verdict.ts';
@@ -11,34 +14,56 @@ import { startWorld } from './world.ts';
 const help = `Sends measurements, lets something go wrong, and checks that nothing acknowledged was lost.
 
   npm run oracle -- [--fault NAME]... [--times N] [--seconds N] [--devices N] [--rate N] [--plain]
+  npm run oracle -- --fault noisy-neighbour --kind NAME|all|list...
 
   --fault    one of: ${faults.map(({ name }) => name).join(', ')};
              may be given several times; all of them if absent
+  --kind     what an account does to the others, for the fault noisy-neighbour;
+             "all" of them one after the other, "list" says which there are
   --times    how often it happens; --seconds: how long something stays away (default: by fault)
-  --devices  devices under load (500)
-  --rate     messages a second of all devices together (3000)
+  --devices  devices under load (500; beside a noisy neighbour 200)
+  --rate     messages a second of all devices together (3000; 500)
   --plain    PostgreSQL without TimescaleDB, also where there is one
 `;
 
 const { values } = parseArgs({
   options: {
     fault: { type: 'string', multiple: true },
+    kind: { type: 'string', multiple: true },
     times: { type: 'string' },
     seconds: { type: 'string' },
-    devices: { type: 'string', default: '500' },
-    rate: { type: 'string', default: '3000' },
+    devices: { type: 'string' },
+    rate: { type: 'string' },
     plain: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h' },
   },
 });
 
+const noisyName = 'noisy-neighbour';
+const timescaledb = !values.plain && findTimescaleBinDir() !== null;
+
 if (values.help) console.log(help);
+else if (values.kind?.includes('list'))
+  for (const { name, says } of kinds) console.log(`${name.padEnd(24)}${says}`);
 else process.exitCode = await runAll(choose(values.fault));
 
 function choose(names: string[] | undefined): Fault[] {
+  if (names?.includes(noisyName)) return chooseNoisy(values.kind ?? []);
   const unknown = names?.find((name) => faults.every((fault) => fault.name !== name));
   if (unknown === undefined) return faults.filter(({ name }) => names?.includes(name) ?? true);
   console.error(`There is no fault "${unknown}".\n\n${help}`);
+  process.exit(1);
+}
+
+function chooseNoisy(names: string[]): Fault[] {
+  const unknown = names.find((name) => name !== 'all' && kinds.every((kind) => kind.name !== name));
+  if (names.length > 0 && unknown === undefined) {
+    const chosen = kinds.filter(({ name }) => names.includes('all') || names.includes(name));
+    return chosen.map((kind) => noisyNeighbour(kind));
+  }
+  console.error(
+    `${noisyName} needs --kind NAME, all or list${unknown ? `, not "${unknown}"` : ''}.`,
+  );
   process.exit(1);
 }
 
@@ -56,7 +81,9 @@ async function runAll(chosen: Fault[]): Promise<number> {
       const outcome = await runOne(fault);
       outcomes.push(outcome);
       const wrong = Object.values(faultsOf(outcome.verdict)).some((count) => count > 0);
-      if (wrong || exceedsLimits(fault, outcome)) broken += 1;
+      const broke = fault.breaks?.(outcome.observations) ?? [];
+      for (const promise of broke) process.stderr.write(`    broken: ${promise}\n`);
+      if (wrong || broke.length > 0 || exceedsLimits(fault, outcome)) broken += 1;
     } catch (error) {
       broken += 1;
       console.error(error);
@@ -75,12 +102,21 @@ function exceedsLimits({ limits = {} }: Fault, { observations }: Outcome): boole
 }
 
 async function runOne(fault: Fault): Promise<Outcome> {
+  const kind = kinds.find(({ name }) => fault.name === `${noisyName} ${name}`);
+  if (kind)
+    return runNoisy(kind, {
+      seconds: Number(values.seconds ?? fault.long.awaySeconds),
+      devices: Number(values.devices ?? 200),
+      rate: Number(values.rate ?? 500),
+      timescaledb,
+      onReport: (report) => void process.stderr.write(`    ${report}\n`),
+    });
   const disk = fault === diskFull ? mountSmallDisk() : null;
   try {
     const world = await startWorld({
-      devices: Number(values.devices),
-      rate: Number(values.rate),
-      timescaledb: !values.plain && findTimescaleBinDir() !== null,
+      devices: Number(values.devices ?? 500),
+      rate: Number(values.rate ?? 3_000),
+      timescaledb,
       ...fault.world,
       ...(disk ? { databaseDir: disk.databaseDir } : {}),
     });

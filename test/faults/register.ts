@@ -1,8 +1,10 @@
-import { call } from '../../bench/api.ts';
+import { call, registerAccount } from '../../bench/api.ts';
+import type { RegisteredAccount } from '../../bench/api.ts';
 import type { Purpose } from '../../src/core/purpose.ts';
-import { configuration } from './messages.ts';
+import { configuration, witnessPurpose } from './messages.ts';
 
-export type WitnessDevice = { uuid: string; token: string };
+/** `accountToken`: what opens the account it belongs to, where that is not the first one. */
+export type WitnessDevice = { uuid: string; token: string; accountToken?: string };
 
 export async function registerDevices(
   url: string,
@@ -39,3 +41,31 @@ export async function installOnHalf(
 }
 
 export const hasProfile = (index: number) => index % 2 === 0;
+
+export type Witnesses = {
+  accounts: [RegisteredAccount, ...RegisteredAccount[]];
+  devices: WitnessDevice[];
+  pId: string;
+};
+
+/** Devices of this many accounts, every second one with the witness's profile. */
+export async function registerWitnesses(
+  url: string,
+  { devices: count, accounts: accountCount }: { devices: number; accounts: number },
+): Promise<Witnesses> {
+  const first = await registerAccount(url);
+  const witnesses: Witnesses = { accounts: [first], devices: [], pId: '' };
+  // An even number each, so that `hasProfile` holds of all devices in one row.
+  const share = 2 * Math.ceil(count / accountCount / 2);
+  for (let left = count; left > 0; left -= share) {
+    const isFirst = left === count;
+    const account = isFirst ? first : await registerAccount(url);
+    if (!isFirst) witnesses.accounts.push(account);
+    const { token } = account;
+    const devices = await registerDevices(url, token, Math.min(share, left));
+    witnesses.pId = await installOnHalf(url, token, devices, witnessPurpose);
+    const belong = isFirst ? {} : { accountToken: token };
+    witnesses.devices.push(...devices.map((device) => ({ ...device, ...belong })));
+  }
+  return witnesses;
+}

@@ -16,6 +16,9 @@ export async function runFault(world: World, fault: Fault, severity: Severity): 
   const drained = await world.load.stop(drainMs);
   const drainedMs = Math.round(performance.now() - since);
   const verdict = await judge(world);
-  if (!drained) throw new Error(`Not everything was acknowledged ${drainMs} ms after it was over.`);
+  if (!drained) {
+    const late = `Not everything was acknowledged ${drainMs} ms after it was over`;
+    throw new Error(`${late}: ${JSON.stringify(verdict)}.`);
+  }
   return { fault: fault.name, verdict, observations: { ...observations, drainedMs } };
 }

@@ -47,7 +47,7 @@ export async function judge(world: Witnessed): Promise<Verdict> {
     restDiffers: 0,
   };
   await runOn(world.cluster.url(), async (client) => {
-    for (const [index, { uuid }] of world.devices.entries()) {
+    for (const [index, { uuid, accountToken }] of world.devices.entries()) {
       const stored = await readMeasurements(client, uuid);
       const seqs = new Set(stored.map(({ val }) => val));
       verdict.stored += stored.length;
@@ -68,7 +68,11 @@ export async function judge(world: Witnessed): Promise<Verdict> {
           )
         : [];
       if (JSON.stringify(events) !== JSON.stringify(expected)) verdict.wrongEvents += 1;
-      if (index < askedOverRest && (await differsOverRest(world, uuid, stored))) {
+      const token = accountToken ?? world.accountToken;
+      if (
+        index < askedOverRest &&
+        (await differsOverRest(world.service.url, token, uuid, stored))
+      ) {
         verdict.restDiffers += 1;
       }
     }
@@ -106,13 +110,18 @@ async function readEvents(client: pg.Client, uuid: string): Promise<string[]> {
 
 type EventBody = { event: string; newValue: number; cause: { engine: { evId: number } } };
 
-async function differsOverRest(world: Witnessed, uuid: string, stored: Stored[]): Promise<boolean> {
+async function differsOverRest(
+  url: string,
+  token: string,
+  uuid: string,
+  stored: Stored[],
+): Promise<boolean> {
   const newest = stored.slice(-1_000).toReversed();
   const { measurements } = await call<{ measurements: (Stored & { sId: string })[] }>(
-    world.service.url,
+    url,
     'GET',
     `/v2/measurements/${uuid}?limit=1000`,
-    { token: world.accountToken },
+    { token },
   );
   const told = measurements.map(({ val, ts }) => ({ val, ts }));
   return JSON.stringify(told) !== JSON.stringify(newest);

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { registerAccount } from '../../bench/api.ts';
+import type { RegisteredAccount } from '../../bench/api.ts';
 import { startThrowAwayCluster } from '../harness/cluster.ts';
 import type { Cluster } from '../harness/cluster.ts';
 import { urlOf } from '../harness/template.ts';
@@ -9,10 +9,9 @@ import { startRedis } from '../harness/redis.ts';
 import type { Redis } from '../harness/redis.ts';
 import { startFleet } from './load.ts';
 import type { Load } from './load.ts';
-import { witnessPurpose } from './messages.ts';
 import { startProxy } from './proxy.ts';
 import type { Proxy } from './proxy.ts';
-import { installOnHalf, registerDevices } from './register.ts';
+import { registerWitnesses } from './register.ts';
 import type { WitnessDevice } from './register.ts';
 import { prepareService } from './service-process.ts';
 import type { ServiceProcess } from './service-process.ts';
@@ -23,25 +22,36 @@ export type WorldOptions = {
   rate: number;
   timescaledb: boolean;
   redis?: boolean;
+  /**
+   * The service reaches its database through a proxy in this process: slow where thousands of devices keep
+   * the process busy.
+   */
+  databaseProxy?: boolean;
   /** Devices reach the service through a proxy in this process: two more open files for each. */
   mqttProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
   databaseDir?: string;
   /** What differs from config/default.ts. */
   configFile?: string;
+  /** Accounts that the devices belong to; 1 unless said. */
+  accounts?: number;
+  /** Environment of the service, beyond what it needs. */
+  variables?: Record<string, string>;
 };
 
-/** A durable database behind a proxy, the service as a process, and devices under load. */
+/** A durable database, the service as a process, and devices under load. */
 export type World = {
   dir: string;
   cluster: Cluster;
-  databaseProxy: Proxy;
+  databaseProxy: Proxy | null;
   mqttProxy: Proxy | null;
   redis: Redis | null;
   service: ServiceProcess;
   devices: WitnessDevice[];
+  /** Of the first account. */
   accountToken: string;
   accountEmail: string;
+  accounts: [RegisteredAccount, ...RegisteredAccount[]];
   pId: string;
   load: Load;
   close(): Promise<void>;
@@ -60,19 +70,20 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       ...(options.databaseDir === undefined ? {} : { dir: options.databaseDir }),
     });
     releases.push(() => cluster.remove());
-    const databaseProxy = await startProxy(cluster.port);
-    releases.push(() => databaseProxy.close());
+    const databaseProxy = options.databaseProxy ? await startProxy(cluster.port) : null;
+    releases.push(() => databaseProxy?.close());
     const redis = options.redis ? await startRedis() : null;
     releases.push(() => redis?.kill());
 
     const databaseUrl = new URL(urlOf(cluster.url(), 'postgres'));
-    databaseUrl.port = String(databaseProxy.port);
+    if (databaseProxy) databaseUrl.port = String(databaseProxy.port);
     const service = await prepareService({
       dir,
       variables: {
         DATABASE_URL: databaseUrl.href,
         ...(redis ? { REDIS_URL: redis.url } : {}),
         ...(options.configFile === undefined ? {} : { CONFIG_FILE: options.configFile }),
+        ...options.variables,
       },
     });
     await service.start();
@@ -80,13 +91,14 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const mqttProxy = options.mqttProxy ? await startProxy(service.mqttPort) : null;
     releases.push(() => mqttProxy?.close());
 
-    const account = await registerAccount(service.url);
-    const devices = await registerDevices(service.url, account.token, options.devices);
-    const pId = await installOnHalf(service.url, account.token, devices, witnessPurpose);
+    const { accounts, devices, pId } = await registerWitnesses(service.url, {
+      devices: options.devices,
+      accounts: options.accounts ?? 1,
+    });
     const port = mqttProxy?.port ?? service.mqttPort;
     const load = await startFleet({ dir, devices, port, rate: options.rate });
     releases.push(() => load.close());
-    const { token: accountToken, email: accountEmail } = account;
+    const [{ token: accountToken, email: accountEmail }] = accounts;
     return {
       dir,
       cluster,
@@ -97,6 +109,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       devices,
       accountToken,
       accountEmail,
+      accounts,
       pId,
       load,
       close,

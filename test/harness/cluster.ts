@@ -11,12 +11,13 @@ import {
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connectionStringOf } from '../../src/db/embedded/address.ts';
 import {
-  connectionStringOf,
   createCluster,
   findFreePort,
   startCluster,
   stopCluster,
+  superuser,
 } from '../../src/db/embedded/cluster.ts';
 import { findOwner } from '../../src/db/embedded/owner.ts';
 import { placePrograms } from '../../src/db/embedded/place.ts';
@@ -73,6 +74,7 @@ export async function startThrowAwayCluster({
     locale: ['--locale', 'C.UTF-8', ...(durable ? [] : ['--no-sync'])],
   });
   const port = await findFreePort();
+  const address = { socketDir: null, port };
   const all = [
     ...commonSettings,
     ...(durable ? [] : carelessSettings),
@@ -80,11 +82,12 @@ export async function startThrowAwayCluster({
     ...settings,
   ];
   const start = () =>
-    startCluster(programs, clusterDir, { settings: all, port, timeoutSeconds: 60 });
+    startCluster(programs, clusterDir, { settings: all, address, timeoutSeconds: 60 });
   await start();
   return {
     port,
-    url: (database = 'postgres') => connectionStringOf(port, password, database),
+    url: (database = 'postgres') =>
+      connectionStringOf(address, { role: superuser, password }, database),
     dir: clusterDir,
     pid: () => Number(readFileSync(join(clusterDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
     start,

@@ -1,7 +1,8 @@
 import pg from 'pg';
 import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { leastWriterAfter, schemaNameFor } from '../../src/db/place-tables.ts';
+import { leastWriterAfter } from '../../src/db/place-tables.ts';
+import { schemaNameFor } from '../../src/db/schema-name.ts';
 import { readStorage } from '../../src/db/storage.ts';
 
 export type DatabaseKind = 'postgresql' | 'timescaledb';

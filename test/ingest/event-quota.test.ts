@@ -6,13 +6,17 @@ import { forever, ingestProcess, insertDevice, measured, now, uplink } from './h
 
 let database: TestDatabase;
 let own: harness.IngestProcess;
+/** Of the day, and of one message. */
+let [left, perMessage] = [3, Infinity];
 let counted: { measurements: number; events: number; leftOut: number };
 beforeEach(async () => {
   database = await testDatabase();
   counted = { measurements: 0, events: 0, leftOut: 0 };
+  [left, perMessage] = [3, Infinity];
   own = ingestProcess(database.url, {
     eventQuota: {
-      eventsLeft: () => 3 - counted.events,
+      eventsLeft: () => left - counted.events,
+      eventsPerMessage: () => perMessage,
       count(_accountId, more) {
         counted.measurements += more.measurements;
         counted.events += more.events;
@@ -101,5 +105,47 @@ describe('events beyond those of the day', () => {
     expect(counted).toMatchObject({ events: 3, leftOut: 5 });
     expect(own.rings).toHaveLength(8);
     expect(await harness.recordedEvents(database.db, device)).toEqual(events);
+  });
+
+  it('are those of one message beyond what one may bring, also where it is cut', async () => {
+    [left, perMessage] = [100, 4];
+    const small = ingestProcess(database.url, {
+      maxBatchItems: 3,
+      eventQuota: {
+        eventsLeft: () => left,
+        eventsPerMessage: () => perMessage,
+        count: (_accountId, { events, leftOut }) => {
+          counted.events += events;
+          counted.leftOut += leftOut;
+        },
+      },
+    });
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    const points = Array.from({ length: 9 }, (_, n) => [now + n, n] as [number, number]);
+    await small.ingest.ingest(device, measured('0x01', ...points), forever);
+    await small.ingest.ingest(device, measured('0x01', [now + 9, 9], [now + 10, 10]), forever);
+    await small.close();
+    const events = await harness.recordedEvents(database.db, device);
+    const times = events.filter(({ type }) => type === 'sense').map(({ ts }) => ts - now);
+    expect(times).toEqual([0, 1, 2, 3, 9, 10]);
+    expect(counted).toMatchObject({ events: 6, leftOut: 5 });
+    expect(await harness.storedValues(database.db, device)).toHaveLength(11);
+    expect(small.down.filter(({ topic }) => topic === 'errors')).toMatchObject([
+      { payload: { message: expect.stringContaining('eventsPerSecond') } },
+    ]);
+  });
+
+  it('are all of a message that could not wait', async () => {
+    [left, perMessage] = [100, 100];
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    const message = { ...measured('0x01', [now, 0], [now + 1, 1]), leavesEventsOut: true as const };
+    await own.ingest.ingest(device, message, forever);
+    await own.ingest.ingest(device, measured('0x01', [now + 2, 2]), forever);
+    const events = await harness.recordedEvents(database.db, device);
+    expect(events.filter(({ type }) => type === 'sense').map(({ ts }) => ts - now)).toEqual([2]);
+    expect(own.rings).toHaveLength(3);
+    expect(counted).toEqual({ measurements: 3, events: 1, leftOut: 2 });
   });
 });

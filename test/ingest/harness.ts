@@ -2,7 +2,6 @@ import pino from 'pino';
 import { expect } from 'vitest';
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
-import type { Configuration } from '../../src/core/configuration.ts';
 import type { RecordedEvent } from '../../src/core/event.ts';
 import { Purpose } from '../../src/core/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/core/uplink.ts';
@@ -13,7 +12,7 @@ import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { EventQuota } from '../../src/ingest/leave-out.ts';
-import type { Ring } from '../../src/ingest/rows.ts';
+import type { MeasurementRow, Ring } from '../../src/ingest/rows.ts';
 import type { ApplyLimits } from '../../src/ingest/scope.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
@@ -21,16 +20,17 @@ import { addMeasurements, storeMeasurements } from '../../src/measurements/store
 import { settleProfiles } from '../../src/profiles/settle.ts';
 import { openTestDatabase } from '../harness/database.ts';
 
+export {
+  configuration,
+  insertDevice,
+  insertDevices,
+  installOn,
+  installProfile,
+} from './devices.ts';
+
 const dayMs = 86_400_000;
 
 export const now = Date.UTC(2026, 0, 15, 12);
-
-export const configuration: Configuration = {
-  device: { name: 'probe' },
-  module: [
-    { moduleId: 'm1', senses: [{ sId: '0x01', min: -50, max: 1_000_000 }, { sId: '0x02' }] },
-  ],
-};
 
 export type IngestProcess = {
   bus: Bus;
@@ -39,6 +39,8 @@ export type IngestProcess = {
   rings: Ring[];
   /** How many it has begun. */
   transactions: () => number;
+  /** The devices of which it tried to store measurements, by transaction. */
+  tries: Set<number>[];
   close(): Promise<void>;
 };
 
@@ -60,15 +62,26 @@ export type ProcessOptions = {
   limits?: Partial<ApplyLimits>;
   eventQuota?: EventQuota;
   maxBatchItems?: number;
+  maxRememberedBytes?: number;
+  maxInFlight?: number;
 };
 
 /** One process's ingest on the given database, with what it told its devices. */
 export function ingestProcess(
   url: string,
-  { limits = {}, eventQuota, maxBatchItems = 5_000 }: ProcessOptions = {},
+  {
+    limits = {},
+    eventQuota,
+    maxBatchItems = 5_000,
+    maxRememberedBytes = 268_435_456,
+    maxInFlight = 2,
+  }: ProcessOptions = {},
 ): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
   let transactions = 0;
+  const tries: Set<number>[] = [];
+  const noteTry = (rows: MeasurementRow[]) =>
+    void tries.push(new Set(rows.map(({ deviceId }) => deviceId)));
   const counted: Database = {
     ...db,
     transaction(work, options) {
@@ -95,19 +108,26 @@ export function ingestProcess(
         rejectionsPerMessage: 10,
         ...limits,
       },
-      maxInFlight: 2,
+      maxInFlight,
       anotherAtMessages: 1_000,
       anotherAfterMs: 50,
       maxBatchItems,
-      maxRememberedDevices: 1_000,
+      maxRememberedDevices: 10_000,
+      maxRememberedBytes,
     },
     {
       db: counted,
       bus,
       log: pino({ level: 'silent' }),
       writers: {
-        addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
-        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
+        addMeasurements(tx, rows) {
+          noteTry(rows);
+          return addMeasurements(tx, rows, knownSeries);
+        },
+        storeMeasurements(tx, rows) {
+          noteTry(rows);
+          return storeMeasurements(tx, rows, knownSeries);
+        },
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles,
@@ -129,49 +149,9 @@ export function ingestProcess(
     down,
     rings,
     transactions: () => transactions,
+    tries,
     close,
   };
-}
-
-/** A device of an account of its own. */
-export async function insertDevice(db: Database): Promise<DeviceIdentity> {
-  const { rows } = await db.query<DeviceIdentity>(
-    `with owner as (
-       insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-       returning id
-     ), made as (
-       insert into device (account_id, connector_id, configuration)
-       select id, 1, $1 from owner returning id, uuid, account_id
-     ), state as (
-       insert into device_state (device_id) select id from made
-     )
-     select id as "deviceId", uuid, account_id as "accountId" from made`,
-    [JSON.stringify(configuration)],
-  );
-  return rows[0] as DeviceIdentity;
-}
-
-/** A profile that waits for the device's answer, or for its next message. */
-export async function installProfile(
-  db: Database,
-  device: DeviceIdentity,
-  purposes: Purpose[],
-): Promise<string> {
-  const { rows } = await db.query<{ id: string }>(
-    `with content as (
-       insert into profile_content (account_id, hash, bytes, purposes)
-       values ($1, gen_random_uuid()::text::bytea, 0, $2) returning id
-     ), made as (
-       insert into profile (account_id, content_id) select $1, id from content returning id
-     ), waits as (
-       insert into device_profile (device_id, profile_id) select $3, id from made
-     ), raised as (
-       update device_state set version = version + 1 where device_id = $3
-     )
-     select id from made`,
-    [device.accountId, JSON.stringify(purposes), device.deviceId],
-  );
-  return rows[0]?.id ?? '';
 }
 
 export function uplink(content: UplinkContent, arrivedTs: number = now): Uplink {

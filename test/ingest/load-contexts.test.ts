@@ -1,45 +1,62 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import type { Lane } from '../../src/ingest/lanes.ts';
 import { createContextLoader } from '../../src/ingest/load-contexts.ts';
+import { newLane } from '../../src/ingest/lane.ts';
+import type { Lane } from '../../src/ingest/lane.ts';
+import { Remembered } from '../../src/ingest/remembered.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
-import { testDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../harness/database.ts';
 import { configuration, countingPurpose } from './harness.ts';
 
-test('a device has its profile also where more are loaded meanwhile than are remembered', async () => {
-  const database = await testDatabase();
-  const { db } = database;
-  const { rows: made } = await db.query<{ deviceId: number }>(
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.drop());
+
+/** Devices of a new account with a profile each; these say so many different things, of so many bytes. */
+async function insertDevices(devices: number, contents: number, bytes = 100): Promise<Lane[]> {
+  const { rows } = await database.db.query<{ deviceId: number; accountId: number }>(
     `with owner as (
-       insert into account (email, password_hash) values ('owner@example.org', '') returning id
+       insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+       returning id
      ), devices as (
        insert into device (account_id, connector_id, configuration)
-       select owner.id, 1, $1 from owner, generate_series(1, 1100) returning id
+       select owner.id, 1, $1 from owner, generate_series(1, $3) returning id, account_id
      ), states as (
        insert into device_state (device_id) select id from devices
-     ), content as (
+     ), contents as (
        insert into profile_content (account_id, hash, bytes, purposes)
-       select owner.id, '', 0, $2 from owner returning id
+       select owner.id, n::text::bytea, $5, $2 from owner, generate_series(0, $4 - 1) n returning id
      ), profiles as (
        insert into profile (account_id, content_id)
-       select owner.id, content.id from owner, content, generate_series(1, 1100) returning id
+       select owner.id, c.id
+         from owner, generate_series(0, $3 - 1) g
+         join (select id, row_number() over () - 1 as n from contents) c on c.n = g % $4
+       returning id
      )
      insert into device_profile (device_id, profile_id)
      select d.id, p.id
        from (select id, row_number() over () as n from devices) d
        join (select id, row_number() over () as n from profiles) p using (n)
-     returning device_id as "deviceId"`,
-    [JSON.stringify(configuration), JSON.stringify([countingPurpose(1)])],
+     returning device_id as "deviceId", (select id from owner) as "accountId"`,
+    [JSON.stringify(configuration), JSON.stringify([countingPurpose(1)]), devices, contents, bytes],
   );
-  const [first, second, ...others] = made.map((device) => ({ device }) as Lane) as [Lane, Lane];
-  const load = createContextLoader(findNewest);
+  return rows.map((device) => newLane({ ...device, uuid: '' }));
+}
+
+test('a device has its profile also where it is forgotten while others are read', async () => {
+  const { db } = database;
+  const [first, second] = (await insertDevices(2, 2)) as [Lane, Lane];
+  const remembered = new Remembered(1_000_000);
+  const load = createContextLoader(findNewest, remembered);
   await load(db, [first]);
 
   const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>();
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const slow = {
     query: async (query: { name?: string }) => {
-      if (query.name === 'ingest-profiles') {
+      if (query.name === 'ingest-contents') {
         tellAsked();
         await released;
       }
@@ -48,11 +65,42 @@ test('a device has its profile also where more are loaded meanwhile than are rem
   } as Sql;
   const loaded = load(slow, [first, second]);
   await asked;
-  await load(db, others);
+  remembered.shrink();
+  expect(remembered.bytes).toBe(0);
   release();
-  const contexts = await loaded;
+  const { contexts } = await loaded;
   for (const { device } of [first, second]) {
     expect(contexts.get(device.deviceId)?.pending?.senses).toEqual(new Map([['0x01', 0]]));
   }
-  await database.drop();
+});
+
+test('profiles that say the same are compiled and remembered once', async () => {
+  const lanes = await insertDevices(100, 1);
+  const remembered = new Remembered(100_000_000);
+  const { contexts } = await createContextLoader(findNewest, remembered)(database.db, lanes);
+  const pending = [...contexts.values()].map((context) => context.pending);
+  expect(new Set(pending.map((profile) => profile?.pId)).size).toBe(100);
+  expect(new Set(pending.map((profile) => profile?.purposes)).size).toBe(1);
+  expect(remembered.bytes).toBe(2_000 + 13 * 100);
+});
+
+test('a transaction reads no more than it has room for, and one device at least', async () => {
+  const lanes = await insertDevices(10, 10, 524_288);
+  const remembered = new Remembered(64 * 2 * 525_000);
+  const load = createContextLoader(findNewest, remembered);
+  const { contexts, left } = await load(database.db, lanes);
+  expect([...contexts.keys()]).toEqual(lanes.slice(0, 2).map(({ device }) => device.deviceId));
+  expect([...left]).toEqual(lanes.slice(2));
+
+  const tight = createContextLoader(findNewest, new Remembered(1));
+  const one = await tight(database.db, lanes);
+  expect(one.contexts.size).toBe(1);
+  expect(one.left.size).toBe(9);
+});
+
+test('what is compiled already takes no room to read', async () => {
+  const lanes = await insertDevices(10, 1, 524_288);
+  const remembered = new Remembered(64 * 600_000);
+  const { left } = await createContextLoader(findNewest, remembered)(database.db, lanes);
+  expect(left.size).toBe(0);
 });

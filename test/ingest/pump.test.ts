@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/transaction.ts';
-import { createLanes, type Lanes, type Work } from '../../src/ingest/lanes.ts';
+import { createLanes, type Lanes } from '../../src/ingest/lanes.ts';
+import type { Work } from '../../src/ingest/lane.ts';
 import { createPump, type Pump, type PumpOptions } from '../../src/ingest/pump.ts';
 import type { Turn } from '../../src/ingest/store-once.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';
@@ -113,6 +114,20 @@ test('of two beside each other neither lets its devices go on before it is settl
   expect(begun).toHaveLength(2);
   await begun[0]?.settle();
   expect(idsBegun()[2]).toEqual(['e']);
+});
+
+test('what is settled of a batch goes on while the rest is tried again', async () => {
+  await arrive([1, 'a'], [2, 'b']);
+  const [batch] = begun;
+  await arrive([1, 'c'], [2, 'd'], [3, 'e']);
+  await arrive([4, 'f']);
+  const ofOne = batch?.batch.filter(({ lane }) => lane.device.deviceId === 1) ?? [];
+  batch?.turn.onPartSettled?.(ofOne);
+  await begun[1]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c']]);
+  await batch?.settle();
+  await begun[2]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c'], ['d']]);
 });
 
 test('is drained when nothing is under way any more', async () => {

@@ -69,3 +69,68 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
     expect(of('more-of-message').length).toBeLessThan(20);
   });
 });
+
+describe.each(databaseKinds)('what is wrong with many messages of one minute, on %s', (kind) => {
+  let database: TestDatabase;
+  let process: IngestProcess;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+    process = ingestProcess(database.url);
+  });
+  afterAll(async () => {
+    await process.close();
+    await database.drop();
+  });
+
+  const bad = (arrivedTs: number) => {
+    const message = uplink({ kind: 'none' }, arrivedTs);
+    message.rejections.push({ reason: 'invalid-payload', message: 'expected object', path: '' });
+    return message;
+  };
+  const sendBad = (own: Awaited<ReturnType<typeof insertDevice>>, count: number, ts: number) =>
+    Promise.all(Array.from({ length: count }, () => process.ingest.ingest(own, bad(ts), forever)));
+
+  it('keeps sixty one by one, and adds the others up in one row, transaction by transaction', async () => {
+    const own = await insertDevice(database.db);
+    const other = await insertDevice(database.db);
+    const told = process.down.length;
+    await sendBad(own, 59, now);
+    for (const count of [3, 500, 1]) await sendBad(own, count, now + 1_000);
+    await sendBad(other, 1, now);
+    const kept = await rejections(database.db, own);
+    expect(kept).toHaveLength(61);
+    expect(kept.filter(({ reason }) => reason === 'invalid-payload')).toHaveLength(60);
+    expect(kept.filter(({ reason }) => reason === 'more-of-minute')).toMatchObject([
+      { more: 503, payload: '' },
+    ]);
+    expect(await rejections(database.db, other)).toHaveLength(1);
+    const { rows } = await database.db.query(
+      'select count from rejection_count where device_id = $1',
+      [own.deviceId],
+    );
+    expect(rows).toEqual([{ count: 61 }]);
+    // Of its own sixty each, that there are more once, and that of the other device.
+    expect(process.down.length - told).toBe(62);
+  });
+
+  it('begins anew with the next minute, and counts it by itself', async () => {
+    const own = await insertDevice(database.db);
+    await sendBad(own, 70, now);
+    await sendBad(own, 65, now + 60_000);
+    const counts = (await rejections(database.db, own)).flatMap(({ more }) => more ?? []);
+    expect(counts.toSorted((a, b) => a - b)).toEqual([5, 10]);
+  });
+
+  it('good items of the same messages are stored, whatever the minute has', async () => {
+    const own = await insertDevice(database.db);
+    await sendBad(own, 100, now);
+    const items = [
+      { index: 0, value: { sId: '0x99', val: 1 } },
+      { index: 1, value: { sId: '0x01', val: 7 } },
+    ];
+    await process.ingest.ingest(own, uplink({ kind: 'measurements', items }), forever);
+    expect(await storedValues(database.db, own)).toEqual([7]);
+    const kept = await rejections(database.db, own);
+    expect(kept.flatMap(({ more }) => more ?? [])).toEqual([41]);
+  });
+});

@@ -1,12 +1,12 @@
 import type { DeviceIdentity, Uplink } from '../../src/core/uplink.ts';
 import { Entry } from '../../src/ingest/entry.ts';
 import type { Unit } from '../../src/ingest/entry.ts';
-import type { Work } from '../../src/ingest/lanes.ts';
+import type { Work } from '../../src/ingest/lane.ts';
 
-export const device = (deviceId: number): DeviceIdentity => ({
+export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   deviceId,
   uuid: `00000000-0000-4000-8000-${String(deviceId).padStart(12, '0')}`,
-  accountId: 1,
+  accountId,
 });
 
 /** A message of `count` measurements that nobody waits for. */

@@ -7,19 +7,24 @@ import { runProgram, type Running } from './process.ts';
 /** The whole service as users start it, on a database and ports of its own. */
 export type RunningService = {
   url: string;
+  mqttUrl: string;
   database: TestDatabase;
   process: Running;
   close(): Promise<void>;
 };
 
-export async function startRunningService(): Promise<RunningService> {
+/** What accounts' and devices' tokens are made with here. */
+export const runningSecret = 'a secret for tests that is long enough to be one';
+
+/** `flags`: for Node itself. */
+export async function startRunningService(flags: string[] = []): Promise<RunningService> {
   const database = await testDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sensorium-journey-'));
   const local = '127.0.0.1';
-  const service = runProgram(process.execPath, ['src/main.ts'], {
+  const service = runProgram(process.execPath, [...flags, 'src/main.ts'], {
     env: {
       DATABASE_URL: database.url,
-      SECRET: 'a secret for tests that is long enough to be one',
+      SECRET: runningSecret,
       DATA_DIR: dataDir,
       HTTP_HOST: local,
       HTTP_PORT: '0',
@@ -35,8 +40,10 @@ export async function startRunningService(): Promise<RunningService> {
     await rm(dataDir, { recursive: true, force: true });
   };
   try {
-    const [, port] = await service.printed(/"http":\{[^}]*"port":(\d+)[^\n]*"Ready\."/);
-    return { url: `http://${local}:${port}`, database, process: service, close };
+    const ready = /"http":\{[^}]*"port":(\d+)[^\n]*"mqtt":\{[^}]*"port":(\d+)[^\n]*"Ready\."/;
+    const [, port, mqttPort] = await service.printed(ready);
+    const [url, mqttUrl] = [`http://${local}:${port}`, `mqtt://${local}:${mqttPort}`];
+    return { url, mqttUrl, database, process: service, close };
   } catch (error) {
     await close();
     throw error;

@@ -23,6 +23,11 @@ async function refusal(variables: Record<string, string>): Promise<string[]> {
 const secret = 'x'.repeat(32);
 
 describe('settings', () => {
+  it('take notifications.dailyQuota for quotas.messagesPerDay', async () => {
+    const path = file('daily.json', { notifications: { dailyQuota: 7 } });
+    expect((await loadConfig({ CONFIG_FILE: path })).quotas.messagesPerDay).toBe(7);
+  });
+
   it('have defaults with which everything runs on one machine', async () => {
     const config = await loadConfig({});
     expect(config).toMatchObject({

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
 import { runOn, schema } from '../harness/template.ts';
+import { shareOf } from '../harness/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { startOldPostgres } from './old-postgres.ts';
 import { password, refusedLine } from './refused-start.ts';
@@ -60,7 +61,7 @@ describe('a server that only reads', () => {
   });
 });
 
-describe.each(databaseKinds)('a role on %s that does not own the database', (kind) => {
+describe.each(shareOf(databaseKinds))('a role on %s that does not own the database', (kind) => {
   let database: TestDatabase;
   const role = `role_${kind}`;
   let name = '';

@@ -38,6 +38,27 @@ describe.each(databaseKinds)('storing measurements on %s', (kind) => {
     expect(await list(device, `start=${t0 + 1}`)).toEqual(at(t0 + 1, 2).toReversed());
   });
 
+  test('that share a millisecond read it once, not once each', async () => {
+    const device = await app.newDevice(history.db);
+    const at = (from: number) =>
+      Array.from({ length: 500 }, (_, n) => ({ sId: '0x1', ts: t0, val: from + n }));
+    await store(device, ...at(0));
+    await store(device, ...at(500));
+    const read = await history.db.transaction(async (tx) => {
+      const rows = at(1_000).map((row) => ({ ...row, deviceId: device.deviceId }));
+      expect(await storeMeasurements(tx, rows, known)).toHaveLength(500);
+      const { rows: counts } = await tx.query<{ read: number }>(
+        `select sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0))::integer as read
+           from pg_stat_xact_user_tables
+          where relname = 'measurement' or relname like '%hyper%'`,
+      );
+      return counts[0]?.read;
+    });
+    // Each of 500 points against all 1,000 would be 500,000.
+    expect(read).toBeGreaterThanOrEqual(1_000);
+    expect(read).toBeLessThan(50_000);
+  });
+
   test('in the same milliseconds of two transactions are all kept, and once', async () => {
     const device = await app.newDevice(history.db);
     const rows = (vals: number[]) =>

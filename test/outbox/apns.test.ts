@@ -113,7 +113,7 @@ test('an answer of 410 takes the token out of the account, and the other is deli
     db: database.db,
     connectionString: database.url,
     config: { ...configFor(port), concurrency: 1 },
-    quotas,
+    quotasOf: () => quotas,
     isSmsForAll: false,
     log: silent,
     clock: Date.now,

@@ -25,7 +25,7 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Outbox> {
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
-    quotas: given.quotas,
+    quotasOf: () => given.quotas,
     isSmsForAll: false,
     log: given.silent,
     clock,
@@ -102,6 +102,24 @@ test('what can never be delivered is not tried again', async () => {
     { attempts: 1, error: 'The provider takes no messages for now.' },
   ]);
   expect(sent).toHaveLength(1);
+});
+
+test('what waits for a disabled account is not sent, and ends with that reason', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['phone']);
+  await database.db.query('update account set disabled_at = now() where id = $1', [
+    owner.accountId,
+  ]);
+  await enqueue(database.db, [given.smsOf(owner, '+423'), given.pushOf(owner)]);
+  const outcomes = await given.outcomesOf(
+    database.db,
+    owner,
+    (all) => all.length === 2 && all.every(({ state }) => state === 'failed'),
+  );
+  const ended = { reason: 'account-disabled', error: 'The operator has disabled the account.' };
+  expect(outcomes).toMatchObject([ended, ended]);
+  expect(sent).toEqual([]);
 });
 
 test('a token that is gone is taken out of the account, the others stay in order', async () => {

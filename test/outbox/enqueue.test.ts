@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const options: EnqueueOptions = {
-  quotas,
+  quotasOf: () => quotas,
   isAllowedNumber: () => true,
   isSmsForAll: false,
   nowMs: 40 * day,

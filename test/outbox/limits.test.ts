@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const within = (own: Partial<MessageQuotas>, rest: Partial<EnqueueOptions> = {}) => ({
-  quotas: { ...quotas, ...own },
+  quotasOf: () => ({ ...quotas, ...own }),
   isAllowedNumber: createNumberRule(['+', '!+1900']),
   isSmsForAll: false,
   nowMs: today * dayMs,
@@ -114,6 +114,31 @@ test('pushes have a limit for the account and one for each recipient', async () 
   expect(
     await count(`notification where account_id = ${owner.accountId} and state = 'queued'`),
   ).toBe(5);
+});
+
+test('an account may have limits of its own', async () => {
+  today += 10;
+  const [own, other] = [
+    await givenDevice(database.db, ['token-aaaa']),
+    await givenDevice(database.db, ['token-aaaa']),
+  ];
+  const quotasOf = (accountId: number) =>
+    accountId === own.accountId
+      ? { ...quotas, messagesPerDay: 3, messagesPerRecipient: 3, smsPerDay: 4 }
+      : { ...quotas, messagesPerDay: 1, smsPerDay: 2 };
+  for (let n = 0; n < 5; n += 1) {
+    const asked = [own, other].flatMap((owner) => [pushOf(owner), smsOf(owner, `+42077${n}`)]);
+    await enqueue(asked, within({}, { quotasOf }));
+  }
+  const queuedOf = async (owner: typeof own) => {
+    const outcomes = await outcomesOf(database.db, owner);
+    const queued = outcomes.filter(({ state }) => state === 'queued').map(({ kind }) => kind);
+    return ['push', 'sms'].map((kind) => queued.filter((of) => of === kind).length);
+  };
+  expect([await queuedOf(own), await queuedOf(other)]).toEqual([
+    [3, 4],
+    [1, 2],
+  ]);
 });
 
 test.each([

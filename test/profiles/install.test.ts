@@ -60,6 +60,22 @@ describe('4.3 Install device profile', () => {
     expect(purposes.map(({ puId }) => puId)).toEqual([2, 1, 4, 3]);
   });
 
+  test('refuses stored purposes that are too large together before it reads any of them', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    const id = await store(token, purpose(1));
+    // Refused by what it says of its size, so its text was not read.
+    await app.db.query('update purpose set bytes = 100000 where id = $1', [id]);
+    const named = { deviceAuthUuids: [device.uuid], purposeUuids: Array(6).fill(id) };
+    const answer = await install(token, named);
+    expect(answer.status).toBe(400);
+    expect(answer.body['errors']).toEqual([
+      { path: '', message: 'a profile has at most 524288 bytes, this one has 600000' },
+    ]);
+    const missing = { ...named, purposeUuids: [...named.purposeUuids, randomUUID()] };
+    expect((await install(token, missing)).status).toBe(404);
+  });
+
   test('installs nothing at all when a device or a purpose is not there: 404', async () => {
     const token = await app.account();
     const device = await app.device(token);

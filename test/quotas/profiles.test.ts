@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { removeUnusedProfiles } from '../../src/profiles/remove-unused.ts';
 import { purpose, startApp, type App } from '../devices/app.ts';
 import { databaseKinds } from '../harness/database.ts';
+import { shareOf } from '../harness/share.ts';
 
-describe.each(databaseKinds)('installed profiles, on %s', (kind) => {
+describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
   const quotas = { profiles: 10, profileBytesTotal: 4_000 };
   let one: App;
   let other: App;
@@ -38,7 +39,8 @@ describe.each(databaseKinds)('installed profiles, on %s', (kind) => {
   const devicesOf = (token: string, count: number) =>
     Promise.all(Array.from({ length: count }, () => one.device(token)));
 
-  it('are exactly as many as the quota, from 300 installs at two processes', async () => {
+  const slow = { timeout: 240_000 };
+  it('are exactly as many as the quota, from 300 installs at two processes', slow, async () => {
     const token = await one.account();
     const devices = await devicesOf(token, 300);
     const bare = (puId: number) => ({ puId, initStId: 1, states: [{ stId: 1, events: [] }] });

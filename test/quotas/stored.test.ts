@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
-import { saveOverride } from '../../src/quotas/queries.ts';
+import defaults from '../../config/default.ts';
+import { startLimits } from '../../src/quotas/limits.ts';
+import { removeOverride, saveOverride } from '../../src/quotas/queries.ts';
 import { configuration, purpose, startApp, type App } from '../devices/app.ts';
 import { databaseKinds } from '../harness/database.ts';
 
@@ -132,6 +134,61 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
       [raised, lowered].map((token) => storm(token, '/v2/devices', configuration, 40)),
     );
     expect([more?.stored.length, fewer?.stored.length]).toEqual([12, 3]);
+  });
+
+  it('tells which devices are connected and what was sent to people today', async () => {
+    const token = await one.account();
+    const [first, second] = [await one.device(token), await one.device(token)];
+    await one.db.query(
+      `insert into presence (device_id, connected)
+       select id, uuid = $1 from device where uuid = any($2::uuid[])
+       on conflict (device_id) do update set connected = excluded.connected`,
+      [first.uuid, [first.uuid, second.uuid]],
+    );
+    await one.db.query(
+      `insert into message_count (kind, account_id, key, day, used)
+       values ('account', $1, '', (now() at time zone 'UTC')::date, 7),
+              ('sms', $1, '', (now() at time zone 'UTC')::date - 1, 5),
+              ('recipient', $1, 'token', (now() at time zone 'UTC')::date, 4)`,
+      [token],
+    );
+    expect(await usageOf(other, token)).toMatchObject({
+      connections: { limit: 10_000, used: 1 },
+      messagesPerDay: { limit: 1_000, used: 7 },
+      messagesPerRecipient: { used: null },
+      smsPerDay: { limit: 20, used: 0 },
+    });
+    await saveOverride(one.db, Number(token), 'smsPerDay', 50);
+    expect((await usageOf(other, token))['smsPerDay']).toEqual({
+      quota: 'smsPerDay',
+      limit: 50,
+      used: 0,
+    });
+  });
+
+  it('are logins by address, where the account has a limit of its own', async () => {
+    const token = await one.account();
+    const { rows } = await one.db.query<{ email: string }>(
+      'select email from account where id = $1',
+      [token],
+    );
+    const email = rows[0]?.email ?? '';
+    const onError = (error: unknown) => expect(error).toBeNull();
+    const limits = await startLimits({
+      db: one.db,
+      quotas: defaults.quotas,
+      intervalMs: 10,
+      onError,
+    });
+    expect([limits.loginsOf(email), limits.limitsOf(Number(token)).smsPerDay]).toEqual([60, 20]);
+    await saveOverride(one.db, Number(token), 'loginsPerAccount', 7);
+    await saveOverride(one.db, Number(token), 'smsPerDay', 8);
+    await expect.poll(() => limits.loginsOf(email)).toBe(7);
+    expect(limits.limitsOf(Number(token)).smsPerDay).toBe(8);
+    expect(limits.loginsOf('somebody@example.org')).toBe(60);
+    await removeOverride(one.db, Number(token), 'loginsPerAccount');
+    await expect.poll(() => limits.loginsOf(email)).toBe(60);
+    await limits.close();
   });
 
   it('an account that is removed while it adds things is gone, with all of them', async () => {

@@ -1,23 +1,43 @@
 import { expect } from 'vitest';
 import { ask } from './ask.ts';
-import type { Fixture } from './fixture.ts';
+import type { Answer, Fixture } from './fixture.ts';
 
 /** Asks again what an earlier version was asked, and expects each answer to be the same. */
 export async function compareAnswers(url: string, fixture: Fixture): Promise<void> {
   const tokens = new Map(fixture.accounts.map(({ email, token }) => [email, token]));
   expect(fixture.answers.length).toBeGreaterThan(100);
-  for (const { account, path, accept, status, body } of fixture.answers) {
+  for (const recorded of fixture.answers) {
+    const { account, path, accept } = recorded;
     const token = account === null ? null : tokens.get(account);
-    const { next: _, ...reply } = await ask(url, path, { token, accept });
-    const answered = withoutLastUse({ account, path, ...reply });
-    expect(answered).toEqual(withoutLastUse({ account, path, status, body }));
+    const { status, body } = await ask(url, path, { token, accept });
+    const answered = comparable({ ...recorded, status, body });
+    const expected = path === usagePath ? expectUsage(recorded) : comparable(recorded);
+    expect(answered).toEqual(expected);
   }
 }
 
 /** To ask is to use the session. */
-function withoutLastUse(answer: object): unknown {
+function comparable(answer: Answer): Answer {
   const text = JSON.stringify(answer, (key, value: unknown) =>
     key === 'lastUsedTs' ? null : value,
   );
-  return JSON.parse(text);
+  return JSON.parse(text) as Answer;
+}
+
+const usagePath = '/v2/accounts/usage';
+
+type Usage = { usage: { quota: string; limit: number; used: number | null }[] };
+
+/**
+ * Every quota of then, with its limit, and what is stored counted as then. Later versions may have more
+ * quotas, and may count what was not counted; a day of the database's clock is over.
+ */
+function expectUsage(recorded: Answer): Answer {
+  const { usage } = recorded.body as Usage;
+  const expected = usage.map(({ quota, limit, used }) =>
+    used === null || quota.endsWith('PerDay')
+      ? expect.objectContaining({ quota, limit })
+      : { quota, limit, used },
+  );
+  return { ...recorded, body: { usage: expect.arrayContaining(expected) as unknown } };
 }

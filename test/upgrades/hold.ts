@@ -8,26 +8,27 @@ const marker = 'held at ';
 /**
  * Makes each step of a migration stand still where its work is done and not yet committed: when its
  * row is written, or when the first table has moved. A session says where it is held by its name.
- * Needs a superuser, for the event trigger.
+ * Needs a superuser, for the event trigger; the program may be another role, so what it meets runs as the
+ * superuser does.
  */
 const holdEveryStep = `
   create schema hold;
   create table hold.passed (step text primary key);
-  create function hold.at(name text) returns void language plpgsql as $$
+  create function hold.at(name text) returns void language plpgsql security definer as $$
   begin
     if not exists (select from hold.passed where step = name) then
       perform set_config('application_name', '${marker}' || name, false);
       perform pg_sleep(3600);
     end if;
   end $$;
-  create function hold.row() returns trigger language plpgsql as $$
+  create function hold.row() returns trigger language plpgsql security definer as $$
   begin
     perform hold.at(new.name);
     return new;
   end $$;
   create trigger hold before insert on public.migration
     for each row execute function hold.row();
-  create function hold.move() returns event_trigger language plpgsql as $$
+  create function hold.move() returns event_trigger language plpgsql security definer as $$
   begin
     if exists (select from pg_event_trigger_ddl_commands()
                 where object_type = 'table' and schema_name ~ '^sensorium_\\d') then

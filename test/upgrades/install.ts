@@ -2,6 +2,8 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from 'pg';
 import { restore } from '../../src/db/backup/restore.ts';
+import { compareVersions } from '../../src/db/compare-versions.ts';
+import { migrate } from '../../src/db/migrate.ts';
 import { migrateWorker } from '../../src/outbox/worker.ts';
 import { migrateTo, silent } from '../db/earlier.ts';
 import { makeTemporaryDir } from '../harness/cluster.ts';
@@ -59,12 +61,12 @@ async function installRows(
   { dir, secretFile }: { dir: string; secretFile: string },
 ): Promise<Installation> {
   const database = await emptyDatabase(kind);
-  await migrateTo(database.url, migrations.length);
+  await migrateAs(database.url, version, migrations.length);
   await migrateWorker(database.url, silent);
   const rows = await readFile(filesOf(version).rows, 'utf8');
   await runOn(database.url, async (client) => {
     const schema = await findSchema(client);
-    await client.query(`set search_path to ${schema}; begin; ${rows}; commit`);
+    await client.query(`set search_path to ${schema}, public; begin; ${rows}; commit`);
     if (kind === 'timescaledb') await growOld(client);
   });
   return {
@@ -76,6 +78,12 @@ async function installRows(
       await rm(dir, { recursive: true });
     },
   };
+}
+
+/** 0.1.0 had its tables in `public`; later versions say who made each migration, and where the tables are. */
+async function migrateAs(url: string, version: string, steps: number): Promise<void> {
+  if (compareVersions(version, '0.2.0') < 0) await migrateTo(url, steps);
+  else await migrate(url, { log: silent, version, steps });
 }
 
 /** What TimescaleDB's jobs would have done: old chunks are compressed, the aggregate is filled. */

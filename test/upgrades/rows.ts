@@ -28,13 +28,22 @@ export async function dumpRows(client: Client): Promise<string> {
   await client.query(`set search_path to ${pg.escapeIdentifier(schema)}`);
   await client.query(`set timezone to 'UTC'`);
   const { rows: tables } = await client.query<{ name: string; columns: string[] }>(
-    `select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
+    `with recursive referring as (
+       select conrelid as oid, confrelid as referred
+         from pg_constraint
+        where contype = 'f' and conrelid <> confrelid
+     ), depth (oid, depth) as (
+       select oid, 0 from pg_class where relnamespace = $1::regnamespace
+       union
+       select r.oid, d.depth + 1 from referring r join depth d on r.referred = d.oid
+     )
+     select c.relname as name, array_agg(a.attname::text order by a.attnum) as columns
        from pg_class c
        join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
         and not a.attisdropped and a.attgenerated = ''
       where c.relnamespace = $1::regnamespace and c.relkind = 'r' and c.relname <> all($2)
       group by c.oid, c.relname
-      order by c.oid`,
+      order by (select max(depth) from depth where depth.oid = c.oid), c.oid`,
     [schema, leftOut],
   );
   const parts: string[] = [];

@@ -1,28 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { databaseKinds } from '../harness/database.ts';
+import { shareOf } from '../harness/share.ts';
 import { ask, call, until } from './ask.ts';
+import { upgradeCases } from './cases.ts';
 import { compareAnswers } from './compare.ts';
 import { connectAs, isLetIn } from './device.ts';
-import { listFixtures, readFixture, type Fixture } from './fixture.ts';
-import { install, type Installation, type InstallationKind } from './install.ts';
+import type { Fixture } from './fixture.ts';
+import { install, type Installation } from './install.ts';
 import { startProgram, writeConfig, type Program } from './program.ts';
 import { startReceiver, type Receiver } from './receiver.ts';
 
-const kinds: InstallationKind[] = ['backup', ...databaseKinds];
-const cases = listFixtures().flatMap((version) => kinds.map((kind) => ({ version, kind })));
+const cases = shareOf(upgradeCases);
 
 type Pair = { data: { token: string; refreshToken: string } };
 type Events = { events: { cause: { engine: { evId: number } }; event?: string }[] };
 
-describe.each(cases)('an installation of $version, from $kind', ({ version, kind }) => {
-  let fixture: Fixture;
+describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind }) => {
   let installation: Installation;
   let receiver: Receiver;
   let program: Program;
   let start: (role?: 'api') => Promise<Program>;
 
   beforeAll(async () => {
-    fixture = await readFixture(version);
     installation = await install(fixture, kind);
     receiver = await startReceiver();
     const configFile = await writeConfig(installation.dir, receiver.url);

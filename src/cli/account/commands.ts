@@ -1,3 +1,4 @@
+import { disableAccount, enableAccount } from '../../accounts/disable-account.ts';
 import { deleteAccount } from '../../accounts/delete-account.ts';
 import { setPassword } from '../../accounts/change-password.ts';
 import { createPasswords } from '../../accounts/passwords.ts';
@@ -5,6 +6,8 @@ import { allowSms, findAccountByEmail, listAccounts } from '../../accounts/queri
 import { createQueue } from '../../accounts/queue.ts';
 import { registerAccount } from '../../accounts/register.ts';
 import { NewCredentials } from '../../accounts/schema.ts';
+import { operator } from '../../audit/entry.ts';
+import { insertEntry } from '../../audit/queries.ts';
 import { purgeDevices } from '../../db/history/purge.ts';
 import { createDeviceRemoval } from '../../devices/remove-devices.ts';
 import { DomainError } from '../../errors.ts';
@@ -30,15 +33,22 @@ export const create: Command = async ({ db }, email, askPassword) => {
   const account = await registerAccount(
     { db, passwords, clock: Date.now },
     { ...credentials, address: here },
-    { maySendSms: true },
+    { actor: operator, maySendSms: true },
   );
   return [`Created ${account.email} (${account.accountUuid}).`];
 };
 
 export const list: Command = async ({ db }) => {
   const accounts = await listAccounts(db);
-  const lines = accounts.map(({ email, accountUuid, devices, createdTs }) =>
-    [accountUuid, new Date(createdTs).toISOString().slice(0, 10), devices, email].join('  '),
+  const dayOf = (ts: number) => new Date(ts).toISOString().slice(0, 10);
+  const lines = accounts.map(({ email, accountUuid, devices, createdTs, disabledTs }) =>
+    [
+      accountUuid,
+      dayOf(createdTs),
+      devices,
+      email,
+      ...(disabledTs === null ? [] : [`disabled ${dayOf(disabledTs)}`]),
+    ].join('  '),
   );
   return accounts.length > 0 ? lines : ['There are no accounts.'];
 };
@@ -47,8 +57,9 @@ export const resetPassword: Command = async (tools, email, askPassword) => {
   const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, account: email });
-  const deps = { db: tools.db, exclusively, revokeSessions: revokeWith(tools) };
-  if (!(await setPassword(deps, { accountId, oldHash, newHash }))) {
+  const revokeSessions = revokeWith(tools);
+  const deps = { db: tools.db, exclusively, revokeSessions, clock: Date.now };
+  if (!(await setPassword(deps, { accountId, oldHash, newHash, actor: operator }))) {
     throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
   }
   return [`${email} has a new password; all its sessions have ended.`];
@@ -79,9 +90,31 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
     throw new DomainError('invalid-input', `Nothing is called ${name}; there is: ${known}.`);
   }
   const { accountId } = await getByEmail(tools, email);
-  await set(tools.db, accountId, may);
+  const kind = may ? 'sms-allowed' : 'sms-denied';
+  await tools.db.transaction(async (tx) => {
+    await set(tx, accountId, may);
+    await insertEntry(tx, accountId, { kind, actor: operator, ts: Date.now() });
+  });
   return [may ? `${email} may send ${name}.` : `${email} may send no ${name} any more.`];
 }
+
+export const disable: Command = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  const revokeSessions = revokeWith(tools);
+  const deps = { db: tools.db, exclusively, revokeSessions, clock: Date.now };
+  if (!(await disableAccount(deps, accountId))) return [`${email} was disabled before.`];
+  return [
+    `${email} is disabled: its sessions have ended, its devices are let in no more.`,
+    'Nothing was deleted.',
+  ];
+};
+
+export const enable: Command = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  if (!(await enableAccount({ db: tools.db, clock: Date.now }, accountId)))
+    return [`${email} was not disabled.`];
+  return [`${email} may log in again; its devices are let in with the tokens that they have.`];
+};
 
 export async function getByEmail({ db }: Tools, email: string) {
   const account = await findAccountByEmail(db, email);

@@ -1,7 +1,9 @@
+import { operator } from '../../audit/entry.ts';
+import { insertEntry } from '../../audit/queries.ts';
 import { DomainError } from '../../errors.ts';
 import { listUsage } from '../../quotas/list-usage.ts';
 import { removeOverride, saveOverride } from '../../quotas/queries.ts';
-import { isChangeable, isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
+import { isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
 import { getByEmail } from './commands.ts';
 import type { Command } from './commands.ts';
 import type { Tools } from './open.ts';
@@ -14,14 +16,26 @@ export const quota: Command = async (tools, email, _askPassword, [name, value]) 
     const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
     throw new DomainError('not-found', message);
   }
-  if (value !== undefined && !isChangeable(name)) {
-    const message = `${name} is the same for all accounts: it is changed in config/.`;
-    throw new DomainError('invalid-input', message);
-  }
-  if (value === 'default') await removeOverride(tools.db, accountId, name);
-  else if (value !== undefined) await saveOverride(tools.db, accountId, name, parse(name, value));
+  if (value !== undefined) await change(tools, accountId, name, value);
   return show(tools, accountId, [name]);
 };
+
+/** Throws `invalid-input`. */
+async function change(
+  { db }: Tools,
+  accountId: number,
+  quota: QuotaName,
+  text: string,
+): Promise<void> {
+  const value = text === 'default' ? text : parse(quota, text);
+  const details = { quota, value };
+  await db.transaction(async (tx) => {
+    if (value === 'default') await removeOverride(tx, accountId, quota);
+    else await saveOverride(tx, accountId, quota, value);
+    const entry = { kind: 'quota-changed', actor: operator, ts: Date.now(), details } as const;
+    await insertEntry(tx, accountId, entry);
+  });
+}
 
 async function show(
   { db, quotas, retention }: Tools,

@@ -1,10 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Config } from '../../config.ts';
-import { connectionStringOf } from '../../db/embedded/cluster.ts';
+import { connectionStringOf } from '../../db/embedded/address.ts';
+import { isEarlier } from '../../db/embedded/earlier-server.ts';
 import { startEmbeddedDatabase } from '../../db/embedded/embedded.ts';
+import { canLogIn } from '../../db/embedded/enter.ts';
 import { findCluster } from '../../db/embedded/location.ts';
+import { databaseName } from '../../db/embedded/make.ts';
 import { findPostmaster } from '../../db/embedded/postmaster.ts';
+import { findService } from '../../db/embedded/secrets.ts';
 import { migrate } from '../../db/migrate.ts';
 import { explainMissingRight } from '../../db/missing-right.ts';
 
@@ -39,10 +41,12 @@ export async function reachUnchanged({ databaseUrl, dataDir }: Config): Promise<
   return { connectionString, release: stop };
 }
 
+/** A server that has not been handed over yet is left to `startEmbeddedDatabase`. */
 async function findRunning(dataDir: string): Promise<string | null> {
   const { clusterDir } = await findCluster(dataDir);
   const postmaster = clusterDir === null ? null : await findPostmaster(clusterDir);
-  if (postmaster === null) return null;
-  const password = await readFile(join(dataDir, 'database-password'), 'utf8');
-  return connectionStringOf(postmaster.port, password.trim(), 'sensorium');
+  const service = await findService(dataDir);
+  if (postmaster === null || service === null || isEarlier(postmaster.address)) return null;
+  const url = connectionStringOf(postmaster.address, service, databaseName);
+  return (await canLogIn(url)) ? url : null;
 }

@@ -1,8 +1,9 @@
 import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
-import { connectionStringOf } from '../embedded/cluster.ts';
+import { connectionStringOf } from '../embedded/address.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';
+import { readSuperuser } from '../embedded/secrets.ts';
 import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
 import { copyRunning } from './copy-running.ts';
 import { makeBackup } from './make-backup.ts';
@@ -36,8 +37,8 @@ async function copyCluster(dataDir: string, clusterDir: string, to: string): Pro
   await mkdir(to, { mode: 0o700 });
   const running = await findPostmaster(clusterDir);
   if (running) {
-    const password = (await readFile(join(dataDir, 'database-password'), 'utf8')).trim();
-    return copyRunning(connectionStringOf(running.port, password, 'postgres'), clusterDir, to);
+    const superuser = await readSuperuser(dataDir);
+    return copyRunning(connectionStringOf(running.address, superuser, 'postgres'), clusterDir, to);
   }
   const state = () => readFile(join(clusterDir, 'global', 'pg_control'));
   const before = await state();

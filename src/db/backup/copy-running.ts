@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import pg from 'pg';
+import { createScramClient } from '../embedded/client.ts';
 import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
 
 /**
@@ -13,8 +13,7 @@ export async function copyRunning(
   from: string,
   to: string,
 ): Promise<Copied> {
-  const client = new pg.Client({ connectionString, application_name: 'sensorium backup' });
-  client.on('error', () => undefined);
+  const client = createScramClient({ connectionString, application_name: 'sensorium backup' });
   await client.connect();
   try {
     await client.query(

@@ -1,8 +1,10 @@
 import { chown, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import type { Address } from './address.ts';
 import { runProgram, type Programs } from './programs.ts';
 
+/** Made with the cluster; it cannot lose its rights. For backups and for `handOver` only. */
 export const superuser = 'sensorium';
 
 /** Makes an empty cluster that only the password opens. `clusterDir` is empty and the owner's. */
@@ -33,14 +35,13 @@ export async function createCluster(
 export async function startCluster(
   programs: Programs,
   clusterDir: string,
-  { settings, port, timeoutSeconds }: { settings: string[]; port: number; timeoutSeconds: number },
+  {
+    settings,
+    address,
+    timeoutSeconds,
+  }: { settings: string[]; address: Address; timeoutSeconds: number },
 ): Promise<void> {
-  const all = [
-    'listen_addresses=127.0.0.1',
-    `port=${port}`,
-    'unix_socket_directories=',
-    ...settings,
-  ];
+  const all = [...listenAt(address), ...settings];
   await runProgram(programs, 'pg_ctl', [
     'start',
     '--pgdata', clusterDir,
@@ -49,6 +50,17 @@ export async function startCluster(
     '--silent',
     '--options', all.map((setting) => `-c ${setting}`).join(' '),
   ]); // prettier-ignore
+}
+
+function listenAt({ socketDir, port }: Address): string[] {
+  if (socketDir === null)
+    return ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
+  return [
+    'listen_addresses=',
+    `port=${port}`,
+    `unix_socket_directories=${socketDir}`,
+    'unix_socket_permissions=0700',
+  ];
 }
 
 /** `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. */
@@ -64,20 +76,21 @@ export async function stopCluster(
   ]); // prettier-ignore
 }
 
-/** What a server wrote about itself when it started: its process and its port. */
-export async function readPostmasterFile(
-  clusterDir: string,
-): Promise<{ pid: number; port: number } | null> {
+/** What a server wrote about itself when it started, and whether it lets clients in by now. */
+export type Postmaster = { pid: number; address: Address; isReady: boolean };
+
+/** PostgreSQL's `postmaster.pid`, line by line (its source, miscadmin.h); null where there is none. */
+export async function readPostmasterFile(clusterDir: string): Promise<Postmaster | null> {
   try {
     const lines = (await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).split('\n');
-    return { pid: Number(lines[0]), port: Number(lines[3]) };
+    return {
+      pid: Number(lines[0]),
+      address: { socketDir: lines[4] || null, port: Number(lines[3]) },
+      isReady: lines[7]?.trim() === 'ready',
+    };
   } catch {
     return null;
   }
-}
-
-export function connectionStringOf(port: number, password: string, database: string): string {
-  return `postgresql://${superuser}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 }
 
 /** A port of 127.0.0.1 that was free a moment ago. */

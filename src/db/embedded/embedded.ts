@@ -1,19 +1,23 @@
-import { readFile } from 'node:fs/promises';
-import { StartError } from '../../start-error.ts';
+import { dirname } from 'node:path';
 import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
-import { connectionStringOf, stopCluster } from './cluster.ts';
-import { ensureDatabase, takeServiceLock } from './guard.ts';
-import { checkVersion, launch, type Launch } from './launch.ts';
+import { connectionStringOf, type Address } from './address.ts';
+import { stopCluster } from './cluster.ts';
+import { enterAsService, lockAs } from './enter.ts';
+import { inUse } from './in-use.ts';
+import { checkVersion, launch, removeAddress, type Launch } from './launch.ts';
 import { findCluster, makeCluster } from './location.ts';
-import { createEmbeddedCluster, databaseName, passwordFileOf, readOrMakePassword } from './make.ts';
+import { createEmbeddedCluster, databaseName } from './make.ts';
 import { placePrograms, sharedDir } from './place.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
+import { readOrMakeSuperuserPassword } from './secrets.ts';
+import { removeOtherSocketDirs } from './socket-dir.ts';
 import { supervise } from './supervise.ts';
 
 export type EmbeddedLog = { info(message: string): void; warn(message: string): void };
 
 export type EmbeddedDatabase = {
+  /** Of the service's own role, which owns what is in its database. */
   connectionString: string;
   /** Where PostgreSQL's files really are. */
   clusterDir: string;
@@ -21,7 +25,6 @@ export type EmbeddedDatabase = {
   stop(withinMs?: number): Promise<void>;
 };
 
-const lockTimeoutMs = 3_000;
 /** A stop that takes longer is left to the next start's recovery: nothing committed is lost by it. */
 const stopTimeoutMs = 10_000;
 
@@ -38,31 +41,28 @@ export async function startEmbeddedDatabase({
   log: EmbeddedLog;
 }): Promise<EmbeddedDatabase> {
   const prepared = await prepareCluster(dataDir, log);
-  const { port, adopted } = await launch(prepared);
-  const adminUrl = connectionStringOf(port, prepared.password, 'postgres');
-  const held = await takeServiceLock(adminUrl, lockTimeoutMs);
-  if (held.heldBy !== null)
-    throw new StartError(
-      `DATA_DIR ${dataDir}: another Sensorium (${held.heldBy}) is running on it. Stop that one, or give this one a DATA_DIR and ports of its own.`,
-    );
+  const { address, adopted } = await launch(prepared);
+  const { held, service } = await enterAsService(dataDir, address, log);
+  if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
+  const { clusterDir, programs } = prepared;
+  await removeOtherSocketDirs(dirname(clusterDir), address.socketDir, programs.owner);
   if (adopted) log.info('Took over the database that an earlier process left running.');
-  await ensureDatabase(held.client, databaseName);
   const supervisor = supervise({
     connection: held,
     log,
     async recover() {
-      if ((await findPostmaster(prepared.clusterDir)) === null) await launch(prepared, port);
-      const again = await takeServiceLock(adminUrl, lockTimeoutMs);
+      if ((await findPostmaster(clusterDir)) === null) await launch(prepared, address);
+      const again = await lockAs(address, service);
       if (again.heldBy !== null) throw new Error(`The database is now used by ${again.heldBy}.`);
       return again;
     },
   });
   return {
-    connectionString: connectionStringOf(port, prepared.password, databaseName),
-    clusterDir: prepared.clusterDir,
+    connectionString: connectionStringOf(address, service, databaseName),
+    clusterDir,
     async stop(withinMs = stopTimeoutMs) {
       await supervisor.stop();
-      await stopServer(prepared, log, withinMs);
+      await stopServer(prepared, address, log, withinMs);
     },
   };
 }
@@ -75,11 +75,10 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
   const programs = await placePrograms(packaged, owner);
   if (found !== null) {
     await checkVersion({ programs, clusterDir: found });
-    const password = await readPassword(passwordFileOf(dataDir));
-    return { programs, clusterDir: found, password };
+    return { programs, clusterDir: found, dataDir };
   }
   await refuseUnfinishedDir(dataDir);
-  const password = await readOrMakePassword(dataDir);
+  const password = await readOrMakeSuperuserPassword(dataDir);
   log.info(`Making a database in ${dataDir} (first start).`);
   const { clusterDir, movedTo } = await makeCluster(dataDir, owner, (dir) =>
     createEmbeddedCluster(programs, dir, password),
@@ -90,34 +89,26 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
       `PostgreSQL cannot run as root; as user ${owner.name} it cannot reach this directory, so its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
     );
   }
-  return { programs, clusterDir, password };
-}
-
-async function readPassword(file: string): Promise<string> {
-  try {
-    return (await readFile(file, 'utf8')).trim();
-  } catch (error) {
-    throw new StartError(
-      `${file}: cannot be read, and without it the database beside it does not open.`,
-      { cause: error },
-    );
-  }
+  return { programs, clusterDir, dataDir };
 }
 
 async function stopServer(
   { programs, clusterDir }: Launch,
+  address: Address,
   log: EmbeddedLog,
   withinMs: number,
 ): Promise<void> {
   // pg_ctl knows whole seconds, and one at least.
   const seconds = (part: number) => Math.max(1, Math.floor((withinMs / 1_000) * part));
-  if ((await findPostmaster(clusterDir)) === null) return;
-  try {
-    await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
-  } catch {
-    log.warn(
-      'The database takes long to stop: it is stopped at once, and recovers when it starts.',
-    );
-    await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));
+  if ((await findPostmaster(clusterDir)) !== null) {
+    try {
+      await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
+    } catch {
+      log.warn(
+        'The database takes long to stop: it is stopped at once, and recovers when it starts.',
+      );
+      await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));
+    }
   }
+  await removeAddress({ programs }, address);
 }

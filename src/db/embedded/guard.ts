@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
+import { createScramClient } from './client.ts';
 
 /** Held by the one service that uses an embedded database; the server lets go of it when that ends. */
 const serviceLock = 7199;
@@ -15,12 +16,11 @@ export type Held = (Connection & { heldBy: null }) | { heldBy: string };
  * it is asked for again until `timeoutMs` is over.
  */
 export async function takeServiceLock(connectionString: string, timeoutMs: number): Promise<Held> {
-  const client = new pg.Client({
+  const client = createScramClient({
     connectionString,
     application_name: `sensorium ${process.pid}`,
     connectionTimeoutMillis: 5_000,
   });
-  client.on('error', () => undefined);
   const ended = new Promise<void>((resolve) => client.once('end', () => resolve()));
   await client.connect();
   const deadline = Date.now() + timeoutMs;
@@ -42,10 +42,4 @@ export async function takeServiceLock(connectionString: string, timeoutMs: numbe
   );
   await client.end();
   return { heldBy: rows[0]?.name.replace(/^sensorium /, 'process ') ?? 'somebody' };
-}
-
-/** Makes the service's own database on the first start. */
-export async function ensureDatabase(client: pg.Client, name: string): Promise<void> {
-  const { rowCount } = await client.query('select from pg_database where datname = $1', [name]);
-  if (rowCount === 0) await client.query(`create database ${pg.escapeIdentifier(name)}`);
 }

@@ -1,14 +1,18 @@
 import { readFile, stat, truncate } from 'node:fs/promises';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../start-error.ts';
-import { findFreePort, startCluster, stopCluster } from './cluster.ts';
+import type { Address } from './address.ts';
+import { findFreePort, readPostmasterFile, startCluster, stopCluster } from './cluster.ts';
+import { endEarlierServer, isEarlier } from './earlier-server.ts';
 import { describeMajor, majors, type Major } from './majors.ts';
 import { adoptPostmaster, findPostmaster } from './postmaster.ts';
 import { ProgramError, runProgram, type Programs } from './programs.ts';
 import { embeddedSettings } from './settings.ts';
+import { makeSocketDir, removeSocketDir, renewSocketDir, socketPort } from './socket-dir.ts';
 
-export type Launch = { programs: Programs; clusterDir: string; password: string };
+export type Launch = { programs: Programs; clusterDir: string; dataDir: string };
 
 const adoptTimeoutMs = 60_000;
 /** Long enough for a recovery after a crash in the middle of heavy writing. */
@@ -16,46 +20,76 @@ const startTimeoutSeconds = 120;
 const maxLogBytes = 10 * 2 ** 20;
 
 /**
- * Takes over the server that an earlier process left running, or starts one; gives its port.
- * `wantedPort` is kept where clients already know it.
+ * Takes over the server that an earlier process left running, or starts one; gives its address.
+ * `wanted` is kept where clients already know it.
  */
 export async function launch(
-  { programs, clusterDir, password }: Launch,
-  wantedPort?: number,
-): Promise<{ port: number; adopted: boolean }> {
+  prepared: Launch,
+  wanted?: Address,
+): Promise<{ address: Address; adopted: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
-    if (await findPostmaster(clusterDir)) {
-      const port = await adoptPostmaster(clusterDir, password, adoptTimeoutMs);
-      if (port !== null) return { port, adopted: true };
-      // It may have ended meanwhile; if it is there and deaf, it is replaced.
-      if (await findPostmaster(clusterDir))
-        await stopCluster(programs, clusterDir, 'immediate', 10);
-    }
-    const port = wantedPort ?? (await findFreePort());
+    const left = await readPostmasterFile(prepared.clusterDir);
+    const adopted = await adopt(prepared);
+    if (adopted) return { address: adopted, adopted: true };
+    if (left && !wanted) await removeAddress(prepared, left.address);
+    const address = wanted ?? (await makeAddress(prepared));
     try {
-      await trimLog(clusterDir);
-      const settings = embeddedSettings();
-      await startCluster(programs, clusterDir, {
-        settings,
-        port,
-        timeoutSeconds: startTimeoutSeconds,
-      });
-      return { port, adopted: false };
+      await start(prepared, address);
+      return { address, adopted: false };
     } catch (error) {
+      if (!wanted) await removeAddress(prepared, address);
       if (!(error instanceof ProgramError)) throw error;
-      const said = await readLogEnd(clusterDir);
+      const said = await readLogEnd(prepared.clusterDir);
       if (attempt < 20 && isPassing(said)) await delay(500);
       else
-        throw new StartError([`The database in ${clusterDir} does not start:`, said], {
+        throw new StartError([`The database in ${prepared.clusterDir} does not start:`, said], {
           cause: error,
         });
     }
   }
 }
 
+async function adopt(prepared: Launch): Promise<Address | null> {
+  const { programs, clusterDir } = prepared;
+  if (!(await findPostmaster(clusterDir))) return null;
+  const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
+  if (address !== null && !isEarlier(address)) return address;
+  if (address !== null) await endEarlierServer(prepared, address);
+  // It may have ended meanwhile; if it is there and deaf, it is replaced.
+  else if (await findPostmaster(clusterDir))
+    await stopCluster(programs, clusterDir, 'immediate', 10);
+  return null;
+}
+
+async function start({ programs, clusterDir }: Launch, address: Address): Promise<void> {
+  if (address.socketDir !== null) await renewSocketDir(address.socketDir, programs.owner);
+  await trimLog(clusterDir);
+  const settings = embeddedSettings();
+  const timeoutSeconds = startTimeoutSeconds;
+  await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
+}
+
+/** An address of its own for a new server: beside its files if that will do. */
+export async function makeAddress({
+  programs,
+  clusterDir,
+}: Pick<Launch, 'programs' | 'clusterDir'>): Promise<Address> {
+  if (process.platform === 'win32') return { socketDir: null, port: await findFreePort() };
+  const bases = [dirname(clusterDir), tmpdir(), '/tmp'];
+  return { socketDir: await makeSocketDir(bases, programs.owner), port: socketPort };
+}
+
+/** Gives the address back of a server that has ended. */
+export async function removeAddress(
+  { programs }: Pick<Launch, 'programs'>,
+  { socketDir }: Address,
+): Promise<void> {
+  if (socketDir !== null) await removeSocketDir(socketDir, programs.owner);
+}
+
 /** Throws when the cluster was written by another major version than the programs'; says who opens it. */
 export async function checkVersion(
-  { programs, clusterDir }: Omit<Launch, 'password'>,
+  { programs, clusterDir }: Omit<Launch, 'dataDir'>,
   known: readonly Major[] = majors,
 ): Promise<void> {
   const written = (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim();

@@ -96,7 +96,7 @@ async function makeOwned(dir: string, owner: Owner | null): Promise<void> {
 }
 
 /** Asked as that user: no reading of modes knows about every directory above, or access lists. */
-function canWrite(owner: Owner, dir: string): boolean {
+export function canWrite(owner: Owner, dir: string): boolean {
   const test = spawnSync('/bin/sh', ['-c', 'test -w "$1" && cd "$1"', 'sh', dir], {
     cwd: '/',
     uid: owner.uid,

@@ -3,16 +3,18 @@ import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
-import { connectionStringOf, readPostmasterFile } from './cluster.ts';
+import { ask, isPostgres, sslRequest } from '../../other-end.ts';
+import { StartError } from '../../start-error.ts';
+import type { Address } from './address.ts';
+import { readPostmasterFile, type Postmaster } from './cluster.ts';
+import type { Owner } from './programs.ts';
+import { isPrivateDir, socketPathIn } from './socket-dir.ts';
 
 /**
  * The server that runs on this cluster, or null. A file left by one that is gone is removed, also
  * where its number has since been given to some other process: PostgreSQL would refuse to start.
  */
-export async function findPostmaster(
-  clusterDir: string,
-): Promise<{ pid: number; port: number } | null> {
+export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
   const written = await readPostmasterFile(clusterDir);
   if (written === null) return null;
   if (isAlive(written.pid) && readCommand(written.pid).includes(clusterDir)) return written;
@@ -21,42 +23,44 @@ export async function findPostmaster(
 }
 
 /**
- * Waits until the running server lets us in, and gives its port; null when it ends instead, or does
- * not answer within the time.
+ * Waits until the running server lets clients in, and gives its address; null when it ends instead, or
+ * does not answer within the time. It wrote the address where only its user writes, so nobody is asked
+ * for a proof. Throws a StartError where its socket's directory is no longer its own.
  */
 export async function adoptPostmaster(
   clusterDir: string,
-  password: string,
+  owner: Owner | null,
   timeoutMs: number,
-): Promise<number | null> {
+): Promise<Address | null> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const running = await findPostmaster(clusterDir);
     if (running === null || Date.now() > deadline) return null;
-    if (await isOurs(running.port, clusterDir, password)) return running.port;
+    if (running.isReady) {
+      await requireOwnDir(running, owner);
+      if (await answers(running.address)) return running.address;
+    }
     await delay(100);
   }
 }
 
-async function isOurs(port: number, clusterDir: string, password: string): Promise<boolean> {
-  if (!(port > 0)) return false;
-  const client = new pg.Client({
-    connectionString: connectionStringOf(port, password, 'postgres'),
-    connectionTimeoutMillis: 2_000,
-    query_timeout: 2_000,
-  });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ dir: string }>(
-      `select current_setting('data_directory') as dir`,
-    );
-    return rows[0]?.dir === clusterDir;
-  } catch {
-    return false;
-  } finally {
-    await client.end().catch(() => undefined);
-  }
+/** Whoever uses it cannot be asked, so it is not ended either. */
+async function requireOwnDir(
+  { pid, address: { socketDir } }: Postmaster,
+  owner: Owner | null,
+): Promise<void> {
+  if (socketDir === null || (await isPrivateDir(socketDir, owner))) return;
+  // One that is about to end has removed its directory.
+  if (!isAlive(pid)) return;
+  throw new StartError(
+    `${socketDir}: expected the directory of the database's socket, which is for its user alone; it is gone, or another one. Stop the service that uses it, end the server (kill ${pid}), and start again.`,
+  );
+}
+
+async function answers({ socketDir, port }: Address): Promise<boolean> {
+  const place =
+    socketDir === null ? { host: '127.0.0.1', port } : { path: socketPathIn(socketDir) };
+  return isPostgres(await ask(place, sslRequest, { timeoutMs: 2_000 }));
 }
 
 function isAlive(pid: number): boolean {

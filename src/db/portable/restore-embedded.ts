@@ -1,24 +1,22 @@
 import { stat } from 'node:fs/promises';
-import type pg from 'pg';
 import { StartError } from '../../start-error.ts';
-import {
-  connectionStringOf,
-  findFreePort,
-  startCluster,
-  stopCluster,
-} from '../embedded/cluster.ts';
-import { createEmbeddedCluster, databaseName, readOrMakePassword } from '../embedded/make.ts';
-import { ensureDatabase, takeServiceLock } from '../embedded/guard.ts';
+import { connectionStringOf, type Address } from '../embedded/address.ts';
+import { readPostmasterFile, startCluster, stopCluster } from '../embedded/cluster.ts';
+import { enterAsService, lockAsSuperuser } from '../embedded/enter.ts';
+import { makeAddress, removeAddress, type Launch } from '../embedded/launch.ts';
 import { findCluster, makeCluster, removeDir } from '../embedded/location.ts';
+import { createEmbeddedCluster, databaseName } from '../embedded/make.ts';
 import { placePrograms } from '../embedded/place.ts';
 import { adoptPostmaster, findPostmaster } from '../embedded/postmaster.ts';
 import { findPackagedPostgres, type Programs } from '../embedded/programs.ts';
+import { readOrMakeSuperuserPassword } from '../embedded/secrets.ts';
 import { embeddedSettings } from '../embedded/settings.ts';
 import { findUnfinishedCluster, markUnfinishedDir, unmarkUnfinishedDir } from './unfinished-dir.ts';
 
 const timeoutSeconds = 120;
 const adoptTimeoutMs = 10_000;
-const lockTimeoutMs = 1_000;
+/** In a database that was just made nothing is in the way. */
+const quiet = { warn: () => undefined };
 
 /**
  * Makes a database in a data directory that has none, has `fill` fill it while nobody else can reach
@@ -34,13 +32,13 @@ export async function restoreEmbedded(
       `DATA_DIR ${dataDir}: holds a database already. Move it away, or choose another DATA_DIR.`,
     );
   const programs = await placePrograms(findPackagedPostgres(), owner);
-  const password = await readOrMakePassword(dataDir);
-  await clearInterrupted(dataDir, programs, password);
+  const password = await readOrMakeSuperuserPassword(dataDir);
+  await clearInterrupted(dataDir, programs);
   await makeCluster(dataDir, owner, async (dir) => {
     await markUnfinishedDir(dataDir, dir);
     try {
       await createEmbeddedCluster(programs, dir, password);
-      await runAndFill(programs, dir, password, fill);
+      await runAndFill({ programs, clusterDir: dir, dataDir }, fill);
     } catch (error) {
       await removeDir(dir);
       await unmarkUnfinishedDir(dataDir);
@@ -51,48 +49,46 @@ export async function restoreEmbedded(
 }
 
 async function runAndFill(
-  programs: Programs,
-  clusterDir: string,
-  password: string,
+  { programs, clusterDir, dataDir }: Launch,
   fill: (connectionString: string) => Promise<void>,
 ): Promise<void> {
-  const port = await findFreePort();
-  const settings = embeddedSettings();
-  await startCluster(programs, clusterDir, { settings, port, timeoutSeconds });
+  const address = await makeAddress({ programs, clusterDir });
   try {
-    const held = await takeLock(port, password);
-    if (held === null) throw new Error('Somebody else uses a database that was just made.');
+    const settings = embeddedSettings();
+    await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
     try {
-      await ensureDatabase(held, databaseName);
-      await fill(connectionStringOf(port, password, databaseName));
+      const { held, service } = await enterAsService(dataDir, address, quiet);
+      if (held.heldBy !== null) throw new Error('Somebody else uses a database just made.');
+      try {
+        await fill(connectionStringOf(address, service, databaseName));
+      } finally {
+        await held.client.end();
+      }
     } finally {
-      await held.end();
+      await stopCluster(programs, clusterDir, 'fast', timeoutSeconds);
     }
   } finally {
-    await stopCluster(programs, clusterDir, 'fast', timeoutSeconds);
+    await removeAddress({ programs }, address);
   }
 }
 
 /** A restore that was killed leaves its server running; one that goes on holds the lock. */
-async function clearInterrupted(
-  dataDir: string,
-  programs: Programs,
-  password: string,
-): Promise<void> {
+async function clearInterrupted(dataDir: string, programs: Programs): Promise<void> {
   const clusterDir = await findUnfinishedCluster(dataDir);
   if (clusterDir === null || !(await stat(clusterDir).catch(() => null))) return;
+  const written = await readPostmasterFile(clusterDir);
   if (await findPostmaster(clusterDir)) {
-    const port = await adoptPostmaster(clusterDir, password, adoptTimeoutMs);
-    const held = port === null ? null : await takeLock(port, password);
-    if (port !== null && held === null)
-      throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);
-    await held?.end();
+    const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
+    if (address !== null) await refuseBusy(dataDir, address);
     await stopCluster(programs, clusterDir, 'immediate', timeoutSeconds);
   }
+  if (written) await removeAddress({ programs }, written.address);
   await removeDir(clusterDir);
 }
 
-async function takeLock(port: number, password: string): Promise<pg.Client | null> {
-  const held = await takeServiceLock(connectionStringOf(port, password, 'postgres'), lockTimeoutMs);
-  return held.heldBy === null ? held.client : null;
+async function refuseBusy(dataDir: string, address: Address): Promise<void> {
+  const { held } = await lockAsSuperuser(dataDir, address);
+  if (held.heldBy !== null)
+    throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);
+  await held.client.end();
 }

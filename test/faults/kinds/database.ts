@@ -11,6 +11,7 @@ import {
   watchMemory,
 } from '../fault.ts';
 import type { Fault, Observations } from '../fault.ts';
+import type { Proxy } from '../proxy.ts';
 import type { World } from '../world.ts';
 
 /** Crashes of the database server; the service stays and carries on. */
@@ -109,17 +110,31 @@ export const databaseAway = away(
   ({ cluster }) => cluster.start(),
 );
 
-export const networkCut = away(
-  'network-cut',
-  ({ databaseProxy }) => databaseProxy.cut(),
-  ({ databaseProxy }) => databaseProxy.heal(),
-);
+const throughProxy = { world: { databaseProxy: true } };
 
-export const networkStalled = away(
-  'network-stalled',
-  ({ databaseProxy }) => databaseProxy.stall(),
-  ({ databaseProxy }) => databaseProxy.heal(),
-);
+export const networkCut: Fault = {
+  ...away(
+    'network-cut',
+    (world) => databaseNetwork(world).cut(),
+    (world) => databaseNetwork(world).heal(),
+  ),
+  ...throughProxy,
+};
+
+export const networkStalled: Fault = {
+  ...away(
+    'network-stalled',
+    (world) => databaseNetwork(world).stall(),
+    (world) => databaseNetwork(world).heal(),
+  ),
+  ...throughProxy,
+};
+
+/** Throws in a world whose service reaches the database without it. */
+export function databaseNetwork({ databaseProxy }: World): Proxy {
+  if (databaseProxy) return databaseProxy;
+  throw new Error('This fault is in the network between service and database.');
+}
 
 /** The server and every process it has forked. */
 async function signalAll(postmaster: number, signal: NodeJS.Signals): Promise<void> {

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { drainTimeoutMs } from '../../src/service.ts';
+import { databaseNetwork } from './kinds/database.ts';
 import { faultsOf, judge } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
 
+const options = { devices: 20, rate: 200, timescaledb: false };
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ devices: 20, rate: 200, timescaledb: false, redis: true });
+  world = await startWorld({ ...options, redis: true, databaseProxy: true });
 });
 afterAll(() => world.close());
 
@@ -16,15 +18,15 @@ async function runFor(acknowledgements: number): Promise<void> {
 }
 
 it('a database that hangs keeps nobody from stopping in time, and nothing is lost', async () => {
-  const { load, service, databaseProxy } = world;
+  const { load, service } = world;
   load.start();
   await runFor(200);
-  databaseProxy.stall();
+  databaseNetwork(world).stall();
   const sinceMs = performance.now();
   expect(await service.terminate()).toBe(1);
   // A second beyond the budget is when it is broken off; the rest is for a machine that is busy.
   expect(performance.now() - sinceMs).toBeLessThan(drainTimeoutMs + 5_000);
-  databaseProxy.heal();
+  databaseNetwork(world).heal();
   await service.start();
   await runFor(200);
   expect(await load.stop(60_000)).toBe(true);

@@ -1,0 +1,67 @@
+import type { Sql } from '../db/sql.ts';
+import { listDisabledIds } from './disabled-queries.ts';
+
+/** The accounts that the operator has shut out, as this process knows them: half a second late. */
+export type DisabledAccounts = {
+  has(accountId: number): boolean;
+  /** Told of each account once it is known to be disabled. Gives what ends that. */
+  onDisabled(listener: (accountId: number) => void): () => void;
+  close(): Promise<void>;
+};
+
+export type DisabledAccountsOptions = {
+  db: Sql;
+  intervalMs?: number;
+  /** The database is away; told once until it answers again. What was known stays. */
+  onError: (error: unknown) => void;
+};
+
+/**
+ * Asks the database again and again: the operator's command tells nobody, as without Redis there is no
+ * other way to every process. They are exceptions, few enough to be read all at once.
+ */
+export async function startDisabledAccounts(
+  options: DisabledAccountsOptions,
+): Promise<DisabledAccounts> {
+  const { db, intervalMs = 500, onError } = options;
+  const listeners = new Set<(accountId: number) => void>();
+  let disabled = new Set(await listDisabledIds(db));
+  let isAway = false;
+  let isReading = false;
+  let reading = Promise.resolve();
+
+  async function read(): Promise<void> {
+    const before = disabled;
+    disabled = new Set(await listDisabledIds(db));
+    isAway = false;
+    for (const accountId of disabled)
+      if (!before.has(accountId)) for (const listener of listeners) listener(accountId);
+  }
+
+  function look(): void {
+    if (isReading) return;
+    isReading = true;
+    reading = read()
+      .catch((error: unknown) => {
+        if (!isAway) onError(error);
+        isAway = true;
+      })
+      .finally(() => (isReading = false));
+  }
+
+  const timer = setInterval(look, intervalMs);
+  timer.unref();
+  return {
+    has: (accountId) => disabled.has(accountId),
+    onDisabled(listener) {
+      // Wrapped, so that the same function twice is two listeners.
+      const own = (accountId: number) => listener(accountId);
+      listeners.add(own);
+      return () => void listeners.delete(own);
+    },
+    async close() {
+      clearInterval(timer);
+      await reading;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { insertEntry, forgetEntries } from '../audit/queries.ts';
+import { startRefusalLog, type RefusalLog } from '../audit/refusals.ts';
+import type { EndedSession } from '../sessions/manage.ts';
+import type { Shared } from './shared.ts';
+
+const dayMs = 86_400_000;
+
+/** Where refused logins of this process are written down. */
+export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog {
+  const onError = (err: unknown) =>
+    log.warn({ err }, 'refused logins could not be written to the audit trail; they are later');
+  const refusals = startRefusalLog({ db, clock, onError });
+  releases.add(() => refusals.close());
+  return refusals;
+}
+
+/** A rule ended a session: a second use of a refresh token, or one login too many. */
+export function writeEndedSessions({
+  db,
+  clock,
+  log,
+}: Pick<Shared, 'db' | 'clock' | 'log'>): (ended: EndedSession) => void {
+  return ({ accountId, sessionId: session, reason, address }) => {
+    const actor = { by: 'service', sessionId: null, address } as const;
+    const details = { session, reason };
+    const entry = { kind: 'session-ended', actor, ts: clock(), details } as const;
+    insertEntry(db, accountId, entry).catch((err: unknown) =>
+      log.warn({ err }, 'the end of a session could not be written to the audit trail'),
+    );
+  };
+}
+
+/** A chore of the upkeep. */
+export function forgetOldEntries({ config, db, clock }: Shared) {
+  return async (signal: AbortSignal): Promise<void> => {
+    await forgetEntries(db, clock() - config.audit.days * dayMs, signal);
+  };
+}

@@ -1,0 +1,64 @@
+import type { Uplink } from '../core/uplink.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import type { EventQuota } from '../ingest/leave-out.ts';
+import type { Activity } from '../quotas/activity.ts';
+import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
+import { createHolds, type Holds } from '../quotas/holds.ts';
+import { startStorageWatch } from '../quotas/storage-watch.ts';
+import type { Shared } from './shared.ts';
+
+/** What ingest counts accounts' events with: those of a day, and of a second. */
+export function countEvents(
+  activity: Activity,
+  { limitsOf }: Pick<Shared, 'limitsOf'>,
+): { rate: EventRate; eventQuota: EventQuota } {
+  const rate = createEventRate(limitsOf);
+  const eventQuota: EventQuota = {
+    eventsLeft: activity.eventsLeft,
+    eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
+    count(accountId, counts) {
+      activity.count(accountId, counts);
+      if (counts.events > 0) rate.take(accountId, counts.events);
+    },
+  };
+  return { rate, eventQuota };
+}
+
+/** What connectors ask whether an account's devices have to wait. */
+export async function startHoldsOf(
+  { db, config, log, releases, limitsOf, clock }: Shared,
+  rate: EventRate,
+  ingest: Pick<Ingest, 'ingest'>,
+): Promise<Holds> {
+  const { retention } = config;
+  const onError = (err: unknown) => log.warn({ err }, 'what accounts store could not be estimated');
+  const storage = await startStorageWatch({ db, limitsOf, retention, onError });
+  releases.add(() => storage.close());
+  return createHolds({
+    rate,
+    storage,
+    clock,
+    tellFull: (device, topic) => {
+      const uplink = storageFull(topic, clock());
+      // Where it cannot be stored nothing is lost but these words.
+      ingest.ingest(device, uplink, { isWithdrawn: false, stored() {}, failed() {} });
+    },
+  });
+}
+
+// As of any rejection.
+const maxTopicLength = 1_024;
+
+function storageFull(topic: string, arrivedTs: number): Uplink {
+  const message =
+    "The account's quota storedBytes is used up: what its devices send has to wait, unacknowledged, " +
+    'until there is room. This is said once a day.';
+  const rejections = [{ reason: 'quota-exceeded' as const, message }];
+  return {
+    topic: topic.slice(0, maxTopicLength),
+    excerpt: '',
+    arrivedTs,
+    content: { kind: 'none' },
+    rejections,
+  };
+}

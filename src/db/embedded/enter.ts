@@ -1,0 +1,98 @@
+import { StartError } from '../../start-error.ts';
+import type { LockOptions } from '../lock-tables.ts';
+import { connectionStringOf, type Address, type Login } from './address.ts';
+import { createScramClient } from './client.ts';
+import { takeServiceLock, type Held } from './guard.ts';
+import { handOver, isHandedOver } from './hand-over.ts';
+import { readOrMakeService, readSuperuser } from './secrets.ts';
+
+const lockTimeoutMs = 3_000;
+
+/** The lock, and what the service logs in with. */
+export type Entered = { held: Held; service: Login };
+
+/** Logs in to a server that runs and takes the service's lock. */
+export function lockAs(address: Address, login: Login): Promise<Held> {
+  return takeServiceLock(connectionStringOf(address, login, 'postgres'), lockTimeoutMs);
+}
+
+/** The same where the service's role may not be there yet. Throws a StartError. */
+export async function lockAsSuperuser(
+  dataDir: string,
+  address: Address,
+): Promise<{ held: Held; admin: Login }> {
+  const admin = await readSuperuser(dataDir);
+  const held = await unlessRefused(lockAs(address, admin));
+  if (held === null)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: its file database-password holds another password than its database has. Put the right one back from a backup.`,
+    );
+  return { held, admin };
+}
+
+/**
+ * Logs in as the service's role and takes the lock. The superuser comes in only where something is to
+ * be handed over to that role: at the first start, after an upgrade or a restore.
+ */
+export async function enterAsService(
+  dataDir: string,
+  address: Address,
+  log: LockOptions['log'],
+): Promise<Entered> {
+  const service = await readOrMakeService(dataDir);
+  const held = await unlessRefused(lockAs(address, service));
+  if (held === null) return enterAfterSuperuser(dataDir, address, service, log);
+  if (held.heldBy !== null) return { held, service };
+  try {
+    if (!(await isHandedOver(address, service)))
+      await handOver(address, { admin: await readSuperuser(dataDir), service }, log);
+    return { held, service };
+  } catch (error) {
+    await held.client.end();
+    throw error;
+  }
+}
+
+/** The role is not there yet, or has another password: a service that runs must not lose its own. */
+async function enterAfterSuperuser(
+  dataDir: string,
+  address: Address,
+  service: Login,
+  log: LockOptions['log'],
+): Promise<Entered> {
+  const { held: first, admin } = await lockAsSuperuser(dataDir, address);
+  if (first.heldBy !== null) return { held: first, service };
+  try {
+    await handOver(address, { admin, service }, log);
+  } finally {
+    await first.client.end();
+  }
+  return { held: await lockAs(address, service), service };
+}
+
+/** Whether a server lets the service's role in; what else is wrong is for whoever then connects. */
+export async function canLogIn(connectionString: string): Promise<boolean> {
+  const client = createScramClient({ connectionString, connectionTimeoutMillis: 5_000 });
+  try {
+    const connected = await unlessRefused(client.connect());
+    return connected !== null;
+  } catch (error) {
+    return !hasCode(error, /^3D000$/);
+  } finally {
+    await client.end();
+  }
+}
+
+/** invalid_password (for a role that is not there, too), invalid_authorization_specification */
+async function unlessRefused<T>(work: Promise<T>): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (hasCode(error, /^28(P01|000)$/)) return null;
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: RegExp): boolean {
+  return error instanceof Error && 'code' in error && code.test(String(error.code));
+}

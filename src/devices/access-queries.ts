@@ -1,0 +1,97 @@
+import { entryValues, insertEntryFrom, type Actor } from '../audit/entry.ts';
+import type { Sql } from '../db/sql.ts';
+
+/** What opens a device's door: `previous` says that the token before this version does too. */
+export type Access = {
+  deviceId: number;
+  uuid: string;
+  accountId: number;
+  version: number;
+  previous: boolean;
+};
+
+type AccessRow = {
+  id: number;
+  uuid: string;
+  account_id: number;
+  token_version: number;
+  previous_token_accepted: boolean;
+};
+
+/** By uuid; devices that do not exist, or whose account is disabled, are left out. */
+export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
+  const { rows } = await db.query<AccessRow>({
+    name: 'devices-access',
+    text: `
+      select d.id, d.uuid, d.account_id, d.token_version, d.previous_token_accepted
+        from device d
+        join account a on a.id = d.account_id
+       where d.uuid = any($1::uuid[]) and a.disabled_at is null`,
+    values: [uuids],
+  });
+  return new Map(
+    rows.map((row) => [
+      row.uuid,
+      {
+        deviceId: row.id,
+        uuid: row.uuid,
+        accountId: row.account_id,
+        version: row.token_version,
+        previous: row.previous_token_accepted,
+      },
+    ]),
+  );
+}
+
+/** Says whether this call was the one that retired it. */
+export async function retirePreviousToken(
+  db: Sql,
+  { deviceId, uuid, version }: Pick<Access, 'deviceId' | 'uuid' | 'version'>,
+  ts: number,
+): Promise<boolean> {
+  const actor = { by: 'device', sessionId: null, address: null } as const;
+  const details = { deviceAuthUuid: uuid };
+  const { rowCount } = await db.query(
+    `
+      with retired as (
+        update device
+           set previous_token_accepted = false
+         where id = $1 and token_version = $2 and previous_token_accepted
+        returning account_id
+      ), audited as (${insertEntryFrom('retired', 3)})
+      select from retired`,
+    [deviceId, version, ...entryValues({ kind: 'device-token-retired', actor, ts, details })],
+  );
+  return rowCount === 1;
+}
+
+export type Rotation = {
+  accountId: number;
+  uuid: string;
+  /** The token before it works until the new one is first used. */
+  keepPrevious: boolean;
+  actor: Actor;
+  ts: number;
+};
+
+/** The new version; null when the account has no such device. */
+export async function raiseTokenVersion(
+  db: Sql,
+  { accountId, uuid, keepPrevious, actor, ts }: Rotation,
+): Promise<{ deviceId: number; version: number } | null> {
+  const kind = keepPrevious ? 'device-token-rotated' : 'device-token-revoked';
+  const details = { deviceAuthUuid: uuid };
+  const { rows } = await db.query<{ id: number; token_version: number }>(
+    `
+      with raised as (
+        update device
+           set token_version = token_version + 1, previous_token_accepted = $3
+         where uuid = $2 and account_id = $1
+        returning id, account_id, token_version
+      ), audited as (${insertEntryFrom('raised', 4)})
+      select id, token_version from raised`,
+    [accountId, uuid, keepPrevious, ...entryValues({ kind, actor, ts, details })],
+  );
+  const [row] = rows;
+  return row ? { deviceId: row.id, version: row.token_version } : null;
+}

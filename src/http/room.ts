@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from 'koa';
+import type { Place, Room } from '../core/room.ts';
+import { network } from '../core/network.ts';
+import { DomainError } from '../errors.ts';
+import type { RequestState } from './request-info.ts';
+import type { Account, Route, Token } from './route.ts';
+
+export type RoomDeps = {
+  room: Room;
+  /** Whether memory is short: nothing new is begun then. */
+  isShort: () => boolean;
+  /** Larger bodies are refused. */
+  bodyLimitBytes: number;
+  /** How long a request may wait for room before it is told to come later. */
+  patienceMs?: number;
+};
+
+/** What a request takes up from its body on until its answer is sent. */
+export type RequestPlace = Pick<Place, 'resize' | 'leave'>;
+
+/**
+ * Waits for the room that a request takes. Throws `unavailable`, to be answered 503 with Retry-After,
+ * where that takes too long, too many wait already, or memory is short.
+ */
+export type TakeRoom = (
+  ctx: Context,
+  route: Route,
+  caller: Account | Token | null,
+) => Promise<RequestPlace>;
+
+/** What most requests take at most, their body left out: rows, the answer as text, the answer as bytes. */
+const usualBytes = 65_536;
+/** Text, what is built from it, what is checked and what is stored: so many times the body. */
+const bodyFactor = 4;
+const comeLaterSeconds = 5;
+const patienceMs = 5_000;
+
+const noPlace: RequestPlace = { resize() {}, leave() {} };
+
+export function createTakeRoom(deps: RoomDeps): TakeRoom {
+  const { room, isShort, bodyLimitBytes } = deps;
+  return async (ctx, route, caller) => {
+    if (route.isVital) return noPlace;
+    if (isShort()) throw comeLater(ctx, 'The service has little memory left: come later.');
+    const body = route.body ? Math.min(bodyBytes(ctx, bodyLimitBytes), bodyLimitBytes) : 0;
+    const bytes = (route.room ?? usualBytes) + bodyFactor * body;
+    const place = room.enter(nameOf(ctx, caller), bytes);
+    if (!place) throw comeLater(ctx, 'Too many requests wait already: come later.');
+    // An answer that is being sent still takes its room, and so does a client that reads slowly.
+    ctx.res.once('close', place.leave.bind(place));
+    if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
+    return place;
+  };
+}
+
+async function waitFor(place: Place, ctx: Context, longestMs: number): Promise<void> {
+  const over = new AbortController();
+  const late = sleep(longestMs, undefined, { signal: over.signal }).catch(() => undefined);
+  const gone = new Promise<void>((resolve) => ctx.res.once('close', resolve));
+  await Promise.race([place.entered, late, gone]);
+  over.abort();
+  if (place.isIn) return;
+  place.leave();
+  throw comeLater(ctx, 'The service has too much to do at once: come later.');
+}
+
+/** Not told to the log each time: whoever comes too often would fill it. */
+function comeLater(ctx: Context, message: string): DomainError {
+  ctx['quiet'] = true;
+  return new DomainError('unavailable', message, { retryAfterSeconds: comeLaterSeconds });
+}
+
+/** An account's requests share its room, those of strangers their network's. */
+function nameOf(ctx: Context, caller: Account | Token | null): string {
+  if (caller && 'accountId' in caller) return `account ${caller.accountId}`;
+  const { address } = ctx.state as RequestState;
+  return `address ${network(address)}`;
+}
+
+/** What a body is announced to have; as much as it may have where nobody can tell. */
+function bodyBytes(ctx: Context, most: number): number {
+  if (ctx.get('content-encoding') !== '' || ctx.get('transfer-encoding') !== '') return most;
+  return Number(ctx.get('content-length')) || 0;
+}

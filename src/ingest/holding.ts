@@ -1,0 +1,109 @@
+import type { Profile } from '../core/compile.ts';
+import type { DeviceContext } from './context.ts';
+import type { Lane } from './lane.ts';
+
+/** A compiled profile without its identifier: profiles of an account that say the same have one. */
+export type Content = {
+  id: number;
+  layout: Omit<Profile, 'pId'>;
+  bytes: number;
+  /** Devices that are remembered and have it. */
+  users: number;
+};
+
+/** A device that is remembered; `used`: when, as a number that only grows. */
+type Kept = {
+  lane: Lane;
+  context: DeviceContext;
+  arrivals: number;
+  bytes: number;
+  contents: Content[];
+  used: number;
+};
+
+/** All that is remembered of one account's devices. */
+export class Holding {
+  bytes = 0;
+  readonly #contents = new Map<number, Content>();
+  readonly #ids = new Map<unknown, number>();
+  readonly #kept = new Map<number, Kept>();
+
+  find(contentId: number): Content['layout'] | undefined {
+    return this.#contents.get(contentId)?.layout;
+  }
+
+  add(content: Content): void {
+    this.#contents.set(content.id, content);
+    this.#ids.set(content.layout.purposes, content.id);
+    this.bytes += content.bytes;
+  }
+
+  /** Says whether the device takes as much as when it was kept: mostly it does. */
+  touch(lane: Lane, context: DeviceContext, used: number): boolean {
+    const kept = this.#kept.get(lane.device.deviceId);
+    if (kept?.lane !== lane || (lane.lastArrival?.size ?? 0) > kept.arrivals) return false;
+    const before = kept.context;
+    if (before.place !== context.place || before.senses !== context.senses) return false;
+    if (before.current !== context.current || before.pending !== context.pending) return false;
+    kept.context = context;
+    kept.used = used;
+    return true;
+  }
+
+  /** `bytes`: what it takes beside its profiles. */
+  keep(lane: Lane, context: DeviceContext, bytes: number, used: number): void {
+    const { deviceId } = lane.device;
+    const profiles = [context.current?.profile, context.pending];
+    const contents = profiles.flatMap((profile) => this.#contentOf(profile) ?? []);
+    for (const content of contents) content.users += 1;
+    this.#forget(deviceId);
+    const arrivals = lane.lastArrival?.size ?? 0;
+    this.#kept.set(deviceId, { lane, context, arrivals, bytes, contents, used });
+    this.bytes += bytes;
+  }
+
+  /** Forgets what was not used for longest, down to `target`; spares devices of a batch under way. */
+  shrink(target: number): void {
+    for (const content of this.#contents.values()) this.#dropUnused(content);
+    if (this.bytes <= target) return;
+    for (const [deviceId, { lane, contents }] of [...this.#kept].toSorted(leastUsedFirst)) {
+      if (this.bytes <= target) return;
+      if (lane.busy) continue;
+      lane.context = null;
+      if (!forgetArrivals(lane)) continue;
+      this.#forget(deviceId);
+      for (const content of contents) this.#dropUnused(content);
+    }
+  }
+
+  #contentOf(profile: Profile | null | undefined): Content | undefined {
+    const id = this.#ids.get(profile?.purposes);
+    return id === undefined ? undefined : this.#contents.get(id);
+  }
+
+  #forget(deviceId: number): void {
+    const kept = this.#kept.get(deviceId);
+    if (!kept) return;
+    this.#kept.delete(deviceId);
+    this.bytes -= kept.bytes;
+    for (const content of kept.contents) content.users -= 1;
+  }
+
+  #dropUnused({ id, users, bytes, layout }: Content): void {
+    if (users > 0 || !this.#contents.delete(id)) return;
+    this.#ids.delete(layout.purposes);
+    this.bytes -= bytes;
+  }
+}
+
+function leastUsedFirst([, a]: [number, Kept], [, b]: [number, Kept]): number {
+  return a.used - b.used;
+}
+
+/** The times given lately to measurements that had none: those in the future are needed still. */
+function forgetArrivals(lane: Lane): boolean {
+  const nowTs = Date.now();
+  for (const ts of lane.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
+  lane.lastArrival = null;
+  return true;
+}

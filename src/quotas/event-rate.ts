@@ -1,0 +1,33 @@
+import { createBuckets } from './buckets.ts';
+import type { LimitsOf } from './limits.ts';
+
+/** The quota `eventsPerSecond` in this process. */
+export type EventRate = {
+  /** So many sense events of the account were recorded. */
+  take(accountId: number, events: number): void;
+  /** Milliseconds until more may come; 0: now. */
+  waitMs(accountId: number): number;
+};
+
+/** Events at once after a pause; of one message no more are recorded. */
+export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSecond;
+
+/**
+ * What is recorded is known when it is committed: what was under way then goes on, and is waited for
+ * afterwards.
+ */
+export function createEventRate(limitsOf: LimitsOf, nowMs?: () => number): EventRate {
+  const rateOf = (accountId: number) => {
+    const { eventsPerSecond } = limitsOf(accountId);
+    return { perSecond: eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
+  };
+  const buckets = createBuckets(rateOf, nowMs);
+  return {
+    take: buckets.take,
+    waitMs(accountId) {
+      const level = buckets.level(accountId);
+      if (level >= 1) return 0;
+      return Math.ceil(((1 - level) * 1_000) / rateOf(accountId).perSecond);
+    },
+  };
+}

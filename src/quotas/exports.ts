@@ -1,0 +1,98 @@
+import { DomainError } from '../errors.ts';
+import { createSlots, type Release } from './slots.ts';
+
+/** Queries that are answered in more than one piece. */
+export type Exports = {
+  /**
+   * The same pages, within the account's quota `exports`: it counts until the last one was read or
+   * nobody reads any more. Throws `too-many-requests` where its turn did not come in time.
+   */
+  run<T>(
+    accountId: number,
+    signal: AbortSignal,
+    pages: AsyncIterable<T>,
+  ): Promise<AsyncIterable<T>>;
+  /** Reads one page, in turn. */
+  page<T>(accountId: number, read: () => Promise<T>): Promise<T>;
+};
+
+export type ExportsOptions = {
+  limitOf: (accountId: number) => number;
+  /** Pages that are read at once; 4. */
+  parallel?: number;
+  /** For an export's first page; 10 s. */
+  waitMs?: number;
+};
+
+/**
+ * An account's own exports wait for each other until they have ended; those of all accounts only while a
+ * page is read, so that nobody waits for a slow reader of another account.
+ */
+export function createExports({ limitOf, parallel = 4, waitMs = 10_000 }: ExportsOptions): Exports {
+  const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
+  const reading = createSlots(({ ofAll }) => ofAll < parallel);
+
+  async function page<T>(accountId: number, read: () => Promise<T>): Promise<T> {
+    const release = await reading.take(accountId, { refuse: noTurn });
+    return read().finally(release);
+  }
+
+  async function run<T>(accountId: number, signal: AbortSignal, pages: AsyncIterable<T>) {
+    const endMs = performance.now() + waitMs;
+    const refuse = () => tooMany(limitOf(accountId), Math.ceil(waitMs / 1_000));
+    const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
+    signal.addEventListener('abort', close, { once: true });
+    try {
+      const withinMs = Math.max(0, endMs - performance.now());
+      const release = await reading.take(accountId, { withinMs, signal, refuse });
+      const iterator = pages[Symbol.asyncIterator]();
+      const first = await iterator.next().finally(release);
+      return inTurns(accountId, { iterator, first, close });
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+
+  /** An iterator and no generator: one that nobody began to read is ended too. */
+  function inTurns<T>(accountId: number, { iterator, first, close }: Begun<T>): AsyncIterable<T> {
+    let next: Promise<IteratorResult<T>> | null = Promise.resolve(first);
+    const whole: AsyncIterator<T> = {
+      async next() {
+        const read = next ?? page(accountId, () => iterator.next());
+        next = null;
+        try {
+          const result = await read;
+          if (result.done) close();
+          return result;
+        } catch (error) {
+          close();
+          throw error;
+        }
+      },
+      async return(value) {
+        close();
+        await iterator.return?.();
+        return { done: true, value };
+      },
+    };
+    return { [Symbol.asyncIterator]: () => whole };
+  }
+
+  return { run, page };
+}
+
+type Begun<T> = { iterator: AsyncIterator<T>; first: IteratorResult<T>; close: Release };
+
+const noTurn = () => new DomainError('unavailable', 'The service stops.');
+
+function tooMany(limit: number, windowSeconds: number): DomainError {
+  return new DomainError(
+    'too-many-requests',
+    'The account has as many exports under way as it may.',
+    {
+      retryAfterSeconds: windowSeconds,
+      rate: { quota: 'exports', limit, windowSeconds, resetSeconds: windowSeconds },
+    },
+  );
+}

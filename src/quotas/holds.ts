@@ -1,0 +1,42 @@
+import type { DeviceIdentity } from '../core/uplink.ts';
+import type { EventRate } from './event-rate.ts';
+import type { StorageWatch } from './storage-watch.ts';
+
+/** When no more messages of an account's devices are to be taken. */
+export type Holds = {
+  /** For how many ms; 0: now. Asked with every message. */
+  waitMs(accountId: number): number;
+  /** A message of the device waits for that; told for each one. */
+  waits(device: DeviceIdentity, topic: string): void;
+};
+
+export type HoldsDeps = {
+  rate: EventRate;
+  storage: Pick<StorageWatch, 'isFull'>;
+  /** Keeps a rejection that says that the account's storage is full. */
+  tellFull: (device: DeviceIdentity, topic: string) => void;
+  clock: () => number;
+};
+
+/** Then it is asked again: the quota may have been raised. */
+const lookAgainMs = 1_000;
+const dayMs = 86_400_000;
+
+/** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
+export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): Holds {
+  let day = 0;
+  /** Devices whose account's storage is full, and that were told so today (UTC). */
+  const told = new Set<number>();
+  return {
+    waitMs: (accountId) => (storage.isFull(accountId) ? lookAgainMs : rate.waitMs(accountId)),
+    waits(device, topic) {
+      if (!storage.isFull(device.accountId)) return;
+      const today = Math.floor(clock() / dayMs);
+      if (today !== day) told.clear();
+      day = today;
+      if (told.has(device.deviceId)) return;
+      told.add(device.deviceId);
+      tellFull(device, topic);
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { operator } from '../../src/audit/entry.ts';
+import { forgetEntries, insertEntry, listEntries } from '../../src/audit/queries.ts';
+import { addRefusals, type Refusal } from '../../src/audit/refusal-queries.ts';
+import { startRefusalLog } from '../../src/audit/refusals.ts';
+import {
+  databaseKinds,
+  openTestDatabase,
+  testDatabase,
+  type TestDatabase,
+} from '../harness/database.ts';
+
+const hourMs = 3_600_000;
+const t0 = Date.UTC(2026, 5, 1);
+
+describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+  });
+  afterAll(() => database.drop());
+
+  async function newAccount(): Promise<number> {
+    const { rows } = await database.db.query<{ id: number }>(
+      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+       returning id`,
+    );
+    return rows[0]?.id ?? 0;
+  }
+  const refusal = (accountId: number, address: string, hourTs = t0): Refusal => ({
+    accountId,
+    kind: 'login-refused',
+    actor: { by: 'nobody', sessionId: null, address },
+    hourTs,
+    firstTs: hourTs + 1,
+    lastTs: hourTs + 2,
+    count: 1,
+  });
+  const list = async (accountId: number) =>
+    (await listEntries(database.db, accountId, { start: 0, limit: 100_000 })).entries;
+
+  test('of refused logins are a hundred an hour and one for all other addresses', async () => {
+    const accountId = await newAccount();
+    const many = Array.from({ length: 150 }, (_, n) => refusal(accountId, `2001:db8::${n}`));
+    await addRefusals(database.db, many.slice(0, 60));
+    await addRefusals(database.db, many.slice(60));
+    await addRefusals(database.db, many);
+    const entries = await list(accountId);
+    expect(entries).toHaveLength(101);
+    const others = entries.filter(({ address }) => address === undefined);
+    expect(others).toMatchObject([{ count: 100, timestamp: t0 + 1, lastTs: t0 + 2 }]);
+    expect(entries.reduce((sum, { count = 0 }) => sum + count, 0)).toBe(300);
+    await addRefusals(database.db, [refusal(accountId, '2001:db8::1', t0 + hourMs)]);
+    expect(await list(accountId)).toHaveLength(102);
+  });
+
+  test('of refused logins are counted right by several processes at once', async () => {
+    const [one, other] = [await newAccount(), await newAccount()];
+    const pools = [openTestDatabase(database.url), openTestDatabase(database.url)];
+    const addresses = ['192.0.2.1', '192.0.2.2', '192.0.2.3'];
+    const all = [one, other].flatMap((id) => addresses.map((address) => refusal(id, address)));
+    const write = (n: number) =>
+      addRefusals(pools[n % 2] ?? database.db, n % 4 < 2 ? all : all.toReversed());
+    await Promise.all(Array.from({ length: 40 }, (_, n) => write(n)));
+    for (const accountId of [one, other])
+      expect((await list(accountId)).map(({ count }) => count)).toEqual([40, 40, 40]);
+    for (const pool of pools) await pool.close();
+  });
+
+  test('of an account that is gone are left out, and hold up no other’s', async () => {
+    const accountId = await newAccount();
+    await addRefusals(database.db, [refusal(0, '192.0.2.1'), refusal(accountId, '192.0.2.1')]);
+    expect(await list(accountId)).toHaveLength(1);
+    await insertEntry(database.db, 0, { kind: 'disabled', actor: operator, ts: t0 });
+    expect(await list(0)).toEqual([]);
+  });
+
+  test('are the newest 2,000 of a kind: a flood of one pushes out nothing else', async () => {
+    const accountId = await newAccount();
+    await insertEntry(database.db, accountId, { kind: 'disabled', actor: operator, ts: t0 });
+    await database.db.query(
+      `insert into account_audit (account_id, ts, kind, actor)
+       select $1, ms_to_timestamp($2::bigint + n), 'device-added', 'session' from generate_series(1, 5000) n`,
+      [accountId, t0],
+    );
+    for (let n = 0; n < 64; n += 1) {
+      const actor = { by: 'session', sessionId: null, address: '192.0.2.1' } as const;
+      await insertEntry(database.db, accountId, {
+        kind: 'device-added',
+        actor,
+        ts: t0 + 10_000 + n,
+      });
+    }
+    const entries = await list(accountId);
+    const added = entries.filter(({ kind }) => kind === 'device-added');
+    expect(added.length).toBeGreaterThanOrEqual(2_000);
+    expect(added.length).toBeLessThan(2_000 + 64);
+    expect(added[0]?.timestamp).toBe(t0 + 10_063);
+    expect(entries.at(-1)).toMatchObject({ kind: 'disabled', by: 'operator' });
+  });
+
+  test('are forgotten when they are old', async () => {
+    const accountId = await newAccount();
+    const { db } = database;
+    for (const days of [0, 1, 2])
+      await insertEntry(db, accountId, {
+        kind: 'enabled',
+        actor: operator,
+        ts: t0 - days * 24 * hourMs,
+      });
+    expect(await forgetEntries(db, t0 - 24 * hourMs)).toBe(1);
+    expect((await list(accountId)).map(({ timestamp }) => timestamp)).toEqual([
+      t0,
+      t0 - 24 * hourMs,
+    ]);
+  });
+});
+
+describe('refused logins on their way to the database', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await testDatabase();
+  });
+  afterAll(() => database.drop());
+
+  test('wait while it is away, are written once, and at the end', async () => {
+    const { rows } = await database.db.query<{ id: number }>(
+      `insert into account (email, password_hash) values ('a@example.org', '') returning id`,
+    );
+    const accountId = rows[0]?.id ?? 0;
+    const actor = { by: 'nobody', sessionId: null, address: '192.0.2.1' } as const;
+    const failures: unknown[] = [];
+    const state = { away: true };
+    const away = openTestDatabase('postgres://nobody@127.0.0.1:1/nothing');
+    const db = {
+      query: (text: string, values?: unknown[]) =>
+        (state.away ? away : database.db).query(text, values),
+    } as typeof database.db;
+    const clock = () => t0 + 5;
+    const onError = (error: unknown) => void failures.push(error);
+    const log = startRefusalLog({ db, clock, intervalMs: 100_000, maxWaiting: 2, onError });
+    log.note(accountId, 'login-refused', actor);
+    await log.flush();
+    expect(failures).toHaveLength(1);
+    log.note(accountId, 'login-refused', actor);
+    log.note(accountId, 'password-change-refused', actor);
+    // Beyond what may wait.
+    log.note(accountId, 'login-while-disabled', actor);
+    state.away = false;
+    await log.close();
+    const { entries } = await listEntries(database.db, accountId, { start: 0, limit: 10 });
+    expect(entries.map(({ kind, count }) => `${kind} ${count}`).toSorted()).toEqual([
+      'login-refused 2',
+      'password-change-refused 1',
+    ]);
+    await away.close();
+  });
+});

@@ -1,0 +1,131 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { createDownlinkRoom } from '../../connector/downlink-room.ts';
+import { DownlinkQueue, type Encoded } from '../../connector/downlink.ts';
+import type { DeviceIdentity, Downlink } from '../../src/core/uplink.ts';
+import { generate } from 'mqtt-packet';
+import { startWorld, until, type World } from './harness.ts';
+import { enter, publishPacket } from './raw.ts';
+
+let world: World | undefined;
+afterEach(() => world?.close());
+
+describe('while memory is short', () => {
+  test('nothing is read, nothing is dropped, and nobody is let in', async () => {
+    world = await startWorld();
+    const { connector, store, device } = world;
+    const raw = await enter(world);
+    connector.pause(true);
+    const topic = `devices/${device.uuid}/up/measurements`;
+    for (let messageId = 1; messageId <= 5; messageId += 1)
+      raw.send(publishPacket(topic, { sId: '0x1', val: messageId }, { qos: 1, messageId }));
+    const other = world.connect();
+    await until(() => (world?.connector.snapshot().connections ?? 0) === 2);
+    expect(store.stored).toHaveLength(0);
+    expect(world.counted).toEqual(['connected']);
+    connector.pause(false);
+    await raw.expect('puback', 5);
+    await other;
+    expect(store.stored).toHaveLength(5);
+  });
+});
+
+describe('packets that do not end', () => {
+  test('have room together; the one that began first makes way', async () => {
+    world = await startWorld({ tuning: { maxBegunBytes: 10_000 } });
+    const { device, counted } = world;
+    const topic = `devices/${device.uuid}/up/measurements`;
+    const packet = generate(publishPacket(topic, 'x'.repeat(8_000), { qos: 1, messageId: 1 }));
+    const first = await enter(world, { clientId: 'first' });
+    const second = await enter(world, { clientId: 'second' });
+    const third = await enter(world, { clientId: 'third' });
+    const isMidway = (count: number) =>
+      until(() => (world?.connector.snapshot().midwayBytes ?? 0) >= count * 4_000);
+    first.socket.write(packet.subarray(0, 4_000));
+    await isMidway(1);
+    second.socket.write(packet.subarray(0, 4_000));
+    await isMidway(2);
+    third.socket.write(packet.subarray(0, 4_000));
+    await until(() => counted.includes('disconnected unfinished'));
+    for (const { socket } of [second, third]) socket.write(packet.subarray(4_000));
+    await second.expect('puback', 1);
+    await third.expect('puback', 1);
+    expect(counted.filter((what) => what === 'disconnected unfinished')).toHaveLength(1);
+    expect(world.connector.snapshot().midwayBytes).toBe(0);
+  });
+});
+
+describe('what goes down to devices', () => {
+  /** A device that reads its profile, and acknowledges what it is sent when it is told to. */
+  function slowDevice(accountId: number, deviceId: number, room = createDownlinkRoom(32_000)) {
+    const device: DeviceIdentity = { deviceId, uuid: `d${deviceId}`, accountId };
+    const sent: Encoded[] = [];
+    const acknowledge: (() => void)[] = [];
+    const read: string[] = [];
+    const payload = 'x'.repeat(7_000);
+    const ports = {
+      subscribed: async (): Promise<Downlink[]> => {
+        read.push(device.uuid);
+        return [{ topic: 'profile', payload, pId: 'p' }];
+      },
+      due: async () => [],
+      delivered: async () => {},
+    };
+    const log = { info() {}, warn() {}, error() {} };
+    const channel = {
+      device,
+      accepts: () => true,
+      send: (message: Encoded) => {
+        sent.push(message);
+        return new Promise<void>((resolve) => acknowledge.push(resolve));
+      },
+    };
+    const queue = new DownlinkQueue(channel, { ports, log, maxQueued: 100, room });
+    return { queue, sent, acknowledge, read, room };
+  }
+
+  test('takes room until it is acknowledged; an account that does not waits for itself', async () => {
+    const first = slowDevice(1, 1);
+    const second = slowDevice(1, 2, first.room);
+    const other = slowDevice(2, 3, first.room);
+    first.queue.subscribed(['profile']);
+    await until(() => first.sent.length === 1);
+    second.queue.subscribed(['profile']);
+    other.queue.subscribed(['profile']);
+    await until(() => other.sent.length === 1);
+    expect(second.read).toEqual([]);
+    first.acknowledge[0]?.();
+    await until(() => second.sent.length === 1);
+    for (const { queue, acknowledge } of [second, other]) {
+      acknowledge[0]?.();
+      queue.end();
+    }
+    await until(() => first.room.bytes === 0);
+  });
+
+  test('a device that is gone gives its room back, also where it waits for it', async () => {
+    const first = slowDevice(1, 1);
+    const second = slowDevice(1, 2, first.room);
+    first.queue.subscribed(['profile']);
+    await until(() => first.sent.length === 1);
+    second.queue.subscribed(['profile']);
+    await until(() => first.room.waiting === 1);
+    second.queue.end();
+    first.queue.end();
+    first.acknowledge[0]?.();
+    await until(() => first.room.bytes === 0 && first.room.waiting === 0);
+    expect(second.read).toEqual([]);
+  });
+
+  test('what is in no table is lost where there is no room', async () => {
+    const first = slowDevice(1, 1, createDownlinkRoom(8_000));
+    for (let n = 0; n < 10; n += 1)
+      first.queue.push({ topic: 'display', payload: { text: 'x'.repeat(400), ts: n } });
+    expect(first.room.bytes).toBeLessThanOrEqual(2_000);
+    while (first.acknowledge.length > 0) {
+      first.acknowledge.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(first.sent).toHaveLength(2);
+    expect(first.room.bytes).toBe(0);
+  });
+});

@@ -1,0 +1,184 @@
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
+import { makeSocketDir, renewSocketDir } from '../../src/db/embedded/socket-dir.ts';
+import { makeTemporaryDir } from '../harness/cluster.ts';
+import { openTestDatabase } from '../harness/database.ts';
+import { findAddress } from '../harness/embedded.ts';
+import { runOn } from '../harness/template.ts';
+
+const dir = makeTemporaryDir();
+const log = { info: () => undefined, warn: () => undefined };
+const isRoot = process.getuid?.() === 0;
+afterAll(() => rmSync(dir, { recursive: true }));
+
+const socketDirOf = async (dataDir: string) => (await findAddress(dataDir))?.socketDir ?? '';
+const select1 = (url: string) => runOn(url, (client) => client.query('select 1'));
+
+/** The TCP sockets that a process listens on (proc(5)): state 0A, found by their inodes. */
+function listTcpListeners(pid: number): string[] {
+  const inodes = new Set(
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+      const target = readlinkSync(`/proc/${pid}/fd/${fd}`);
+      return /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? [];
+    }),
+  );
+  const rows = ['tcp', 'tcp6'].flatMap((table) =>
+    readFileSync(`/proc/${pid}/net/${table}`, 'utf8').split('\n').slice(1),
+  );
+  return rows.filter((row) => {
+    const fields = row.trim().split(/\s+/);
+    return fields[3] === '0A' && inodes.has(fields[9] ?? '');
+  });
+}
+
+describe('the embedded database listens', () => {
+  const dataDir = join(dir, 'data');
+
+  it('at a Unix socket that only its user may reach, which goes with it', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const socketDir = await socketDirOf(dataDir);
+    expect(dirname(socketDir)).toBe(dataDir);
+    const found = lstatSync(socketDir);
+    expect(found.isDirectory() && found.mode & 0o777).toBe(0o700);
+    expect(found.uid).toBe(lstatSync(database.clusterDir).uid);
+    expect(lstatSync(join(socketDir, '.s.PGSQL.5432')).isSocket()).toBe(true);
+    await select1(database.connectionString);
+    await database.stop();
+    expect(existsSync(socketDir)).toBe(false);
+  });
+
+  it.runIf(isRoot)('where another user neither gets in nor puts a socket of theirs', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const socket = join(await socketDirOf(dataDir), '.s.PGSQL.5432');
+    const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
+    const run = (uid: number, command: string) =>
+      spawnSync('/bin/sh', ['-c', command, 'sh', socket], { cwd: '/', uid, gid: uid }).status;
+    const user = lstatSync(socket).uid;
+    expect([run(user, 'test -w "$1"'), run(12_345, 'test -e "$1"')]).toEqual([0, 1]);
+    process.kill(pid, 'SIGKILL');
+    // As after a crash: nobody listens there.
+    expect(run(12_345, 'rm -f "$1"; touch "$1"')).not.toBe(0);
+    await vi.waitFor(() => select1(database.connectionString), { timeout: 30_000, interval: 50 });
+    await database.stop();
+  });
+
+  it.runIf(process.platform === 'linux')('at no port', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
+    expect(listTcpListeners(pid)).toEqual([]);
+    await database.stop();
+  });
+
+  it('and while it is away, its socket gone, whoever asks hears that, and not of a fault', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const db = openTestDatabase(database.connectionString);
+    await db.query('select 1');
+    await database.stop();
+    // The connection that was open learns of the end first; the next one finds no socket.
+    const asked = () => db.query('select 1').catch((error: unknown) => error);
+    await vi.waitFor(async () =>
+      expect(await asked()).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } }),
+    );
+    await db.close();
+  });
+
+  it('at another place where a path is too long for a socket, or holds a space or a comma', async () => {
+    const awkward = join(dir, 'a data, directory', 'long'.repeat(30));
+    const database = await startEmbeddedDatabase({ dataDir: awkward, log });
+    expect(dirname(await socketDirOf(awkward))).toBe(tmpdir());
+    await select1(database.connectionString);
+    await database.stop();
+  });
+
+  it('removes what killed servers left of theirs, and nothing else', async () => {
+    const first = await startEmbeddedDatabase({ dataDir, log });
+    const used = await socketDirOf(dataDir);
+    await first.stop();
+    const { uid, gid } = lstatSync(first.clusterDir);
+    const make = (name: string) => {
+      mkdirSync(join(dataDir, name), { mode: 0o700 });
+      chownSync(join(dataDir, name), uid, gid);
+    };
+    make('sensorium-socket-left00');
+    make('sensorium-socket-filled');
+    mkdirSync(join(dataDir, 'sensorium-socket-filled', 'kept'));
+    const second = await startEmbeddedDatabase({ dataDir, log });
+    const left = readdirSync(dataDir).filter((name) => name.startsWith('sensorium-socket-'));
+    const current = await socketDirOf(dataDir);
+    expect(current).not.toBe(used);
+    expect(left.map((name) => join(dataDir, name)).toSorted()).toEqual(
+      [current, join(dataDir, 'sensorium-socket-filled')].toSorted(),
+    );
+    await second.stop();
+  });
+
+  it('where somebody put a link in place of the directory, nothing is asked behind it', async () => {
+    const database = await startEmbeddedDatabase({ dataDir, log });
+    const socketDir = await socketDirOf(dataDir);
+    const moved = join(dir, 'moved');
+    renameSync(socketDir, moved);
+    symlinkSync(moved, socketDir);
+    const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
+    await expect(startEmbeddedDatabase({ dataDir, log })).rejects.toThrow(
+      new RegExp(`^${socketDir}: expected the directory of the database's socket.*kill ${pid}`),
+    );
+    rmSync(socketDir);
+    renameSync(moved, socketDir);
+    await select1(database.connectionString);
+    await database.stop();
+  });
+});
+
+describe('the directory of a socket', () => {
+  const makeBase = (name: string, mode: number) => {
+    const base = join(dir, name);
+    mkdirSync(base);
+    chmodSync(base, mode);
+    return base;
+  };
+
+  it('is made where nobody else can put another one in its place', async () => {
+    const [open, sticky] = [makeBase('open', 0o777), makeBase('sticky', 0o1777)];
+    const made = await makeSocketDir([join(dir, 'nowhere'), open, sticky], null);
+    expect(dirname(made)).toBe(sticky);
+    expect(lstatSync(made).mode & 0o777).toBe(0o700);
+    expect(await makeSocketDir([sticky], null)).not.toBe(made);
+    await expect(makeSocketDir([open], null)).rejects.toThrow(/^No place .* TMPDIR/);
+    expect(readdirSync(open)).toEqual([]);
+  });
+
+  it('is used again by the next server only as it was left', async () => {
+    const base = makeBase('again', 0o755);
+    const place = join(base, 'sensorium-socket-again0');
+    const refused = () => expect(renewSocketDir(place, null)).rejects.toThrow(`${place}: expected`);
+    await renewSocketDir(place, null);
+    await renewSocketDir(place, null);
+    chmodSync(place, 0o750);
+    await refused();
+    rmSync(place, { recursive: true });
+    symlinkSync(makeBase('elsewhere', 0o700), place);
+    await refused();
+    rmSync(place);
+    if (!isRoot) return;
+    mkdirSync(place, { mode: 0o700 });
+    chownSync(place, 12_345, 12_345);
+    await refused();
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listEntries } from '../../src/audit/queries.ts';
+import { databaseKinds } from '../harness/database.ts';
+import { type App, startApp } from './app.ts';
+import { credentials, openDoor } from './door.ts';
+
+describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
+  let app: App;
+  beforeAll(async () => {
+    app = await startApp({ kind, quotas: { devices: 2 } });
+  });
+  afterAll(() => app.close());
+
+  const list = async (token: string) =>
+    (await listEntries(app.db, Number(token), { start: 0, limit: 100 })).entries;
+
+  test('has those that were added and removed, each with who and where', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    const common = {
+      auditId: expect.any(String),
+      timestamp: expect.any(Number),
+      by: 'session',
+      sessionId: expect.any(String),
+      address: '127.0.0.1',
+      details: { deviceAuthUuid: device.uuid },
+    };
+    expect(await list(token)).toEqual([
+      { ...common, kind: 'device-removed' },
+      { ...common, kind: 'device-added' },
+    ]);
+  });
+
+  test('has none that was refused', async () => {
+    const token = await app.account();
+    const body = { device: {}, module: [] };
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => app.call('POST', '/v2/devices', { token, body })),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
+    expect((await list(token)).map(({ kind }) => kind)).toEqual(['device-added', 'device-added']);
+    const someone = await app.account();
+    const [theirs] = await list(token);
+    const path = `/v2/devices/${String(theirs?.details['deviceAuthUuid'])}`;
+    await app.call('DELETE', path, { token: someone });
+    await app.call('POST', `${path}/token`, { token: someone, body: { revoke: true } });
+    expect(await list(token)).toHaveLength(2);
+    expect(await list(someone)).toEqual([]);
+  });
+
+  test('has their tokens: rotated, retired by the device, revoked', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    const door = openDoor(app, token);
+    await door.letIn(credentials(device));
+    const fresh = await door.rotate(device, false);
+    await door.letIn(fresh);
+    await door.letIn(fresh);
+    await door.rotate(device, true);
+    door.authenticator.close();
+    const entries = await list(token);
+    const details = { deviceAuthUuid: device.uuid };
+    expect(entries.map(({ kind, by }) => `${kind} by ${by}`)).toEqual([
+      'device-token-revoked by session',
+      'device-token-retired by device',
+      'device-token-rotated by session',
+      'device-added by session',
+    ]);
+    for (const entry of entries) expect(entry.details).toEqual(details);
+  });
+
+  test('has nothing of what was rolled back', async () => {
+    const other = await startApp({ kind });
+    const token = await other.account();
+    const device = await other.device(token);
+    // The note that the removal leaves cannot be written: neither can the entry.
+    await other.db.query(`alter table removed_device add constraint none check (false) not valid`);
+    const { status } = await other.call('DELETE', `/v2/devices/${device.uuid}`, { token });
+    expect(status).toBe(500);
+    const { entries } = await listEntries(other.db, Number(token), { start: 0, limit: 10 });
+    expect(entries.map((entry) => entry.kind)).toEqual(['device-added']);
+    await other.close();
+  });
+});

@@ -1,0 +1,2 @@
+// The faults that `npm test` leaves out.
+import './faults.test.ts';

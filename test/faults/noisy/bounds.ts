@@ -1,0 +1,77 @@
+import type { Observations } from '../fault.ts';
+import type { Phase } from './meter.ts';
+import type { NoiseReport } from './noise-process.ts';
+
+/** What the noise came to, and what the others saw of it. */
+export type Seen = {
+  quiet: Phase;
+  noisy: Phase;
+  noise: NoiseReport;
+  /** Of the tables, the others' own growth taken off. */
+  grownBytes: number;
+  /** What quotas of the account's let it store, where that is more than what it sends. */
+  quotaBytes: number;
+};
+
+const mb = 1_000_000;
+/** Files grow in steps, of every table and index that was written. */
+const stepBytes = 8 * mb;
+
+export const names = {
+  ack: 'ack p99 ms',
+  ackMost: 'ack p99 ms at most',
+  livez: 'livez p99 ms',
+  livezFailed: 'livez failed',
+  login: 'login max ms',
+  loginsFailed: 'logins failed',
+  memory: 'memory MB',
+  tables: 'tables MB',
+  tablesMost: 'tables MB at most',
+} as const;
+
+/** In one row; what is bounded stands beside its bound where that depends on the run. */
+export function observe({ quiet, noisy, noise, grownBytes, quotaBytes }: Seen): Observations {
+  return {
+    'quiet ack p99 ms': quiet.ackP99Ms,
+    [names.ack]: noisy.ackP99Ms,
+    [names.ackMost]: Math.max(500, 3 * quiet.ackP99Ms),
+    [names.livez]: noisy.livezP99Ms,
+    [names.livezFailed]: noisy.livezFailed,
+    [names.login]: noisy.loginMaxMs,
+    [names.loginsFailed]: noisy.loginsFailed,
+    'read p99 ms': noisy.readP99Ms,
+    'reads failed': noisy.readsFailed,
+    [names.memory]: Math.round((noisy.residentBytes - quiet.residentBytes) / 1_048_576),
+    [names.tables]: tenths(grownBytes),
+    [names.tablesMost]: tenths(Math.max(5 * noise.bytesSent, quotaBytes) + stepBytes),
+    'noise sent MB': tenths(noise.bytesSent),
+    'meter late ms': noisy.ownDelayMs,
+    'noise CPU s': Math.round(noise.cpuMs / 100) / 10,
+  };
+}
+
+const tenths = (bytes: number) => Math.round(bytes / (mb / 10)) / 10;
+
+/** How much slower than promised is still let through, and how much larger: 1 is what is promised. */
+export type Leniency = { time: number; memory: number };
+export const asPromised: Leniency = { time: 1, memory: 1 };
+
+/** The promises that did not hold, each with the figures. */
+export function brokenBounds(
+  seen: Observations,
+  { time, memory }: Leniency = asPromised,
+): string[] {
+  const of = (name: string) => seen[name] ?? Number.NaN;
+  const bounds: [string, number][] = [
+    [names.ack, of(names.ackMost) * time],
+    [names.livez, 200 * time],
+    [names.livezFailed, 0],
+    [names.login, 2_000 * time],
+    [names.loginsFailed, 0],
+    [names.memory, 200 * memory],
+    [names.tables, of(names.tablesMost)],
+  ];
+  return bounds
+    .filter(([name, most]) => !(of(name) <= most))
+    .map(([name, most]) => `${name}: ${of(name)}, promised at most ${most}`);
+}

@@ -1,0 +1,28 @@
+import { expect } from 'vitest';
+import { faultsOf } from '../verdict.ts';
+import { brokenBounds } from './bounds.ts';
+import type { Leniency } from './bounds.ts';
+import { getKind } from './kinds.ts';
+import { runNoisy } from './run-noisy.ts';
+import type { NoisyRun } from './run-noisy.ts';
+
+const nothing = {
+  lost: 0,
+  invented: 0,
+  doubled: 0,
+  reordered: 0,
+  wrongEvents: 0,
+  restDiffers: 0,
+};
+
+/** Runs a kind, and expects that everything acknowledged is stored and that the bounds hold. */
+export async function expectHeld(name: string, run: NoisyRun, leniency: Leniency): Promise<void> {
+  const reports: string[] = [];
+  const onReport = (report: string) => void reports.push(report);
+  const { verdict, observations } = await runNoisy(getKind(name), { ...run, onReport });
+  expect(faultsOf(verdict)).toEqual(nothing);
+  expect(verdict.acknowledged).toBeGreaterThan(0);
+  const broken = brokenBounds(observations, leniency);
+  // With all that was seen, so that a failure in CI says enough.
+  expect(broken, JSON.stringify({ observations, reports })).toEqual([]);
+}

@@ -1,0 +1,18 @@
+import type { Enemy } from './enemy.ts';
+
+/** Goes on until the signal says that it is enough; what it opened is closed for it. */
+export type MakeNoise = (signal: AbortSignal) => Promise<void>;
+
+/** One way in which an account makes life hard for the others. */
+export type NoisyKind = {
+  name: string;
+  says: string;
+  /** Prepares what has to be there before, unmeasured, and gives what makes the noise. */
+  setUp(enemy: Enemy): Promise<MakeNoise>;
+  /** What differs from config/default.ts. `dir`: for files; `receiverPort`: where SMS can be sent. */
+  settings?: (dir: string, receiverPort: number) => object;
+  /** Environment of the service, beyond what it needs. */
+  variables?: Record<string, string>;
+  /** Bytes that quotas of the account's let it store in that many seconds, where it is more than five times what it sends. */
+  quotaBytes?: (seconds: number) => number;
+};

@@ -1,0 +1,118 @@
+import type { NoisyKind } from './kind.ts';
+import { accountChurn } from './kinds/account-churn.ts';
+import { anyEvents } from './kinds/any-events.ts';
+import { badItems } from './kinds/bad-items.ts';
+import { bigLists } from './kinds/big-lists.ts';
+import { bigPayloads } from './kinds/big-payloads.ts';
+import { bigProfiles } from './kinds/big-profiles.ts';
+import { buckets } from './kinds/buckets.ts';
+import { chunkedBody } from './kinds/chunked-body.ts';
+import { compressedBodies } from './kinds/compressed-bodies.ts';
+import { configurations } from './kinds/configurations.ts';
+import { connections_ } from './kinds/connections.ts';
+import { deepJson } from './kinds/deep-json.ts';
+import { deviceChurn } from './kinds/device-churn.ts';
+import { eventAmplification } from './kinds/event-amplification.ts';
+import { eventStreams } from './kinds/event-streams.ts';
+import { evidence } from './kinds/evidence.ts';
+import { exports_ } from './kinds/exports.ts';
+import { heldBodies } from './kinds/held-bodies.ts';
+import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
+import { hookSecrets } from './kinds/hook-secrets.ts';
+import { httpConnections } from './kinds/http-connections.ts';
+import { loginStorm } from './kinds/login-storm.ts';
+import { longLists } from './kinds/long-lists.ts';
+import { manyAddresses } from './kinds/many-addresses.ts';
+import { manyDevices } from './kinds/many-devices.ts';
+import { manyPurposes } from './kinds/many-purposes.ts';
+import { manySenses } from './kinds/many-senses.ts';
+import { messageAmplification } from './kinds/message-amplification.ts';
+import { moves } from './kinds/moves.ts';
+import { passwordChanges } from './kinds/password-changes.ts';
+import { pipelining } from './kinds/pipelining.ts';
+import { polygons } from './kinds/polygons.ts';
+import { profileChurn } from './kinds/profile-churn.ts';
+import { purposesChurn } from './kinds/purposes-churn.ts';
+import { pushStorm } from './kinds/push-storm.ts';
+import { reconnects } from './kinds/reconnects.ts';
+import { repeatedPurpose } from './kinds/repeated-purpose.ts';
+import { reportedEvents } from './kinds/reported-events.ts';
+import { reportedStates } from './kinds/reported-states.ts';
+import { requestsPerSecond } from './kinds/requests-per-second.ts';
+import { sameMillisecond } from './kinds/same-millisecond.ts';
+import { scatteredTimes } from './kinds/scattered-times.ts';
+import { sessionTakeover } from './kinds/session-takeover.ts';
+import { sessions } from './kinds/sessions.ts';
+import { slowDownloads } from './kinds/slow-downloads.ts';
+import { slowHttp } from './kinds/slow-http.ts';
+import { slowReader } from './kinds/slow-reader.ts';
+import { smsStorm } from './kinds/sms-storm.ts';
+import { streamResumes } from './kinds/stream-resumes.ts';
+import { subscribeStorm } from './kinds/subscribe-storm.ts';
+import { unicodeLogin } from './kinds/unicode-login.ts';
+import { unknownPaths } from './kinds/unknown-paths.ts';
+import { websockets } from './kinds/websockets.ts';
+
+/** In the order in which they were thought of: first what was once measured to hurt, then quotas, then the rest. */
+export const kinds: NoisyKind[] = [
+  anyEvents,
+  bigProfiles,
+  manySenses,
+  manyPurposes,
+  badItems,
+  manyDevices,
+  bigLists,
+  smsStorm,
+  messageAmplification,
+  loginStorm,
+  eventStreams,
+  unicodeLogin,
+  chunkedBody,
+  eventAmplification,
+  evidence,
+  honestDiskFilling,
+  requestsPerSecond,
+  exports_,
+  sessions,
+  connections_,
+  reconnects,
+  subscribeStorm,
+  bigPayloads,
+  deepJson,
+  hookSecrets,
+  slowReader,
+  purposesChurn,
+  profileChurn,
+  accountChurn,
+  slowHttp,
+  slowDownloads,
+  compressedBodies,
+  scatteredTimes,
+  sameMillisecond,
+  polygons,
+  longLists,
+  moves,
+  reportedStates,
+  reportedEvents,
+  configurations,
+  streamResumes,
+  buckets,
+  unknownPaths,
+  deviceChurn,
+  passwordChanges,
+  manyAddresses,
+  websockets,
+  sessionTakeover,
+  heldBodies,
+  httpConnections,
+  pipelining,
+  repeatedPurpose,
+  pushStorm,
+];
+
+/** Throws when there is none of that name. */
+export function getKind(name: string): NoisyKind {
+  const kind = kinds.find((each) => each.name === name);
+  if (!kind) throw new Error(`There is no kind of noise "${name}".`);
+  return kind;
+}

@@ -1,0 +1,52 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Target } from './target.ts';
+import type { FromNoise, NoiseReport, ToNoise } from './noise-process.ts';
+
+/** The noisy account's process, ready to begin. */
+export type Noise = {
+  start(): void;
+  /** Ends it, and says what it did. */
+  stop(): Promise<NoiseReport>;
+  close(): Promise<void>;
+};
+
+const program = new URL('noise-process.ts', import.meta.url).pathname;
+
+/** Sets a kind up in a process of its own, so that whoever measures is not slowed by it. */
+export async function prepareNoise(kind: string, target: Target): Promise<Noise> {
+  const child = fork(program, [], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const gone: Promise<FromNoise> = once(child, 'exit').then(() => ({
+    failed: 'its process ended',
+  }));
+  const hear = async (): Promise<Exclude<FromNoise, { failed: string }>> => {
+    const heard = once(child, 'message').then(([message]) => message as FromNoise);
+    const message = await Promise.race([heard, gone]);
+    if (typeof message === 'object' && 'failed' in message)
+      throw new Error(`The noise ${kind}: ${message.failed}`);
+    return message;
+  };
+  const tell = (message: ToNoise) => void (child.connected && child.send(message));
+  const close = async () => {
+    child.kill('SIGKILL');
+    await gone;
+  };
+  tell({ kind, setUp: target });
+  try {
+    await hear();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    start: () => tell('start'),
+    async stop() {
+      const report = hear();
+      tell('stop');
+      const said = await report;
+      if (said === 'ready') throw new Error(`The noise ${kind} says that it is ready, at its end.`);
+      return said;
+    },
+    close,
+  };
+}

@@ -1,0 +1,91 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { findFreePort } from '../../../src/db/embedded/cluster.ts';
+import { expectHolds, settleMemory } from '../fault.ts';
+import type { Fault } from '../fault.ts';
+import type { World } from '../world.ts';
+import { brokenBounds, observe } from './bounds.ts';
+import type { NoisyKind } from './kind.ts';
+import { measure } from './meter.ts';
+import { prepareNoise } from './noise.ts';
+import type { NoiseReport } from './noise-process.ts';
+import { sizeAfterVacuum } from './tables.ts';
+
+/** Of 127.0.0.0/8, and nobody else's. */
+const enemyAddress = '127.0.0.66';
+/** A quiet phase is as long as the noise, up to this. */
+const quietSecondsAtMost = 15;
+
+export type NoisyFaultOptions = {
+  receiverPort?: number;
+  /** Told what the noise did. */
+  onReport?: (report: string) => void;
+};
+
+/** One account does its worst, after a quiet phase that says what the same load is like without it. */
+export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {}): Fault {
+  return {
+    name: `noisy-neighbour ${kind.name}`,
+    promise: kind.says,
+    short: { times: 1, awaySeconds: 10 },
+    long: { times: 1, awaySeconds: 30 },
+    breaks: brokenBounds,
+    inflict: async (world, { awaySeconds }) => {
+      const noise = await prepareNoise(kind.name, {
+        url: world.service.url,
+        mqttPort: world.service.mqttPort,
+        databaseUrl: world.cluster.url(),
+        receiverPort: options.receiverPort ?? (await findFreePort()),
+        address: enemyAddress,
+        seconds: awaySeconds,
+      });
+      try {
+        await settleMemory(world, Math.min(5, awaySeconds / 4));
+        const first = await sizeAfterVacuum(world.cluster.url());
+        const quiet = await measure(world, () =>
+          delay(Math.min(quietSecondsAtMost, awaySeconds) * 1_000),
+        );
+        const before = await sizeAfterVacuum(world.cluster.url());
+        let report: NoiseReport | null = null;
+        const noisy = await measure(world, async () => {
+          noise.start();
+          await untilOver(world, awaySeconds);
+          report = await noise.stop();
+        });
+        expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
+        const after = await sizeAfterVacuum(world.cluster.url());
+        const said = report as NoiseReport | null;
+        if (said === null) throw new Error('The noise has said nothing.');
+        if (said.ended !== null) throw new Error(`The noise ended early: ${said.ended}`);
+        const others = ((before - first) / Math.max(1, quiet.acknowledged)) * noisy.acknowledged;
+        options.onReport?.(describe(said, noisy.refusals));
+        return observe({
+          quiet,
+          noisy,
+          noise: said,
+          grownBytes: Math.max(0, after - before - Math.max(0, others)),
+          quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
+        });
+      } finally {
+        await noise.close();
+      }
+    },
+  };
+}
+
+/** Or until the service has died of it. */
+async function untilOver(world: World, seconds: number): Promise<void> {
+  const died = world.service.ended();
+  const over = new AbortController();
+  const time = delay(seconds * 1_000, undefined, { signal: over.signal }).catch(() => undefined);
+  await Promise.race([time, died]);
+  over.abort();
+}
+
+const tail = (world: World) => world.service.log().split('\n').slice(-12).join('\n');
+
+function describe({ counts }: NoiseReport, refusals: string[]): string {
+  const did = Object.entries(counts).map(([what, times]) => `${what} × ${times}`);
+  return [`did: ${did.join(', ')}`, refusals.length > 0 ? `others: ${refusals.join(', ')}` : []]
+    .flat()
+    .join('; ');
+}

@@ -1,0 +1,5 @@
+/** What a recorded event takes at most: its own row, that for each of its senses, that of the live feed. */
+export const eventBytes = 1_400;
+
+/** `quotas.eventsPerSecond` and its burst: sense events that an account records in that many seconds. */
+export const eventsWithin = (seconds: number): number => 10_000 + 1_000 * seconds;

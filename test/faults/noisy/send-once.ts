@@ -1,0 +1,20 @@
+import { flood } from './devices.ts';
+import type { EnemyDevice } from './devices.ts';
+import type { Enemy } from './enemy.ts';
+
+/** One message, acknowledged. */
+export async function sendOnce(
+  enemy: Enemy,
+  device: EnemyDevice,
+  topic: string,
+  message: object,
+): Promise<void> {
+  const done = new AbortController();
+  const payload = (_device: number, seq: number) => {
+    if (seq === 0) return JSON.stringify(message);
+    // With one under way the next one is asked for when it is acknowledged.
+    done.abort();
+    return null;
+  };
+  await flood(enemy, { devices: [device], topic, inFlight: 1, payload }, done.signal);
+}

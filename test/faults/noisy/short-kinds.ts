@@ -1,0 +1,8 @@
+/** Of different mechanisms: ingest, sockets, sizes over REST, rows that are written, streams. */
+export const shortKinds = [
+  'bad-items',
+  'connections',
+  'many-purposes',
+  'many-devices',
+  'stream-resumes',
+];

@@ -1,0 +1,11 @@
+/** Whether `npm run test:long` runs this, not `npm test`. */
+export const isLong = process.env['TEST_PART'] === 'long';
+
+/**
+ * Cases that differ in their set-up only: `npm test` runs the first, `npm run test:long` the others, by
+ * way of `x.long.test.ts` that imports `x.test.ts`. Where there is only one, both run it.
+ */
+export function shareOf<T>(cases: readonly T[]): T[] {
+  if (!isLong) return cases.slice(0, 1);
+  return cases.length > 1 ? cases.slice(1) : cases.slice();
+}

@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import type { HttpOptions } from '../../src/http/server.ts';
+import { startTestHttp, type TestHttp } from './start.ts';
+
+let server: TestHttp;
+let sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await server.close();
+});
+
+const request = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n';
+const upgrade =
+  'GET /mqtt HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
+
+/** Opens a connection that stays; says whether it was answered, or closed unread. */
+async function dial(localAddress = '127.0.0.1', text = request): Promise<Socket | null> {
+  const socket = connect({ host: '127.0.0.1', port: server.port, localAddress });
+  sockets.push(socket);
+  socket.on('error', () => {});
+  socket.write(text);
+  const isAnswered = await Promise.race([
+    once(socket, 'data').then(() => true),
+    once(socket, 'close').then(() => false),
+  ]);
+  return isAnswered ? socket : null;
+}
+
+const start = async (options: Partial<HttpOptions>) => {
+  server = await startTestHttp({ routes: [], ...options });
+};
+
+/** Answered as soon as the server has noticed that another one has gone. */
+async function dialUntilAnswered(): Promise<Socket> {
+  for (;;) {
+    const socket = await dial();
+    if (socket) return socket;
+  }
+}
+
+test('an address has so many connections, and another one as many', async () => {
+  await start({ connectionsPerAddress: 2 });
+  const [first, second] = [await dial(), await dial()];
+  expect(first && second).not.toBeNull();
+  expect(await dial()).toBeNull();
+  expect(await dial('127.0.0.2')).not.toBeNull();
+  first?.destroy();
+  await dialUntilAnswered();
+  expect(await dial()).toBeNull();
+});
+
+test('all addresses together have so many', async () => {
+  await start({ connections: 2 });
+  expect(await dial('127.0.0.2')).not.toBeNull();
+  expect(await dial('127.0.0.3')).not.toBeNull();
+  expect(await dial('127.0.0.4')).toBeNull();
+});
+
+test('a trusted proxy brings as many as it has', async () => {
+  await start({ connectionsPerAddress: 1, trustedProxies: ['127.0.0.0/30'] });
+  expect(await dial()).not.toBeNull();
+  expect(await dial()).not.toBeNull();
+  expect(await dial('127.0.0.9')).not.toBeNull();
+  expect(await dial('127.0.0.9')).toBeNull();
+});
+
+test('an upgraded one is no longer counted', async () => {
+  const upgraded: Socket[] = [];
+  await start({
+    connectionsPerAddress: 1,
+    upgrades: {
+      '/mqtt': (_request, socket) => {
+        upgraded.push(socket as Socket);
+        socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n');
+      },
+    },
+  });
+  for (let n = 0; n < 3; n++) expect(await dial('127.0.0.1', upgrade)).not.toBeNull();
+  expect(upgraded).toHaveLength(3);
+  expect(await dial()).not.toBeNull();
+  expect(await dial()).toBeNull();
+  for (const socket of upgraded) socket.destroy();
+});

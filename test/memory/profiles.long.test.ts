@@ -1,0 +1,16 @@
+import { test } from 'vitest';
+import { sendToMany } from './many-profiles.ts';
+
+const longestMs = 45 * 60_000;
+
+test('486 profiles of 1 MiB', { timeout: longestMs }, async () => {
+  await sendToMany({ devices: 486, profileBytes: 1_048_576, heapMiB: 512 });
+});
+
+test('1,000 devices with a profile of 512 KiB each', { timeout: longestMs }, async () => {
+  await sendToMany({ devices: 1_000, profileBytes: 524_288, heapMiB: 512 });
+});
+
+test('10,000 devices with a profile of 512 KiB each', { timeout: longestMs }, async () => {
+  await sendToMany({ devices: 10_000, profileBytes: 524_288, heapMiB: 512 });
+});

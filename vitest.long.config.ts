@@ -1,0 +1,13 @@
+import { configFor, long } from './vitest.config.ts';
+
+/** What takes long, and is run after `npm test`: `npm run test:long`, or `.ci/run` for both. */
+export default configFor({
+  include: [long],
+  exclude: [],
+  alone: [
+    'test/{bench,cluster,faults}/**/*.long.test.ts',
+    'test/install/fresh.long.test.ts',
+    'test/**/memory*.long.test.ts',
+  ],
+  part: 'long',
+});
