@@ -6,13 +6,18 @@ import { sizeOf } from './entry.ts';
 import type { Work } from './lane.ts';
 import type { Plan } from './plan.ts';
 
+export type EventCounts = { measurements: number; events: number; leftOut: number; moves: number };
+
+const none: EventCounts = { measurements: 0, events: 0, leftOut: 0, moves: 0 };
+
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
 export type EventQuota = {
   /** Today (UTC). */
   eventsLeft(accountId: number): number;
   /** Of one message. */
   eventsPerMessage(accountId: number): number;
-  count(accountId: number, counts: { measurements: number; events: number; leftOut: number }): void;
+  /** Of a commit; `events` are sense events, `moves` the others. */
+  count(accountId: number, counts: EventCounts): void;
 };
 
 const tellEveryMs = 60_000;
@@ -65,14 +70,14 @@ export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => pe
       let measurements = 0;
       for (const { content } of units)
         if (content.kind === 'measurements') measurements += sizeOf(content);
-      if (measurements > 0)
-        quota.count(lane.device.accountId, { measurements, events: 0, leftOut: 0 });
+      if (measurements > 0) quota.count(lane.device.accountId, { ...none, measurements });
     }
     for (const { accountId, event } of rows)
-      if (event.type === 'sense')
-        quota.count(accountId, { measurements: 0, events: 1, leftOut: 0 });
-    for (const { accountId } of events)
-      quota.count(accountId, { measurements: 0, events: 0, leftOut: 1 });
+      quota.count(accountId, {
+        ...none,
+        ...(event.type === 'sense' ? { events: 1 } : { moves: 1 }),
+      });
+    for (const { accountId } of events) quota.count(accountId, { ...none, leftOut: 1 });
   }
 
   return { apply, committing, undo, committed };

@@ -3,7 +3,7 @@ import type { LimitsOf } from './limits.ts';
 
 /** The quota `eventsPerSecond` in this process. */
 export type EventRate = {
-  /** So many sense events of the account were recorded. */
+  /** So many events of the account were recorded, changes of state among them. */
   take(accountId: number, events: number): void;
   /** Milliseconds until more may come; 0: now. */
   waitMs(accountId: number): number;
