@@ -25,6 +25,7 @@ export function createEventRate(limitsOf: LimitsOf, nowMs?: () => number): Event
   return {
     take: buckets.take,
     waitMs(accountId) {
+      if (buckets.hasOne(accountId)) return 0;
       const level = buckets.level(accountId);
       if (level >= 1) return 0;
       return Math.ceil(((1 - level) * 1_000) / rateOf(accountId).perSecond);
