@@ -18,7 +18,8 @@ export function countEvents(
     eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
     count(accountId, counts) {
       activity.count(accountId, counts);
-      if (counts.events > 0) rate.take(accountId, counts.events);
+      const recorded = counts.events + counts.moves;
+      if (recorded > 0) rate.take(accountId, recorded);
     },
   };
   return { rate, eventQuota };

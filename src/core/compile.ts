@@ -23,6 +23,7 @@ export type CompiledState = {
   isGlobal: boolean;
   events: LiveEvent[];
   readers: Readers;
+  /** With what the purpose's global states add. */
   weight: Weight;
 };
 
@@ -33,6 +34,7 @@ export type CompiledPurpose = {
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
   globalReaders: Readers;
+  /** Of these alone: where a device stands in a state that the purpose does not have. */
   globalWeight: Weight;
 };
 
@@ -94,13 +96,23 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
   const globalReaders = readersOf(globalEvents);
+  const globalWeight = weightOf(globalEvents, globalReaders);
+  for (const state of states) state.weight = sumOf(state.weight, globalWeight);
   return {
     puId: purpose.puId,
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
     globalReaders,
-    globalWeight: weightOf(globalEvents, globalReaders),
+    globalWeight,
+  };
+}
+
+function sumOf(own: Weight, global: Weight): Weight {
+  return {
+    judging: own.judging + global.judging,
+    causes: own.causes + global.causes,
+    outcomes: own.outcomes + global.outcomes,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { DeviceIdentity } from '../core/uplink.ts';
 import type { DeviceContext } from './context.ts';
 import type { Unit } from './entry.ts';
+import { costOf, type DeviceCost } from './weight.ts';
 
 /**
  * One device's messages in the order of their arrival. Two transactions share a lane only where one has
@@ -15,6 +16,8 @@ export type Lane = {
   waiting: Unit[];
   busy: boolean;
   ready: boolean;
+  /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
+  cost: DeviceCost;
   /** What parsing its waiting messages took, and is not charged to the account yet. */
   parsing: number;
   /** What the account was charged for those in the batch that holds it, by estimate. */
@@ -37,6 +40,7 @@ export function newLane(device: DeviceIdentity): Lane {
     waiting: [],
     busy: false,
     ready: false,
+    cost: costOf(null),
     parsing: 0,
     charged: 0,
     context: null,

@@ -6,13 +6,18 @@ import { sizeOf } from './entry.ts';
 import type { Work } from './lane.ts';
 import type { Plan } from './plan.ts';
 
+export type EventCounts = { measurements: number; events: number; leftOut: number; moves: number };
+
+const noCounts = (): EventCounts => ({ measurements: 0, events: 0, leftOut: 0, moves: 0 });
+
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
 export type EventQuota = {
   /** Today (UTC). */
   eventsLeft(accountId: number): number;
   /** Of one message. */
   eventsPerMessage(accountId: number): number;
-  count(accountId: number, counts: { measurements: number; events: number; leftOut: number }): void;
+  /** Of a commit; `events` are sense events, `moves` the others. */
+  count(accountId: number, counts: EventCounts): void;
 };
 
 const tellEveryMs = 60_000;
@@ -61,18 +66,23 @@ export function createLeaveOut(quota: EventQuota, nowMs: () => number = () => pe
 
   /** Counts what was committed. */
   function committed(work: Work[], rows: NewEvent[], { events }: LeftOut): void {
-    for (const { lane, units } of work) {
-      let measurements = 0;
+    const counts = new Map<number, EventCounts>();
+    let last = -1;
+    let its: EventCounts = noCounts();
+    const of = (accountId: number) => {
+      if (accountId === last) return its;
+      last = accountId;
+      its = counts.get(accountId) ?? noCounts();
+      counts.set(accountId, its);
+      return its;
+    };
+    for (const { lane, units } of work)
       for (const { content } of units)
-        if (content.kind === 'measurements') measurements += sizeOf(content);
-      if (measurements > 0)
-        quota.count(lane.device.accountId, { measurements, events: 0, leftOut: 0 });
-    }
+        if (content.kind === 'measurements') of(lane.accountId).measurements += sizeOf(content);
     for (const { accountId, event } of rows)
-      if (event.type === 'sense')
-        quota.count(accountId, { measurements: 0, events: 1, leftOut: 0 });
-    for (const { accountId } of events)
-      quota.count(accountId, { measurements: 0, events: 0, leftOut: 1 });
+      of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
+    for (const { accountId } of events) of(accountId).leftOut += 1;
+    for (const [accountId, sums] of counts) quota.count(accountId, sums);
   }
 
   return { apply, committing, undo, committed };

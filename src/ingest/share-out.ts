@@ -1,7 +1,7 @@
 import { turnsPerBatch } from './budget.ts';
 import { sizeOf } from './entry.ts';
 import type { Work } from './lane.ts';
-import { costOfDevice, costPerItem } from './weight.ts';
+import { costOf } from './weight.ts';
 
 /** An account's part of a batch. */
 export type Share = {
@@ -50,8 +50,12 @@ function listShares(batch: Work[]): Share[] {
   return [...shares.values()];
 }
 
+/** Of a device that is no more nothing is asked. */
 function demandOf({ lane, units }: Work): number {
   let items = 0;
   for (const { content } of units) items += sizeOf(content);
-  return items * costPerItem(lane.context) + (lane.context ? costOfDevice(lane.context) : 0);
+  if (!lane.context) return items;
+  // It was read since.
+  if (lane.cost === costOf(null)) lane.cost = costOf(lane.context);
+  return items * lane.cost.perItem + lane.cost.once;
 }

@@ -2,7 +2,7 @@ import { sizeOf } from './entry.ts';
 import type { Unit } from './entry.ts';
 import type { AccountTurns } from './account-turns.ts';
 import type { Lane, Work } from './lane.ts';
-import { costOfDevice, costPerItem } from './weight.ts';
+import { costOf } from './weight.ts';
 
 /**
  * Takes what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), and charges it.
@@ -35,8 +35,9 @@ export function takeByTurns(turns: AccountTurns<Lane>, maxCost: number): Work[] 
 
   function takeUnits(work: Work, room: number, isFirst: boolean): number {
     const { lane } = work;
-    const perItem = costPerItem(lane.context);
-    const once = isFirst ? costOfDevice(lane.context) : 0;
+    if (isFirst) lane.cost = costOf(lane.context);
+    const { perItem } = lane.cost;
+    const once = isFirst ? lane.cost.once : 0;
     const { items, units } = cutOff(lane, (room - once) / perItem);
     if (isFirst) work.units = units;
     else for (const unit of units) work.units.push(unit);

@@ -4,40 +4,41 @@ import { costs } from './budget.ts';
 import type { DeviceContext } from './context.ts';
 
 /**
- * What one of a device's measurements takes at most, in ordinary ones (`Budget`), before any firing. One
- * where that is not known: the device was not read yet, or does not evaluate here.
+ * What a device's messages take at most, in ordinary measurements (`Budget`), before any firing: each
+ * measurement, and once, to read the device or to write down its evidence.
  */
-export function costPerItem(context: DeviceContext | null): number {
-  if (context?.current?.engine !== 'service' || !context.runtime) return 1;
-  const { own, global } = weightsAt(context.current.profile, context.runtime);
-  return 1 + ((own?.judging ?? 0) + (global?.judging ?? 0)) * costs.cause;
-}
+export type DeviceCost = { perItem: number; once: number };
 
-/** What it takes once, besides the items, to carry some of a device's messages: its evidence, or to read it. */
-export function costOfDevice(context: DeviceContext | null): number {
-  if (!context) return costs.reading;
+const plain: DeviceCost = { perItem: 1, once: 0 };
+/** What its profile asks for is not known: the device was not read yet. */
+const unread: DeviceCost = { perItem: 1, once: costs.reading };
+
+export function costOf(context: DeviceContext | null): DeviceCost {
+  if (!context) return unread;
   const { current, runtime } = context;
-  return current?.engine === 'service' && runtime ? evidenceCost(current.profile, runtime) : 0;
+  if (current?.engine !== 'service' || !runtime) return plain;
+  const weight = findWeight(current.profile, runtime);
+  if (!weight) return plain;
+  return { perItem: 1 + weight.judging * costs.cause, once: evidenceCostOf(weight) };
 }
 
 /** What it takes at most to write down, or to read, the evidence of a device that stands there. */
 export function evidenceCost(profile: Profile, place: Place): number {
-  const { own, global } = weightsAt(profile, place);
-  const causes = (own?.causes ?? 0) + (global?.causes ?? 0);
-  const outcomes = (own?.outcomes ?? 0) + (global?.outcomes ?? 0);
-  return causes * costs.evidence + outcomes * costs.outcome;
+  const weight = findWeight(profile, place);
+  return weight ? evidenceCostOf(weight) : 0;
 }
 
 /** What that evidence takes at most while it is remembered, in bytes; measured. */
 export function evidenceBytes(profile: Profile, place: Place): number {
-  const { own, global } = weightsAt(profile, place);
-  const causes = (own?.causes ?? 0) + (global?.causes ?? 0);
-  const outcomes = (own?.outcomes ?? 0) + (global?.outcomes ?? 0);
-  return causes * 200 + outcomes / 3;
+  const weight = findWeight(profile, place);
+  return weight ? weight.causes * 200 + weight.outcomes / 3 : 0;
 }
 
-function weightsAt(profile: Profile, place: Place): { own: Weight | null; global: Weight | null } {
-  const purpose = profile.purposes.get(place.puId);
-  const own = purpose?.states.get(place.stId)?.weight ?? null;
-  return { own, global: purpose?.globalWeight ?? null };
+function evidenceCostOf({ causes, outcomes }: Weight): number {
+  return causes * costs.evidence + outcomes * costs.outcome;
+}
+
+function findWeight(profile: Profile, { puId, stId }: Place): Weight | undefined {
+  const purpose = profile.purposes.get(puId);
+  return purpose?.states.get(stId)?.weight ?? purpose?.globalWeight;
 }

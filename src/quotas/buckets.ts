@@ -8,6 +8,8 @@ const leastRemembered = 1_000;
 
 /** A bucket for each account that fills by itself, and may go into debt. `nowMs` must not jump. */
 export type Buckets = {
+  /** Whether it may take one for sure, without a look at the clock: a bucket only fills by itself. */
+  hasOne(accountId: number): boolean;
   /** What the account may take at once; below 0 it is in debt. */
   level(accountId: number): number;
   take(accountId: number, amount: number): void;
@@ -35,6 +37,7 @@ export function createBuckets(
   }
 
   return {
+    hasOne: (accountId) => (buckets.get(accountId)?.tokens ?? 1) >= 1,
     level(accountId) {
       const bucket = buckets.get(accountId);
       const rate = rateOf(accountId);

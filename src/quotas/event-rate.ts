@@ -3,7 +3,7 @@ import type { LimitsOf } from './limits.ts';
 
 /** The quota `eventsPerSecond` in this process. */
 export type EventRate = {
-  /** So many sense events of the account were recorded. */
+  /** So many events of the account were recorded, changes of state among them. */
   take(accountId: number, events: number): void;
   /** Milliseconds until more may come; 0: now. */
   waitMs(accountId: number): number;
@@ -25,6 +25,7 @@ export function createEventRate(limitsOf: LimitsOf, nowMs?: () => number): Event
   return {
     take: buckets.take,
     waitMs(accountId) {
+      if (buckets.hasOne(accountId)) return 0;
       const level = buckets.level(accountId);
       if (level >= 1) return 0;
       return Math.ceil(((1 - level) * 1_000) / rateOf(accountId).perSecond);

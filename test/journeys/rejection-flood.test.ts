@@ -48,11 +48,12 @@ describe('a device that sends what is wrong', () => {
     const grown = (await measure()) - before;
     expect(grown).toBeLessThan(5 * messages * JSON.stringify(items).length);
     const path = `/v2/devices/${device.uuid}/rejections`;
-    const { rejections } = await app.call<Rejections>('GET', `${path}?limit=11`);
-    expect(rejections.map(({ more }) => more)).toEqual([
-      ...Array.from({ length: 10 }, () => undefined),
-      items.length - 10,
-    ]);
+    const { rejections } = await app.call<Rejections>('GET', `${path}?limit=200`);
+    // Sixty of a minute one by one, ten of a message; it may take from one minute into the next.
+    const oneByOne = rejections.filter(({ more }) => more === undefined);
+    expect(oneByOne.length).toBeLessThanOrEqual(120);
+    const counted = rejections.reduce((sum, { more = 1 }) => sum + more, 0);
+    expect(counted).toBe(messages * items.length);
     for (const { payload } of rejections) expect(JSON.stringify(items)).toContain(payload);
     await device.end();
   });

@@ -1,6 +1,6 @@
 import type { InstalledDatabase } from './database.ts';
 
-/** What a step of the migration is called that has no row: tables move to a schema of their own. */
+/** What a step is called that has no row: tables move to a schema of their own, or get another owner. */
 export const lockOut = 'lock-out';
 
 const marker = 'held at ';
