@@ -1,6 +1,6 @@
 #!/bin/sh
 # Five minutes with a running Sensorium, by curl, mosquitto_pub and mosquitto_sub.
-# The README shows the same lines with what they print.
+# docs/tour.md shows the same lines with what they print.
 #
 #   sh docs/tour.sh                           a service on this machine
 #   URL=http://192.0.2.7:8080 sh docs/tour.sh  one elsewhere

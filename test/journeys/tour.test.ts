@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasMosquitto } from '../harness/mosquitto.ts';
 import { findProgram } from '../harness/program.ts';
-import { getSection, readShownSteps } from '../main/readme.ts';
+import { readProjectFile, readShownSteps } from '../main/readme.ts';
 import { runProgram } from './process.ts';
 import { startRunningService, type RunningService } from './running-service.ts';
 
 /**
  * Without what differs from run to run (identifiers, tokens, times, this run's port and account) and
- * without the carriage returns of CSV (RFC 4180), which a README cannot show.
+ * without the carriage returns of CSV (RFC 4180), which a page cannot show.
  */
 function withoutParticulars(output: string): string {
   return output
@@ -40,7 +40,7 @@ const specified = [
   '/v2/status',
 ];
 
-describe('the README and the running service', () => {
+describe('the documentation and the running service', () => {
   let service: RunningService;
   beforeAll(async () => void (service = await startRunningService()));
   afterAll(() => service?.close());
@@ -48,7 +48,7 @@ describe('the README and the running service', () => {
   it('agree on the routes beyond the specification', async () => {
     const answer = await fetch(`${service.url}/v2/openapi.json`);
     const paths = Object.keys(((await answer.json()) as { paths: object }).paths);
-    const text = getSection('What was decided where the specification is silent');
+    const text = readProjectFile('docs/specification.md');
     const named = [...text.matchAll(/`(?:GET|PUT|POST|DELETE) (\/[^`?]*)`/g)].map(
       ([, path]) => path,
     );

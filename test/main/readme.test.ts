@@ -1,11 +1,15 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Environment } from '../../src/environment.ts';
 import { pathOf, readProjectFile, readScriptSteps, readShownSteps } from './readme.ts';
 
-const readme = readProjectFile('README.md');
+const docs = readdirSync(pathOf('docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
 
-describe('README.md', () => {
+describe('the documentation', () => {
   it('shows the commands of docs/tour.sh, step by step', () => {
     const shown = readShownSteps().map(({ title, commands }) => ({ title, commands }));
     expect(shown.length).toBeGreaterThan(5);
@@ -14,7 +18,7 @@ describe('README.md', () => {
 
   it('lists every environment variable with its default', () => {
     const [, table = ''] = /<!-- environment: begin -->(.*?)<!-- environment: end -->/s.exec(
-      readme,
+      readProjectFile('docs/operations.md'),
     ) ?? [''];
     const rows = table
       .split('\n')
@@ -28,29 +32,43 @@ describe('README.md', () => {
     expect(rows).toEqual(expected);
   });
 
-  it('links only to what is there', () => {
-    const links = [...readme.matchAll(/\]\(([^)#]+)(#[^)]*)?\)/g)].map((match) => match[1] ?? '');
-    const local = links.filter((link) => !link.includes('://'));
-    expect(local.length).toBeGreaterThan(0);
-    expect(local.filter((link) => !existsSync(pathOf(link)))).toEqual([]);
-  });
-
-  it('refers only to headings that it has', () => {
-    const headings = [...readme.matchAll(/^#+ (.*)$/gm)].map((match) => anchorOf(match[1] ?? ''));
-    const anchors = [...readme.matchAll(/\]\(#([^)]*)\)/g)].map((match) => match[1] ?? '');
-    expect(anchors.length).toBeGreaterThan(0);
-    expect(anchors.filter((anchor) => !headings.includes(anchor))).toEqual([]);
-  });
-
   it('names only scripts that package.json has', () => {
     const { scripts } = JSON.parse(readProjectFile('package.json')) as {
       scripts: Record<string, string>;
     };
-    const named = [...readme.matchAll(/npm run ([a-z:]+)/g)].map((match) => match[1] ?? '');
+    const text = pages.map(readProjectFile).join('\n');
+    const named = [...text.matchAll(/npm run ([a-z]+(?::[a-z]+)*)/g)].map(([, name]) => name ?? '');
     expect(named).toContain('simulate');
     expect(named.filter((name) => !(name in scripts))).toEqual([]);
   });
+
+  it.each(pages)('%s links only to what is there', (page) => {
+    const text = readProjectFile(page).replaceAll(/^```.*?^```$/gms, '');
+    const links = [...text.matchAll(/\]\(([^)\s#]*)(?:#([^)\s]*))?\)/g)]
+      .map(([, path = '', anchor]) => ({ path, anchor }))
+      .filter(({ path }) => !path.includes('://'));
+    const wrong = links.filter(({ path, anchor }) => {
+      const file = path === '' ? page : posix.join(posix.dirname(page), path);
+      if (!existsSync(pathOf(file))) return true;
+      return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('has an index that names every page', () => {
+    const index = readProjectFile('docs/README.md');
+    const missing = docs.filter((page) => page !== 'docs/README.md');
+    expect(missing.filter((page) => !index.includes(`(${posix.basename(page)})`))).toEqual([]);
+  });
+
+  it('begins with a page that is read in five minutes', () => {
+    expect(readProjectFile('README.md').split('\n').length).toBeLessThan(160);
+  });
 });
+
+function anchorsOf(page: string): string[] {
+  return [...readProjectFile(page).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchorOf(text ?? ''));
+}
 
 /** As GitHub derives it. */
 function anchorOf(heading: string): string {

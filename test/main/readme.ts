@@ -14,9 +14,9 @@ export function pathOf(path: string): string {
 /** A step of the tour: its title, the lines to type and the lines they print. */
 export type Step = { title: string; commands: string; output: string };
 
-/** The steps as README.md shows them. */
+/** The steps as docs/tour.md shows them. */
 export function readShownSteps(): Step[] {
-  return stepsOf(getSection('A five-minute tour')).map(({ title, text }) => ({
+  return stepsOf(readProjectFile('docs/tour.md')).map(({ title, text }) => ({
     title,
     commands: blocksOf(text, 'sh').join('\n'),
     output: blocksOf(text, 'text').join('\n'),
@@ -32,16 +32,16 @@ export function readScriptSteps(): Omit<Step, 'output'>[] {
   });
 }
 
-/** The text below a heading of the second level of README.md. */
-export function getSection(title: string): string {
-  const sections = readProjectFile('README.md').split(/^## /m);
+/** The text below a heading of the second level of a page, README.md unless said. */
+export function getSection(title: string, page = 'README.md'): string {
+  const sections = readProjectFile(page).split(/^## /m);
   const text = sections.find((section) => section.startsWith(`${title}\n`));
-  if (text === undefined) throw new Error(`README.md has no section "${title}".`);
+  if (text === undefined) throw new Error(`${page} has no section "${title}".`);
   return text;
 }
 
-function stepsOf(section: string): { title: string; text: string }[] {
-  const [, ...parts] = section.split(/^### /m);
+function stepsOf(page: string): { title: string; text: string }[] {
+  const [, ...parts] = page.split(/^## /m);
   return parts.map((text) => ({ title: text.slice(0, text.indexOf('\n')), text }));
 }
 
