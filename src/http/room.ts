@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import type { Place, Room } from '../core/room.ts';
 import { network } from '../core/network.ts';
 import { DomainError } from '../errors.ts';
+import { createExpectedRoom } from './expected-room.ts';
 import type { RequestState } from './request-info.ts';
 import type { Account, Route, Token } from './route.ts';
 
@@ -40,17 +41,28 @@ const noPlace: RequestPlace = { resize() {}, leave() {} };
 
 export function createTakeRoom(deps: RoomDeps): TakeRoom {
   const { room, isShort, bodyLimitBytes } = deps;
+  const expected = createExpectedRoom();
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: come later.');
     const body = route.body ? Math.min(bodyBytes(ctx, bodyLimitBytes), bodyLimitBytes) : 0;
-    const bytes = (route.room ?? usualBytes) + bodyFactor * body;
-    const place = room.enter(nameOf(ctx, caller), bytes);
+    const name = nameOf(ctx, caller);
+    const answer = `${name} ${route.path}`;
+    const most = route.room ?? usualBytes;
+    const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
+    const place = room.enter(name, bytes + bodyFactor * body);
     if (!place) throw comeLater(ctx, 'Too many requests wait already: come later.');
     // An answer that is being sent still takes its room, and so does a client that reads slowly.
     ctx.res.once('close', place.leave.bind(place));
     if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
-    return place;
+    if (most <= usualBytes) return place;
+    return {
+      resize(taken) {
+        place.resize(taken);
+        expected.learn(answer, taken);
+      },
+      leave: place.leave.bind(place),
+    };
   };
 }
 

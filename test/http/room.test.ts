@@ -59,6 +59,20 @@ test('an account has a quarter of the room, the others have the rest; what waits
   for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
 });
 
+test('what turned out to be small is expected to be small, and runs at once', async () => {
+  const { route, underWay } = held(mebibyte);
+  http = await startTestHttp({ routes: [route], roomBytes: 4 * mebibyte });
+  const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
+  const first = post();
+  await expect.poll(() => underWay.length).toBe(1);
+  underWay.shift()?.();
+  expect((await first).status).toBe(200);
+  const answers = Array.from({ length: 10 }, post);
+  await expect.poll(() => underWay.length).toBe(10);
+  for (const answer of underWay) answer();
+  for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+});
+
 test('what waits too long is told to come later, and leaves its place', async () => {
   const { route, underWay } = held(mebibyte);
   http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
