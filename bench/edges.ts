@@ -101,6 +101,7 @@ const routes = [
     findNewest: (async () => new Map()) as never,
     quotas,
     limitsOf,
+    exports: { run: async (_accountId, _signal, pages) => pages },
   }),
 ];
 const http = await startHttp({

@@ -162,6 +162,7 @@ async function listRoutes(
       findNewest,
       quotas,
       limitsOf,
+      exports,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: remarks.remarkNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),

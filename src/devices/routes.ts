@@ -4,10 +4,10 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../core/configuration.ts';
 import { checkConfigurationSizes } from '../core/sizes.ts';
 import type { Database } from '../db/database.ts';
-import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
+import type { Exports } from '../quotas/exports.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
@@ -38,6 +38,8 @@ export type DeviceRouteDeps = {
   findNewest: FindNewest;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
+  /** The quota `exports`: lists that are read and sent at once. */
+  exports: Pick<Exports, 'run'>;
 };
 
 const tag = 'Devices';
@@ -89,7 +91,7 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
   });
 }
 
-function list({ db, keys }: DeviceRouteDeps): Route {
+function list({ db, keys, exports }: DeviceRouteDeps): Route {
   return defineRoute({
     method: 'get',
     path: '/v2/devices',
@@ -99,8 +101,8 @@ function list({ db, keys }: DeviceRouteDeps): Route {
     response: DeviceList,
     errors: [],
     room: 4_194_304,
-    handler: async ({ account }) => {
-      const pages = await begin(listDevices(db, account.accountId));
+    handler: async ({ account: { accountId }, request }) => {
+      const pages = await exports.run(accountId, request.signal, listDevices(db, accountId));
       return stream('application/json', writeDeviceList(keys, pages, Date.now()));
     },
   });

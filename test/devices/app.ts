@@ -12,6 +12,7 @@ import { deriveKeys } from '../../src/keys.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { profileRoutes } from '../../src/profiles/routes.ts';
 import { purposeRoutes } from '../../src/purposes/routes.ts';
+import { createExports } from '../../src/quotas/exports.ts';
 import { quotaRoutes } from '../../src/quotas/routes.ts';
 import type { QuotaSettings } from '../../src/quotas/settings.ts';
 import { call, type CallOptions } from '../accounts/app.ts';
@@ -103,6 +104,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       findNewest,
       quotas,
       limitsOf,
+      exports: createExports({ limitOf: () => 2 }),
     }),
     ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
