@@ -48,11 +48,13 @@ async function end(service: Running, signal: NodeJS.Signals): Promise<number> {
   return service.ended();
 }
 
-/** What it has logged until it was ready. */
+/** What it has logged until it was ready; but for where root's checkout made it put its programs. */
 function messagesOf(service: Running): string[] {
   const lines = service.stdout().split('\n');
   const logged = lines.filter((line) => line.startsWith('{'));
-  return logged.map((line) => withoutParticulars((JSON.parse(line) as { msg: string }).msg));
+  return logged
+    .map((line) => withoutParticulars((JSON.parse(line) as { msg: string }).msg))
+    .filter((message) => !message.startsWith('PostgreSQL cannot run as root'));
 }
 
 /** What README.md says of a first start: a terminal is shown the same without JSON. */
