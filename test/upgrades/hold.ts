@@ -1,6 +1,6 @@
 import type { InstalledDatabase } from './database.ts';
 
-/** What a step is called that has no row: tables move to a schema of their own, or get another owner. */
+/** What a step of the migration is called that has no row: tables move to a schema of their own. */
 export const lockOut = 'lock-out';
 
 const marker = 'held at ';
@@ -30,7 +30,9 @@ const holdEveryStep = `
     for each row execute function hold.row();
   create function hold.move() returns event_trigger language plpgsql security definer as $$
   begin
-    if exists (select from pg_event_trigger_ddl_commands()
+    -- A migration alters tables where they are.
+    if current_query() ~* 'set schema' and exists (
+               select from pg_event_trigger_ddl_commands()
                 where object_type = 'table' and schema_name ~ '^sensorium_\\d') then
       perform hold.at('${lockOut}');
     end if;
