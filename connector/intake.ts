@@ -50,12 +50,15 @@ export function createIntake(options: IntakeOptions) {
   let isPaused = false;
 
   function mayRead(connection: Connection): boolean {
+    const isOpening = connection.stage === 'opening';
+    // One that has closed must not be remembered: nobody would forget it again.
+    if (!isOpening && connection.stage !== 'ready') return false;
     if (isPaused) {
       paused.add(connection);
       return false;
     }
-    if (connection.stage === 'opening') return true;
-    if (connection.stage !== 'ready' || isStopped) return false;
+    if (isOpening) return true;
+    if (isStopped) return false;
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;

@@ -10,7 +10,7 @@ const minuteMs = 60_000;
 export type LogRefusedLogin = (address: string, username: string | undefined) => void;
 
 /**
- * One line for each refused login, in a form that fail2ban reads (docs/reliability.md): what a stranger
+ * One line for each refused login, in a form that fail2ban reads (docs/banning.md): what a stranger
  * chooses stands behind the address. A user name is written only where it can name a device: people
  * put passwords there.
  */
