@@ -80,7 +80,12 @@ export function stateOf(error: unknown): string {
 
 /** SQLSTATEs that a caller answers by name. */
 export const states = {
+  deadlockDetected: '40P01',
   foreignKeyViolation: '23503',
   insufficientPrivilege: '42501',
+  invalidAuthorization: '28000',
+  invalidCatalogName: '3D000',
+  invalidPassword: '28P01',
+  lockNotAvailable: '55P03',
   undefinedTable: '42P01',
 } as const;

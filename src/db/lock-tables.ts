@@ -1,3 +1,4 @@
+import { stateOf, states } from './error-kind.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { StartError } from '../start-error.ts';
@@ -50,9 +51,9 @@ export async function withTablesLocked(
   }
 }
 
-/** lock_not_available, deadlock_detected */
 function isInTheWay(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(55P03|40P01)$/.test(String(error.code));
+  const state = stateOf(error);
+  return state === states.lockNotAvailable || state === states.deadlockDetected;
 }
 
 /** Ends them, and gives those that it may not end. */

@@ -63,7 +63,7 @@ export function createLanes(maxIdle: number, batchCost = defaultCost) {
       markReady(lane);
     },
     /**
-     * The next batch, of about `maxCost` (`costPerItem`): accounts take turns, then their devices, in the order in
+     * The next batch, of about `maxCost` (`costOf`): accounts take turns, then their devices, in the order in
      * which they became ready. Where one account waits alone, whole lanes.
      */
     take(maxCost: number): Work[] {

@@ -1,3 +1,4 @@
+import { stateOf, states } from '../error-kind.ts';
 import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
 import { connectionStringOf, type Address, type Login } from './address.ts';
@@ -77,22 +78,19 @@ export async function canLogIn(connectionString: string): Promise<boolean> {
     const connected = await unlessRefused(client.connect());
     return connected !== null;
   } catch (error) {
-    return !hasCode(error, /^3D000$/);
+    return stateOf(error) !== states.invalidCatalogName;
   } finally {
     await client.end();
   }
 }
 
-/** invalid_password (for a role that is not there, too), invalid_authorization_specification */
+/** A role that is not there has a wrong password, too. */
 async function unlessRefused<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    if (hasCode(error, /^28(P01|000)$/)) return null;
+    const state = stateOf(error);
+    if (state === states.invalidPassword || state === states.invalidAuthorization) return null;
     throw error;
   }
-}
-
-function hasCode(error: unknown, code: RegExp): boolean {
-  return error instanceof Error && 'code' in error && code.test(String(error.code));
 }

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { stateOf, states } from '../error-kind.ts';
 import { withTablesLocked, type LockOptions } from '../lock-tables.ts';
 import type { Sql } from '../sql.ts';
 import { connectionStringOf, type Address, type Login } from './address.ts';
@@ -48,8 +49,8 @@ export async function isHandedOver(address: Address, service: Login): Promise<bo
     await client.query('set search_path to pg_catalog');
     return rows[0]?.done === true && (await listOwned(client, superuser)).length === 0;
   }).catch((error: unknown) => {
-    // invalid_catalog_name: the database is not there.
-    if (error instanceof Error && 'code' in error && error.code === '3D000') return false;
+    // The database is not there.
+    if (stateOf(error) === states.invalidCatalogName) return false;
     throw error;
   });
 }
