@@ -21,7 +21,7 @@ type Tests = {
   exclude: string[];
   /** Those of `include` that run after the others, one by one. */
   alone: string[];
-  /** Which part of the cases that are shared out they run: test/harness/share.ts. */
+  /** Which part of the cases that are shared out they run: test/support/share.ts. */
   part: 'short' | 'long';
 };
 
@@ -38,8 +38,8 @@ export function configFor({ include, exclude, alone, part }: Tests): ViteUserCon
   return defineConfig({
     test: {
       // Of the run as a whole: the projects below are given what it provides.
-      globalSetup: ['test/harness/global-setup.ts'],
-      reporters: ['default', './test/harness/summary-reporter.ts'],
+      globalSetup: ['test/support/global-setup.ts'],
+      reporters: ['default', './test/support/summary-reporter.ts'],
       coverage: { include: ['src/**', 'connector/**'] },
       projects: [
         {

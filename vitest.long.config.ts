@@ -6,7 +6,7 @@ export default configFor({
   exclude: [],
   alone: [
     'test/{bench,cluster,faults}/**/*.long.test.ts',
-    'test/install/fresh.long.test.ts',
+    'test/process/install/fresh.long.test.ts',
     'test/**/memory*.long.test.ts',
   ],
   part: 'long',

@@ -1,4 +1,4 @@
-import { hasRedis, startRedis } from '../test/harness/redis.ts';
+import { hasRedis, startRedis } from '../test/support/redis.ts';
 import type { Row, RowResult } from './bench-context.ts';
 import { startBenchDatabase } from './database.ts';
 import { describeMachine } from './machine.ts';

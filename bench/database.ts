@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { migrate } from '../src/db/migrate.ts';
 import { findCurrentSchema } from '../src/db/schema-state.ts';
 import { describeStorage } from '../src/db/storage.ts';
-import { findTimescaleBinDir, startThrowAwayCluster } from '../test/harness/cluster.ts';
-import { openClient } from '../test/harness/template.ts';
+import { findTimescaleBinDir, startThrowAwayCluster } from '../test/support/cluster.ts';
+import { openClient } from '../test/support/template.ts';
 
 /** The database server that all contenders share: durable, with TimescaleDB where there is one. */
 export type BenchDatabase = {

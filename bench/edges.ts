@@ -1,17 +1,17 @@
 import defaults from '../config/default.ts';
-import { Settings } from '../src/settings.ts';
+import { Settings } from '../src/config/settings.ts';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pino } from 'pino';
-import { parseUplink } from '../connector/uplink.ts';
-import { asyncApiDocument } from '../connector/asyncapi.ts';
+import { parseUplink } from '../connector/device/parse-uplink.ts';
+import { asyncApiDocument } from '../connector/device/asyncapi.ts';
 import { createLocalBus } from '../src/bus/local.ts';
-import { Purpose } from '../src/core/purpose.ts';
+import { Purpose } from '../src/contract/purpose.ts';
 import type { Database } from '../src/db/database.ts';
 import { deviceRoutes } from '../src/devices/routes.ts';
 import { docsRoutes } from '../src/http/docs.ts';
 import { startHttp } from '../src/http/server.ts';
-import { deriveKeys } from '../src/keys.ts';
+import { deriveKeys } from '../src/config/keys.ts';
 import { profileRoutes } from '../src/profiles/routes.ts';
 import { purposeRoutes } from '../src/purposes/routes.ts';
 import { medianPieceMs } from './edges/longest-piece.ts';
@@ -90,8 +90,8 @@ const quotas = Settings.parse(defaults).quotas;
 const limitsOf = () => quotas;
 const address = { id: 1, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
 const routes = [
-  ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: () => [] }),
-  ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: async () => [] }),
+  ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
+  ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
   ...deviceRoutes({
     db,
     bus,

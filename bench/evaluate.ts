@@ -1,12 +1,12 @@
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { compileProfile } from '../src/core/compile.ts';
-import { evaluate } from '../src/core/evaluate.ts';
-import type { Measurement } from '../src/core/measurement.ts';
-import { Purpose } from '../src/core/purpose.ts';
-import { startRuntime } from '../src/core/runtime.ts';
-import { notice, type Seen } from '../src/core/seen.ts';
-import { encodeRuntime } from '../src/core/stored-runtime.ts';
+import { compileProfile } from '../src/engine/compile.ts';
+import { evaluate } from '../src/engine/evaluate.ts';
+import type { Measurement } from '../src/contract/measurement.ts';
+import { Purpose } from '../src/contract/purpose.ts';
+import { startRuntime } from '../src/engine/runtime.ts';
+import { notice, type LastSeen } from '../src/engine/last-seen.ts';
+import { encodeRuntime } from '../src/engine/encode-runtime.ts';
 
 /**
  * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
@@ -63,7 +63,7 @@ const stream = givenMeasurements(20_000);
 function measure(forMs: number) {
   const devices = Array.from({ length: 100 }, () => ({
     runtime: startRuntime(profile),
-    seen: {} as Seen,
+    seen: {} as LastSeen,
   }));
   let evaluations = 0;
   let firings = 0;

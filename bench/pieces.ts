@@ -6,7 +6,7 @@ import { startBenchDatabase } from './database.ts';
 import { PieceMeter } from './pieces/meter.ts';
 import { butOne, globalAny, half, never, stateWith, winding, windowed } from './pieces/purposes.ts';
 import { cpuMsOf } from './usage.ts';
-import type { Purpose } from '../src/core/purpose.ts';
+import type { Purpose } from '../src/contract/purpose.ts';
 
 /**
  * How long the event loop is held by the worst that one device's messages can ask of it (the longest piece

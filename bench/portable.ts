@@ -6,8 +6,8 @@ import { parseArgs } from 'node:util';
 import { startEmbeddedDatabase } from '../src/db/embedded/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { fillRows } from '../test/backup/many-rows.ts';
-import { makeTemporaryDir, startThrowAwayCluster } from '../test/harness/cluster.ts';
-import { runOn, urlOf } from '../test/harness/template.ts';
+import { makeTemporaryDir, startThrowAwayCluster } from '../test/support/cluster.ts';
+import { runOn, urlOf } from '../test/support/template.ts';
 
 // Seconds and memory of portable copies: embedded → TimescaleDB → embedded, by the commands that
 // people use. `node bench/portable.ts --rows 10000000`

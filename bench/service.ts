@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { startFlags } from '../test/harness/start-command.ts';
+import { startFlags } from '../test/support/start-command.ts';
 import { startProgram, type Program } from './program.ts';
 
 export type BenchService = {

@@ -1,4 +1,4 @@
-import type { SettingsInput } from '../src/settings.ts';
+import type { SettingsInput } from '../src/config/settings.ts';
 import { premiumRate } from './premium-rate.ts';
 
 const settings: SettingsInput = {

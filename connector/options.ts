@@ -73,7 +73,7 @@ export type Listen = { host: string; port: number };
 export type TlsListen = Listen & { certFile: string; keyFile: string };
 
 /** Why a connection was not let in. */
-export type Refusal =
+export type ConnectionRefusal =
   | 'not-authorized'
   | 'unavailable'
   | 'identifier'
@@ -87,7 +87,7 @@ export type Refusal =
   | 'connections';
 
 /** Why a connection that had been let in ended. */
-export type Ending =
+export type ConnectionEnding =
   | 'peer'
   | 'keepalive'
   | 'malformed'
@@ -104,8 +104,8 @@ export type Ending =
 /** What is worth counting. Called on the way of every message: to be quick. */
 export type Observer = {
   connected(): void;
-  refused(reason: Refusal): void;
-  disconnected(reason: Ending): void;
+  refused(reason: ConnectionRefusal): void;
+  disconnected(reason: ConnectionEnding): void;
   message(kind: string): void;
   /** `seconds` from the message's arrival to its acknowledgement. */
   acknowledged(seconds: number): void;

@@ -1,8 +1,14 @@
 import type { Bus } from '../src/bus/bus.ts';
-import type { Delivery, DeviceIdentity, Downlink, DownTopic, Uplink } from '../src/core/uplink.ts';
+import type {
+  Delivery,
+  DeviceIdentity,
+  Downlink,
+  DownTopic,
+  Uplink,
+} from '../src/contract/uplink.ts';
 
 /** What a device says of itself: its uuid and its token. */
-export type Credentials = { username: string; password: string };
+export type DeviceLogin = { username: string; password: string };
 
 /**
  * What a connector of any kind is given. What is promised may fail with an error whose `code` is
@@ -46,13 +52,13 @@ export type Holds = {
 /** With what lets devices in. */
 export type ConnectorPorts = DevicePorts & {
   /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
-  authenticateDevice(credentials: Credentials): Promise<DeviceIdentity | null>;
+  authenticateDevice(credentials: DeviceLogin): Promise<DeviceIdentity | null>;
   /** Whether messages of other accounts wait for a transaction. Asked often. */
   othersWait(accountId: number): boolean;
   /** What is read of an account's devices, in measurements a second, while messages of others wait. */
   measurementsPerSecond(accountId: number): number;
   /** Whether a device that was let in still is; called when `access` tells of a change. */
-  isStillAllowed(device: DeviceIdentity, credentials: Credentials): Promise<boolean>;
+  isStillAllowed(device: DeviceIdentity, credentials: DeviceLogin): Promise<boolean>;
   /** Connections that an account's devices may have here. Absent: any number. */
   maxConnectionsOf?: ((accountId: number) => number) | undefined;
 };

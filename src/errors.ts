@@ -21,14 +21,19 @@ export type Problem = { path: string; message: string };
 export type ExceededQuota = { quota: string; limit: number; used: number };
 
 /** A rate that is used up: `limit` in a window, which begins anew after `resetSeconds`. */
-export type Rate = { quota: string; limit: number; windowSeconds: number; resetSeconds: number };
+export type RateLimit = {
+  quota: string;
+  limit: number;
+  windowSeconds: number;
+  resetSeconds: number;
+};
 
 export class DomainError extends Error {
   readonly code: ErrorCode;
   readonly problems: Problem[];
   readonly retryAfterSeconds: number | undefined;
   readonly exceeded: ExceededQuota | undefined;
-  readonly rate: Rate | undefined;
+  readonly rate: RateLimit | undefined;
 
   constructor(
     code: ErrorCode,
@@ -38,7 +43,7 @@ export class DomainError extends Error {
       problems?: Problem[];
       retryAfterSeconds?: number;
       exceeded?: ExceededQuota;
-      rate?: Rate;
+      rate?: RateLimit;
     } = {},
   ) {
     super(message, { cause: options.cause });

@@ -1,11 +1,11 @@
 import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
-import { loadConfig, type Config, type Role } from './config.ts';
+import { loadConfig, type Config, type Role } from './config/config.ts';
 import { createLog } from './log.ts';
-import { helpText } from './help.ts';
-import { tuneCollector } from './memory.ts';
-import { describeReady } from './ready.ts';
-import { closeOnSignals } from './signals.ts';
+import { helpText } from './config/help.ts';
+import { tuneCollector } from './process/tune-v8.ts';
+import { describeReady } from './process/describe-ready.ts';
+import { closeOnSignals } from './process/signals.ts';
 import { describeStartError, StartError } from './start-error.ts';
 import { version } from './version.ts';
 

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Connector } from '../connector/broker.ts';
+import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
 import { createBudget } from './assembly/budget.ts';
-import { startDeviceSide } from './assembly/device-side.ts';
+import { startDeviceSide } from './assembly/devices.ts';
 import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases } from './assembly/releases.ts';
 import { startShared } from './assembly/shared.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
-import { startMetrics } from './http/metrics.ts';
+import { startMetrics } from './metrics/metrics.ts';
 import type { Logger } from './log.ts';
-import { checkPorts } from './ports.ts';
-import type { Addresses } from './ready.ts';
+import { checkPorts } from './process/check-ports.ts';
+import type { Addresses } from './process/describe-ready.ts';
 
 export type Service = {
   /** Where it really listens. */

@@ -1,7 +1,7 @@
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { readHistoryKind } from '../../src/history/kind.ts';
 import { listEvents, type EventFilter } from '../../src/events/queries.ts';
-import { listMeasurements, listSenses } from '../../src/measurements/queries.ts';
+import { listMeasurements, listMeasuredSenses } from '../../src/measurements/queries.ts';
 import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
 import { minuteDevice, rareSense, senses, type Size } from './fill.ts';
 
@@ -56,14 +56,14 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
     {
       name: 'measurements, a page of 1,000 of all senses',
       ask: async (deviceId) => {
-        const range = { senses: await listSenses(db, deviceId), start: 0, end: nowTs };
+        const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: nowTs };
         await listMeasurements(db, range, 1_001);
       },
     },
     {
       name: 'measurements, one sense in hours over 90 days',
       ask: async () => {
-        const senses = await listSenses(db, minuteDevice(size));
+        const senses = await listMeasuredSenses(db, minuteDevice(size));
         const range = { senses, start: 0, end: nowTs };
         for await (const page of walkBuckets(db, kind, range, 3_600_000)) void page;
       },
@@ -72,7 +72,11 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
       name: 'measurements, one sense in quarters of an hour over a week',
       ask: async () => {
         const start = nowTs - 7 * day;
-        const range = { senses: await listSenses(db, minuteDevice(size)), start, end: nowTs };
+        const range = {
+          senses: await listMeasuredSenses(db, minuteDevice(size)),
+          start,
+          end: nowTs,
+        };
         for await (const page of walkBuckets(db, kind, range, 900_000)) void page;
       },
     },

@@ -1,8 +1,8 @@
 import pino from 'pino';
-import { parseUplink } from '../../connector/uplink.ts';
+import { parseUplink } from '../../connector/device/parse-uplink.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
-import type { Purpose } from '../../src/core/purpose.ts';
-import type { DeviceIdentity, UplinkContent } from '../../src/core/uplink.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
@@ -14,7 +14,7 @@ import type { IngestOptions } from '../../src/ingest/ingest.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
-import { settleProfiles } from '../../src/profiles/settle.ts';
+import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { senseId } from './purposes.ts';
 
 const dayMs = 86_400_000;
@@ -78,7 +78,7 @@ export async function openBed(
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, known),
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
-        settleProfiles,
+        settleProfiles: saveProfileAnswers,
         replaceConfigurations,
         notify: async () => undefined,
       },

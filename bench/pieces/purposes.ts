@@ -1,4 +1,4 @@
-import { Purpose } from '../../src/core/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 
 /** The sense that everything here reads: a short name, so that much fits into 256 KiB. */
 export const senseId = '1';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { findProgram } from '../../test/harness/program.ts';
+import { findProgram } from '../../test/support/program.ts';
 import type { BenchContext, Row } from '../bench-context.ts';
 import { schemaOf } from '../database.ts';
 import type { Meter } from '../meter.ts';

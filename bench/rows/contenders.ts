@@ -1,4 +1,4 @@
-import { startMosquitto } from '../../test/harness/mosquitto.ts';
+import { startMosquitto } from '../../test/support/mosquitto.ts';
 import { installProfile, registerAccount, registerDevices } from '../api.ts';
 import type { BenchContext } from '../bench-context.ts';
 import { withClient } from '../database.ts';

@@ -1,4 +1,4 @@
-import { hasMosquitto } from '../../test/harness/mosquitto.ts';
+import { hasMosquitto } from '../../test/support/mosquitto.ts';
 import type { BenchContext, Row, RowResult } from '../bench-context.ts';
 import { interleave, type Comparison, type Contender } from '../rounds.ts';
 import { aedesContender, mosquittoContender, serviceContender, type Shape } from './contenders.ts';

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findPublisher, upPrefix } from '../../src/core/topic.ts';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { isUnavailable } from '../failure.ts';
+import { findPublisher, upPrefix } from '../../src/contract/topic.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { isUnavailableError } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
-import { parseUplink } from '../uplink.ts';
-import { Carried } from './carried.ts';
+import { parseUplink } from '../device/parse-uplink.ts';
+import { Carried } from './bridge-uplink.ts';
 import type { BridgePorts } from './ports.ts';
 import type { BridgeStatus } from './status.ts';
 
@@ -42,7 +42,7 @@ export function createArrivals(deps: ArrivalsDeps) {
       try {
         return await ports.identify(uuid);
       } catch (error) {
-        if (!isUnavailable(error) || stopping.aborted) throw error;
+        if (!isUnavailableError(error) || stopping.aborted) throw error;
         await sleep(retryMs, undefined, { signal: stopping }).catch(() => undefined);
       }
     }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createArrivals } from './arrivals.ts';
 import { createBrokerClient } from './client.ts';
 import { startBridgeDownlinks } from './downlinks.ts';
-import type { BridgeOptions, BridgePorts, Turn } from './ports.ts';
+import type { BridgeOptions, BridgePorts, LeaseTurn } from './ports.ts';
 import { createUnacknowledged } from './unacknowledged.ts';
 
 export type Bridge = {
@@ -29,7 +29,7 @@ const lookMs = 10;
 export function startBridge(
   options: BridgeOptions,
   ports: BridgePorts,
-  { onServed = () => {}, onSilent = () => {} }: Partial<Turn> = {},
+  { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTurn> = {},
 ): Bridge {
   const { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe } = options;
   const stopping = new AbortController();

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
 import type { ErrorWithSubackPacket } from 'mqtt';
 import type { BrokerAddress } from './ports.ts';
-import { createPublisher } from './publisher.ts';
+import { createBrokerPublisher } from './publisher.ts';
 import { startPulse } from './pulse.ts';
 import type { BridgeStatus } from './status.ts';
 import { readError, readReasonCode, readRefusedSubscription } from './trouble.ts';
 import type { Finding } from './trouble.ts';
-import type { Held } from './unacknowledged.ts';
+import type { HeldPacket } from './unacknowledged.ts';
 
 export type BrokerClientOptions = {
   broker: BrokerAddress;
@@ -16,7 +16,7 @@ export type BrokerClientOptions = {
   maxUnacked: number;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
-  onMessage: (topic: string, payload: Buffer, held: Held, next: () => void) => void;
+  onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
   /** Nothing was heard of a broker that serves this bridge for `silentMs`; then again and again. */
@@ -92,7 +92,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   client.handleMessage = (packet, callback) => {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
-    const held: Held = {
+    const held: HeldPacket = {
       qos,
       messageId,
       bytes: payload.length,
@@ -167,7 +167,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     /** Resolves with the first subscription. */
     subscribed,
 
-    publish: createPublisher(client, status),
+    publish: createBrokerPublisher(client, status),
 
     /** Has everything that is not acknowledged delivered again. */
     restart(): void {

@@ -1,7 +1,7 @@
-import { downPrefix } from '../../src/core/topic.ts';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { createDownlinkRoom } from '../downlink-room.ts';
-import { DownlinkQueue, type Encoded } from '../downlink.ts';
+import { downPrefix } from '../../src/contract/topic.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { createDownlinkRoom } from '../device/downlink-room.ts';
+import { DownlinkQueue, type Encoded } from '../device/downlink-queue.ts';
 import type { Log } from '../options.ts';
 import type { BridgePorts } from './ports.ts';
 

@@ -1,4 +1,4 @@
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Log, Observer } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
 import type { BridgeStatus } from './status.ts';
@@ -32,7 +32,7 @@ export type StartLease = (holder: {
 }) => Promise<Lease>;
 
 /** What the holder of a lease is told by its bridge. */
-export type Turn = {
+export type LeaseTurn = {
   /** The broker has taken the subscription. */
   onServed: () => void;
   /** Nothing was heard of a broker that serves it for some seconds; said again and again. */

@@ -17,7 +17,7 @@ type Message = {
  * Publishes to the broker, never more at once than it takes: the client does not count, and a broker
  * ends a connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
  */
-export function createPublisher(
+export function createBrokerPublisher(
   client: MqttClient,
   status: Pick<BridgeStatus, 'messageOut' | 'refused'>,
 ) {

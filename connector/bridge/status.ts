@@ -4,7 +4,7 @@ import type { BridgeName } from './advice.ts';
 import type { Finding, Trouble } from './trouble.ts';
 
 /** `starting`: not known yet. `standby`: another process holds the lease. */
-export type Reason = Trouble | 'starting' | 'standby';
+export type BridgeTrouble = Trouble | 'starting' | 'standby';
 
 /** Why a message was not taken: from the broker, or (`not-published`) by it. */
 export type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not-published';
@@ -15,7 +15,7 @@ export type BridgeView = {
   /** Since when it is connected, or is not. */
   sinceTs: number;
   /** Why it is not connected; null where it is. */
-  reason: Reason | null;
+  reason: BridgeTrouble | null;
   /** Whether it is this process's turn; null where bridges share. */
   isLeaseHeld: boolean | null;
   lastInTs: number | null;
@@ -71,7 +71,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
   const context = { connector: name.connectorName, broker: withoutCredentials(name.url) };
   const refused = new Map<RefusedMessage, number>();
   let isConnected = false;
-  let reason: Reason | null = 'starting';
+  let reason: BridgeTrouble | null = 'starting';
   let sinceTs = clock();
   let isLeaseHeld = options.hasLease ? false : null;
   let lastInTs: number | null = null;
@@ -94,7 +94,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
     speak();
   }
 
-  function change(next: Reason | null): boolean {
+  function change(next: BridgeTrouble | null): boolean {
     if (next === reason) return false;
     if (isConnected !== (next === null)) sinceTs = clock();
     isConnected = next === null;

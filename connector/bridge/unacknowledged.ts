@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 
 /** A message of the broker on its way to the database. */
-export type Held = {
+export type HeldPacket = {
   bytes: number;
   sinceMs: number;
   isStored: boolean;
@@ -12,14 +12,17 @@ export type Held = {
   stream: Duplex;
 };
 
-export type Room = { maxMessages: number; maxBytes: number };
+export type UnackedLimits = { maxMessages: number; maxBytes: number };
 
 /**
  * Messages that wait for their commit. Acknowledgements leave in the order in which the messages
  * came [MQTT-4.6.0-2], whatever the order of the commits.
  */
-export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) => void) {
-  let queue: Held[] = [];
+export function createUnacknowledged(
+  room: UnackedLimits,
+  onAcknowledged: (held: HeldPacket) => void,
+) {
+  let queue: HeldPacket[] = [];
   let messages = 0;
   let bytes = 0;
   let onRoom: (() => void) | null = null;
@@ -27,7 +30,7 @@ export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) =>
 
   const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
 
-  function release(held: Held): void {
+  function release(held: HeldPacket): void {
     messages -= 1;
     bytes -= held.bytes;
     goOn();
@@ -41,7 +44,7 @@ export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) =>
   }
 
   return {
-    hold(held: Held): void {
+    hold(held: HeldPacket): void {
       messages += 1;
       bytes += held.bytes;
       if (held.qos > 0) queue.push(held);
@@ -60,11 +63,11 @@ export function createUnacknowledged(room: Room, onAcknowledged: (held: Held) =>
     },
 
     /** It is committed, or there is nothing to commit. */
-    settle(held: Held): void {
+    settle(held: HeldPacket): void {
       held.isStored = true;
       release(held);
       while (queue[0]?.isStored) {
-        const next = queue.shift() as Held;
+        const next = queue.shift() as HeldPacket;
         if (!next.stream.destroyed) next.stream.write(puback(next.messageId));
         onAcknowledged(next);
       }

@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
 import type { Passwords } from './passwords.ts';
 import { getAccount, updatePassword } from './queries.ts';
-import type { Queue } from './queue.ts';
+import type { WorkQueue } from './work-queue.ts';
 import { turnOf, type Throttle } from './throttle.ts';
 
 export type ChangePasswordDeps = {
@@ -14,7 +14,7 @@ export type ChangePasswordDeps = {
   passwords: Passwords;
   throttle: Throttle;
   /** One at a time: the work inside the transaction may need a second connection. */
-  exclusively: Queue;
+  exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
   clock: () => number;

@@ -2,17 +2,17 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
 import { lockUsage } from '../quotas/queries.ts';
-import type { Queue } from './queue.ts';
+import type { WorkQueue } from './work-queue.ts';
 
-export type RemovedDevice = { deviceId: number; uuid: string };
+export type GoneDevice = { deviceId: number; uuid: string };
 
 export type DeleteAccountDeps = {
   db: Database;
   /** One at a time: the work inside the transaction may need a second connection. */
-  exclusively: Queue;
+  exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
   /** After the commit: close their connections, clear their history. */
-  onDevicesRemoved: (devices: RemovedDevice[]) => Promise<void>;
+  onDevicesRemoved: (devices: GoneDevice[]) => Promise<void>;
 };
 
 /**
@@ -42,11 +42,11 @@ export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
   );
 }
 
-async function deleteRows(tx: Sql, accountId: number): Promise<RemovedDevice[]> {
+async function deleteRows(tx: Sql, accountId: number): Promise<GoneDevice[]> {
   // Whoever adds something waits here, and finds the account gone.
   await lockUsage(tx, accountId);
   await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
-  const { rows } = await tx.query<RemovedDevice>(
+  const { rows } = await tx.query<GoneDevice>(
     `
       delete from device
       where account_id = $1

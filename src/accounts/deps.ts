@@ -4,7 +4,7 @@ import type { Sessions } from '../sessions/manage.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import type { Queue } from './queue.ts';
+import type { WorkQueue } from './work-queue.ts';
 import type { CountRegistration } from './registration-limit.ts';
 import type { Throttle } from './throttle.ts';
 
@@ -26,7 +26,7 @@ export type AccountsOptions = {
 };
 
 export type AccountsDeps = AccountsOptions & {
-  exclusively: Queue;
+  exclusively: WorkQueue;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
 };

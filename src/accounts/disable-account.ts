@@ -3,12 +3,12 @@ import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { lockAccount } from './delete-account.ts';
 import { setDisabled } from './disabled-queries.ts';
-import type { Queue } from './queue.ts';
+import type { WorkQueue } from './work-queue.ts';
 
 export type DisableAccountDeps = {
   db: Database;
   /** One at a time: the work inside the transaction may need a second connection. */
-  exclusively: Queue;
+  exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
   clock: () => number;
 };

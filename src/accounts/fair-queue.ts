@@ -1,8 +1,8 @@
 import { DomainError } from '../errors.ts';
-import { Turns, type Turn } from './turns.ts';
+import { Turns, type LoginTurn } from './turns.ts';
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
-export type FairQueue = <T>(turn: Turn, work: () => Promise<T>) => Promise<T>;
+export type FairQueue = <T>(turn: LoginTurn, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 

@@ -3,7 +3,7 @@ import {
   type RateLimiterAbstract,
   type RateLimiterRes,
 } from 'rate-limiter-flexible';
-import { DomainError, type Rate } from '../errors.ts';
+import { DomainError, type RateLimit } from '../errors.ts';
 
 export type Attempts = { attempts: number; windowSeconds: number };
 
@@ -18,7 +18,7 @@ export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
 export function tooMany(
   what: string,
   { msBeforeNext }: RateLimiterRes,
-  rate?: Omit<Rate, 'resetSeconds'>,
+  rate?: Omit<RateLimit, 'resetSeconds'>,
 ): DomainError {
   const retryAfterSeconds = Math.ceil(msBeforeNext / 1_000);
   return new DomainError('too-many-requests', `Too many ${what}: wait a while.`, {

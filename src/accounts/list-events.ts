@@ -2,17 +2,17 @@ import type { Sql } from '../db/sql.ts';
 import type { AccountEvent } from './schema.ts';
 
 /** Where a page ends: the next begins right behind it. */
-export type EventCursor = { ts: number; id: number };
+export type AccountEventCursor = { ts: number; id: number };
 
 export type EventsQuery = {
   limit: number;
   /** Inclusive, ms. */
   start?: number | undefined;
   end?: number | undefined;
-  cursor?: EventCursor | undefined;
+  cursor?: AccountEventCursor | undefined;
 };
 
-export type EventsPage = { events: AccountEvent[]; next: EventCursor | null };
+export type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
 
 /** Newest first; events of one millisecond by their number, so that pages neither skip nor repeat. */
 export async function listAccountEvents(
@@ -20,7 +20,7 @@ export async function listAccountEvents(
   { accountId, accountUuid }: { accountId: number; accountUuid: string },
   { limit, start, end, cursor }: EventsQuery,
 ): Promise<EventsPage> {
-  const { rows } = await sql.query<EventCursor & Pick<AccountEvent, 'event'>>(
+  const { rows } = await sql.query<AccountEventCursor & Pick<AccountEvent, 'event'>>(
     `
       select id, ts, event
       from account_event

@@ -3,10 +3,10 @@ import { DomainError } from '../errors.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
 import { timestamp } from '../http/schema.ts';
-import { logIn, type Owner } from './login.ts';
+import { logIn, type LoginOwner } from './login.ts';
 import { registerAccount } from './register.ts';
 import type { AccountsDeps } from './deps.ts';
-import { Credentials, NewCredentials } from './schema.ts';
+import { AccountLogin, NewCredentials } from './schema.ts';
 
 const TokenPairResponse = z.object({
   data: z.object({
@@ -26,8 +26,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
   const { sessions, clock } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const enter = <S extends { sessionId: string }>(
-    { body, request }: { body: Credentials; request: RequestInfo },
-    start: (owner: Owner) => Promise<S>,
+    { body, request }: { body: AccountLogin; request: RequestInfo },
+    start: (owner: LoginOwner) => Promise<S>,
   ) => {
     const hasGone = () => request.signal.aborted;
     const login = { ...body, address: request.address, hasGone };
@@ -41,7 +41,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       tag: 'Authentication',
       auth: 'none',
       errors: [401, 403, 429],
-      body: Credentials,
+      body: AccountLogin,
       response: TokenPairResponse,
       handler: async ({ body, request }) => {
         const session = await enter({ body, request }, sessions.startPair);
@@ -97,7 +97,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       tag: 'Accounts',
       auth: 'none',
       errors: [401, 403, 429],
-      body: Credentials,
+      body: AccountLogin,
       response: AccountTokenResponse,
       handler: async ({ body, request }) => {
         const login = await enter({ body, request }, sessions.startAccountSession);

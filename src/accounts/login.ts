@@ -5,10 +5,10 @@ import { DomainError } from '../errors.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
-import type { Credentials } from './schema.ts';
+import type { AccountLogin } from './schema.ts';
 import { turnOf, type Throttle } from './throttle.ts';
 
-export type Owner = { accountId: number; accountUuid: string };
+export type LoginOwner = { accountId: number; accountUuid: string };
 
 export type LoginDeps = {
   db: Database;
@@ -25,7 +25,7 @@ export type VerifyDeps = Pick<
   'db' | 'passwords' | 'throttle' | 'countLogin' | 'refusals'
 >;
 
-export type Login = Credentials & {
+export type LoginAttempt = AccountLogin & {
   address: string;
   /** Asked when the turn has come: nobody's password need be hashed for who has left. */
   hasGone?: () => boolean;
@@ -38,9 +38,9 @@ export type Login = Credentials & {
  */
 export async function logIn<S extends { sessionId: string }>(
   deps: LoginDeps,
-  login: Login,
-  start: (owner: Owner) => Promise<S>,
-): Promise<S & Owner> {
+  login: LoginAttempt,
+  start: (owner: LoginOwner) => Promise<S>,
+): Promise<S & LoginOwner> {
   const account = await verifyCredentials(deps, login);
   const { accountId, accountUuid } = account;
   const session = await start({ accountId, accountUuid });
@@ -56,7 +56,7 @@ export async function logIn<S extends { sessionId: string }>(
 
 export async function verifyCredentials(
   { db, passwords, throttle, countLogin, refusals }: VerifyDeps,
-  login: Login,
+  login: LoginAttempt,
 ): Promise<AccountRow> {
   const { password, address } = login;
   const email = login.email.slice(0, 1_024);
@@ -90,7 +90,7 @@ function nobodyAt(address: string): Actor {
 }
 
 /** Longer than any address or password is: it need not be kept until its turn comes. */
-function isTooLong({ email, password }: Login): boolean {
+function isTooLong({ email, password }: LoginAttempt): boolean {
   return email.length > 1_024 || password.length > 1_024;
 }
 

@@ -1,1 +1,1 @@
-export { network } from '../core/network.ts';
+export { network } from '../lib/network.ts';

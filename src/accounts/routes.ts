@@ -2,14 +2,14 @@ import type { Route } from '../http/route.ts';
 import { accountRoutes } from './account-routes.ts';
 import type { AccountsDeps, AccountsOptions } from './deps.ts';
 import { loginRoutes } from './login-routes.ts';
-import { createQueue } from './queue.ts';
+import { createWorkQueue } from './work-queue.ts';
 import { sessionRoutes } from './session-routes.ts';
 
 /** Specification 4.1 and 4.2, and the sessions and password change beyond it. */
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
-    exclusively: createQueue({ parallel: 1, maxWaiting: 100 }),
+    exclusively: createWorkQueue({ parallel: 1, maxWaiting: 100 }),
     revokeSession: options.sessions.revoke,
     revokeSessions: options.sessions.revokeAll,
   };

@@ -22,11 +22,11 @@ export const NewCredentials = z.object({ email: Email, password: Password });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
 /** What is no address, or too short a password, opens nothing; it need not be said here. */
-export const Credentials = z.object({
+export const AccountLogin = z.object({
   email: z.string(),
   password: z.string().meta({ format: 'password' }),
 });
-export type Credentials = z.infer<typeof Credentials>;
+export type AccountLogin = z.infer<typeof AccountLogin>;
 
 /** Specification 4.2, Update Account. What is absent stays as it is. */
 export const AccountUpdate = z.object({

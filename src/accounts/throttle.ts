@@ -2,7 +2,7 @@ import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
 import { accountKey } from './email.ts';
 import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from './network.ts';
-import type { Turn } from './turns.ts';
+import type { LoginTurn } from './turns.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
@@ -71,6 +71,6 @@ export function pairKey(email: string, address: string): string {
 }
 
 /** Whose turn the hash of a password is. */
-export function turnOf(email: string, address: string): Turn {
+export function turnOf(email: string, address: string): LoginTurn {
   return { address: network(address), account: accountKey(email) };
 }

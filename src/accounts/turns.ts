@@ -1,5 +1,5 @@
 /** Whose turn something is: the client's address, and the account within it. */
-export type Turn = { address: string; account: string };
+export type LoginTurn = { address: string; account: string };
 
 type Line<T> = { waiting: number; accounts: Map<string, T[]> };
 
@@ -16,7 +16,7 @@ export class Turns<T> {
     return this.#waiting;
   }
 
-  add({ address, account }: Turn, thing: T): void {
+  add({ address, account }: LoginTurn, thing: T): void {
     const line: Line<T> = this.#lines.get(address) ?? { waiting: 0, accounts: new Map() };
     const things = line.accounts.get(account) ?? [];
     things.push(thing);

@@ -1,5 +1,5 @@
-import { asyncApiDocument } from '../../connector/asyncapi.ts';
-import type { Connector } from '../../connector/broker.ts';
+import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
+import type { Connector } from '../../connector/mqtt/server.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
 import { createPasswords } from '../accounts/passwords.ts';
@@ -8,11 +8,11 @@ import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { auditRoutes } from '../audit/routes.ts';
-import type { FailedJob } from '../db/history/failed-jobs.ts';
-import { readHistoryKind } from '../db/history/kind.ts';
-import { purgeDevices } from '../db/history/purge.ts';
-import { applyRetention } from '../db/history/retention.ts';
-import { startUpkeep } from '../db/history/upkeep.ts';
+import type { FailedJob } from '../history/failed-jobs.ts';
+import { readHistoryKind } from '../history/kind.ts';
+import { purgeDevices } from '../history/purge.ts';
+import { applyRetention } from '../history/retention.ts';
+import { startUpkeep } from '../history/upkeep.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
@@ -28,7 +28,7 @@ import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
-import { notificationRoutes } from '../outbox/routes.ts';
+import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
@@ -36,7 +36,7 @@ import { compactActivity } from '../quotas/activity-queries.ts';
 import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
-import { closeRedis, connectRedis } from '../redis.ts';
+import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
 import { createSessions } from '../sessions/manage.ts';
 import type { Sessions } from '../sessions/manage.ts';
@@ -49,7 +49,7 @@ import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
 import type { Shared } from './shared.ts';
-import { createSmsRemarks } from './sms-rules.ts';
+import { createSmsWarnings } from './sms-rules.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
@@ -132,7 +132,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
-  const remarks = createSmsRemarks(db, config);
+  const warnings = createSmsWarnings(db, config);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -164,9 +164,9 @@ async function listRoutes(
       limitsOf,
       exports,
     }),
-    ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: remarks.remarkNumbers }),
+    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),
-    ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: remarks.remarkSms }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
     ...eventRoutes({
       db,
       bus,

@@ -1,4 +1,4 @@
-import type { ConnectorSettings } from '../settings.ts';
+import type { ConnectorSettings } from '../config/settings.ts';
 
 export type BridgeSettings = Extract<ConnectorSettings, { kind: 'bridge' }>;
 

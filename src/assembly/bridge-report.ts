@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { BridgeView } from '../../connector/bridge/status.ts';
-import { removeBridgeStatus, saveBridgeStatus } from '../broker/bridge-status.ts';
+import { removeBridgeStatus, saveBridgeStatus } from '../broker-hooks/bridge-status.ts';
 import type { Sql } from '../db/sql.ts';
 
 export type BridgeReportOptions = {

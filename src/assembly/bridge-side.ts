@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { withoutCredentials } from '../../connector/bridge/advice.ts';
 import { startBridge } from '../../connector/bridge/bridge.ts';
 import { filterOf } from '../../connector/bridge/client.ts';
-import type { BrokerAddress, StartLease, Turn } from '../../connector/bridge/ports.ts';
-import { startStandBy } from '../../connector/bridge/stand-by.ts';
+import type { BrokerAddress, StartLease, LeaseTurn } from '../../connector/bridge/ports.ts';
+import { startStandBy } from '../../connector/bridge/standby.ts';
 import { createBridgeStatus } from '../../connector/bridge/status.ts';
 import type { BridgeStatus } from '../../connector/bridge/status.ts';
 import { startLease } from '../db/lease.ts';
@@ -14,7 +14,7 @@ import type { BridgeSettings } from './bridge-names.ts';
 import { startBridgeReport } from './bridge-report.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
-import type { ObservedBridge } from './observe-bridge.ts';
+import type { ObservedBridge } from '../metrics/observe-bridge.ts';
 import type { Shared } from './shared.ts';
 
 export type BridgeSide = {
@@ -39,7 +39,7 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   const { status, report } = startStatus(side, broker);
   const { maxPacketBytes } = config.mqtt;
   const { rejectionsPerMessage } = config.quotas;
-  const start = (turn?: Turn) =>
+  const start = (turn?: LeaseTurn) =>
     startBridge(
       {
         broker,

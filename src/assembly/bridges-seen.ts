@@ -1,7 +1,7 @@
-import { listLiveBridges } from '../broker/bridge-status.ts';
-import type { LiveBridge } from '../broker/bridge-status.ts';
+import { listLiveBridges } from '../broker-hooks/bridge-status.ts';
+import type { LiveBridge } from '../broker-hooks/bridge-status.ts';
 import type { Sql } from '../db/sql.ts';
-import type { ConnectorSettings } from '../settings.ts';
+import type { ConnectorSettings } from '../config/settings.ts';
 import { bridgesAmong, leaseNameOf } from './bridge-names.ts';
 import type { BridgeSettings } from './bridge-names.ts';
 

@@ -1,11 +1,11 @@
 import type { MakeLimiter } from '../accounts/limiters.ts';
 import { network } from '../accounts/network.ts';
-import { brokerRoutes } from '../broker/routes.ts';
-import { createSecretCheck } from '../broker/secret.ts';
+import { brokerRoutes } from '../broker-hooks/routes.ts';
+import { createSecretCheck } from '../broker-hooks/secret.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
 import type { Route } from '../http/route.ts';
-import { observeHooks } from './observe.ts';
+import { observeHooks } from '../metrics/observe.ts';
 import type { Shared } from './shared.ts';
 
 /** What an external broker asks: only where a secret of its own says that there is one. */

@@ -1,10 +1,10 @@
 /** The time that all steps of an end have together. */
-export type Budget = {
+export type StopBudget = {
   /** This part (0 to 1) of what is left, in milliseconds. */
   share(part: number): number;
 };
 
-export function createBudget(totalMs: number): Budget {
+export function createBudget(totalMs: number): StopBudget {
   const endMs = performance.now() + totalMs;
   return { share: (part) => Math.max(0, endMs - performance.now()) * part };
 }

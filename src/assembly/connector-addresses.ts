@@ -1,5 +1,5 @@
-import type { Connector } from '../../connector/broker.ts';
-import type { Config } from '../config.ts';
+import type { Connector } from '../../connector/mqtt/server.ts';
+import type { Config } from '../config/config.ts';
 import type { ConnectorAddress } from '../devices/pick-connector.ts';
 
 /** Where devices are told to connect; an address left open is where this process really listens. */

@@ -3,7 +3,7 @@ import type { DevicePorts } from '../../connector/ports.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
-import type { Holds } from '../quotas/holds.ts';
+import type { QuotaHolds } from '../quotas/holds.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
@@ -11,7 +11,7 @@ export type ConnectorSide = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
-  holds: Holds;
+  holds: QuotaHolds;
   presence: Presence;
   observer: Observer;
 };

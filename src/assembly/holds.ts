@@ -1,14 +1,14 @@
-import type { Uplink } from '../core/uplink.ts';
+import type { Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { EventQuota } from '../ingest/leave-out.ts';
+import type { EventQuota } from '../ingest/store/event-quota.ts';
 import type { Activity } from '../quotas/activity.ts';
 import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
-import { createHolds, type Holds } from '../quotas/holds.ts';
+import { createHolds, type QuotaHolds } from '../quotas/holds.ts';
 import { startStorageWatch } from '../quotas/storage-watch.ts';
 import type { Shared } from './shared.ts';
 
 /** What ingest counts accounts' events with: those of a day, and of a second. */
-export function countEvents(
+export function createEventCounters(
   activity: Activity,
   { limitsOf }: Pick<Shared, 'limitsOf'>,
 ): { rate: EventRate; eventQuota: EventQuota } {
@@ -30,7 +30,7 @@ export async function startHoldsOf(
   { db, config, log, releases, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,
-): Promise<Holds> {
+): Promise<QuotaHolds> {
   const { retention } = config;
   const onError = (err: unknown) => log.warn({ err }, 'what accounts store could not be estimated');
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });

@@ -1,8 +1,8 @@
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../log.ts';
-import { findHeapLimit, startPressure } from '../pressure.ts';
-import type { Settings } from '../settings.ts';
+import { findHeapLimit, startPressure } from '../process/memory-pressure.ts';
+import type { Settings } from '../config/settings.ts';
 import type { Readiness } from './readiness.ts';
 import type { Releases } from './releases.ts';
 

@@ -1,11 +1,11 @@
-import { inTime, type Budget } from './budget.ts';
+import { inTime, type StopBudget } from './budget.ts';
 
 /** What has been acquired so far, and how it is given back: last in, first out. */
 export type Releases = {
   /** `release` is told how many milliseconds it has; one that takes longer is left behind. */
   add(release: (withinMs: number) => unknown): void;
   /** Gives everything back, even where one release fails; the first failure is thrown at the end. */
-  releaseAll(budget: Budget): Promise<void>;
+  releaseAll(budget: StopBudget): Promise<void>;
 };
 
 /** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
@@ -13,7 +13,7 @@ export type Edges = {
   /** `close` is told how many milliseconds it has to finish what is under way. */
   add(close: (withinMs: number) => Promise<void>): void;
   /** Closes them all, even where one fails; the first failure is thrown at the end. */
-  close(budget: Budget): Promise<void>;
+  close(budget: StopBudget): Promise<void>;
 };
 
 /** What is under way gets most of the time; what is left is enough for giving back. */

@@ -3,7 +3,7 @@ import type { Actor } from './entry.ts';
 import type { AuditKind } from './schema.ts';
 
 /** Alike attempts of one hour. Times in ms. */
-export type Refusal = {
+export type AuditRefusal = {
   accountId: number;
   kind: AuditKind;
   actor: Actor;
@@ -17,7 +17,7 @@ export type Refusal = {
 const addressesAnHour = 100;
 
 /** Adds to the rows of their hours. Of accounts that are gone there are none. */
-export async function addRefusals(sql: Sql, refusals: readonly Refusal[]): Promise<void> {
+export async function addRefusals(sql: Sql, refusals: readonly AuditRefusal[]): Promise<void> {
   await sql.query(
     `
       with asked as (

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { Actor } from './entry.ts';
-import { addRefusals, type Refusal } from './refusal-queries.ts';
+import { addRefusals, type AuditRefusal } from './refusal-queries.ts';
 import type { AuditKind } from './schema.ts';
 
 /** Writes down attempts that were refused, which anybody may make as often as they like. */
@@ -29,10 +29,10 @@ const hourMs = 3_600_000;
  */
 export function startRefusalLog(options: RefusalLogOptions): RefusalLog {
   const { db, clock, intervalMs = 1_000, maxWaiting = 1_000, onError } = options;
-  let waiting = new Map<string, Refusal>();
+  let waiting = new Map<string, AuditRefusal>();
   let writing = Promise.resolve();
 
-  function add(refusal: Refusal): void {
+  function add(refusal: AuditRefusal): void {
     const { accountId, kind, actor, hourTs } = refusal;
     const key = `${accountId} ${kind} ${hourTs} ${actor.address}`;
     const known = waiting.get(key);

@@ -1,4 +1,4 @@
-import type { Downlink } from '../core/uplink.ts';
+import type { Downlink } from '../contract/uplink.ts';
 
 /** What one process tells the others. Nothing here is the only copy: what matters is in the database. */
 export type BusMessages = {

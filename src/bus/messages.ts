@@ -31,13 +31,13 @@ const Envelope = z.object({
   message: z.unknown(),
 });
 
-export type Received = {
+export type ReceivedMessage = {
   from: string;
   message: { [C in Channel]: { channel: C; message: BusMessages[C] } }[Channel] | null;
 };
 
 /** What another process wrote; null when it is nothing this version understands. */
-export function decodeBusMessage(text: string): Received | null {
+export function decodeBusMessage(text: string): ReceivedMessage | null {
   const envelope = Envelope.safeParse(parseJson(text)).data;
   if (!envelope) return null;
   if (envelope.channel === 'heartbeat') return { from: envelope.from, message: null };
@@ -45,7 +45,7 @@ export function decodeBusMessage(text: string): Received | null {
   if (!message.success) return null;
   return {
     from: envelope.from,
-    message: { channel: envelope.channel, message: message.data } as Received['message'],
+    message: { channel: envelope.channel, message: message.data } as ReceivedMessage['message'],
   };
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { closeRedis, firstOf, openRedis } from '../redis.ts';
+import { closeRedis, firstOf, openRedis } from '../lib/redis.ts';
 import type { Bus, Channel } from './bus.ts';
 import { createLocalBus, type LocalBusOptions } from './local.ts';
 import { decodeBusMessage } from './messages.ts';

@@ -1,10 +1,10 @@
 import process from 'node:process';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/config.ts';
 import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import {
   allow,
-  type Command,
+  type AccountCommand,
   create,
   deny,
   disable,
@@ -35,7 +35,7 @@ that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
 `;
 
 /** `takes`: how many arguments, at least and at most. */
-const commands: Record<string, { run: Command; takes: [number, number] }> = {
+const commands: Record<string, { run: AccountCommand; takes: [number, number] }> = {
   create: { run: create, takes: [1, 1] },
   list: { run: list, takes: [0, 0] },
   'reset-password': { run: resetPassword, takes: [1, 1] },

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { dump } from 'js-yaml';
-import { asyncApiDocument } from '../../connector/asyncapi.ts';
+import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 
 // Writes asyncapi.yaml, the reference for firmware authors: `npm run asyncapi`.
 

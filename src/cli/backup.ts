@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { loadConfig, projectDir } from '../config.ts';
+import { loadConfig, projectDir } from '../config/config.ts';
 import { backUp } from '../db/backup/back-up.ts';
 import { describeStartError } from '../start-error.ts';
 import { backUpPortably } from './portable/back-up.ts';

@@ -6,7 +6,7 @@ import type { Route } from '../http/route.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
-import { notificationRoutes } from '../outbox/routes.ts';
+import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';

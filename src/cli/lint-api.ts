@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { asyncApiDocument } from '../../connector/asyncapi.ts';
+import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import { createOpenApi } from '../http/openapi.ts';
 import { version } from '../version.ts';
 import { listDocumentedRoutes } from './documented-routes.ts';

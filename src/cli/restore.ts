@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import process from 'node:process';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/config.ts';
 import { restore } from '../db/backup/restore.ts';
 import { findPortableManifest } from '../db/portable/manifest.ts';
-import { findOwnSecret } from '../secret.ts';
+import { findOwnSecret } from '../config/secret.ts';
 import { describeStartError } from '../start-error.ts';
 import { restorePortably } from './portable/restore.ts';
 

@@ -1,9 +1,9 @@
 import process from 'node:process';
-import { loadConfig } from '../config.ts';
+import { loadConfig } from '../config/config.ts';
 import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import { openTools } from './account/open.ts';
-import { accept, type Command, status } from './secret/commands.ts';
+import { accept, type SecretCommand, status } from './secret/commands.ts';
 import { confirm } from './secret/confirm.ts';
 
 const usage = `Usage:
@@ -14,7 +14,7 @@ accept says what ends and asks for a yes: on a terminal, or from standard input 
 environment is that of the service: DATABASE_URL, REDIS_URL, SECRET or SECRET_FILE, DATA_DIR.
 `;
 
-const commands: Record<string, Command> = { status, accept };
+const commands: Record<string, SecretCommand> = { status, accept };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 

@@ -2,13 +2,13 @@ import pg from 'pg';
 import {
   ask,
   isPostgres,
-  nameOf,
+  nameOfPlace,
   recognise,
   sslRequest,
   whyUnreachable,
-  type Answer,
-  type Place,
-} from '../other-end.ts';
+  type ServerAnswer,
+  type ServerPlace,
+} from '../lib/probe-server.ts';
 import { StartError } from '../start-error.ts';
 import { whyRefused } from './why-refused.ts';
 
@@ -32,7 +32,7 @@ export async function connectFirst(connectionString: string): Promise<pg.Client>
     await client.connect();
     return client;
   } catch (error) {
-    throw wrong(whyRefused(error, client, nameOf(placeOf(client))), error);
+    throw wrong(whyRefused(error, client, nameOfPlace(placeOf(client))), error);
   }
 }
 
@@ -48,12 +48,12 @@ async function askWhoIsThere(connectionString: string): Promise<void> {
     throw wrong(`${why}: start the database, or correct host and port`, answer.error);
   }
   if (!isPostgres(answer)) {
-    const what = whatIsThere(answer, nameOf(place));
+    const what = whatIsThere(answer, nameOfPlace(place));
     throw wrong(`expected PostgreSQL, but ${what}: correct host and port`);
   }
 }
 
-function whatIsThere(answer: Answer, name: string): string {
+function whatIsThere(answer: ServerAnswer, name: string): string {
   switch (answer.kind) {
     case 'said':
       return `at ${name} is ${recognise(answer.bytes)}`;
@@ -74,7 +74,7 @@ function makeClient(connectionString: string, connectionTimeoutMillis: number): 
   }
 }
 
-function placeOf({ host, port }: pg.Client): Place {
+function placeOf({ host, port }: pg.Client): ServerPlace {
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
 }
 

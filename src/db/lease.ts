@@ -29,7 +29,7 @@ export type LeaseOptions = {
   pace?: LeasePace;
 };
 
-export type Lease = {
+export type DatabaseLease = {
   /** Gives back what is held, so that somebody else gets it, and competes no more until `compete`. */
   rest(): void;
   compete(): void;
@@ -46,7 +46,7 @@ const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
  * with the session, however that ends. Resolves when it was asked for once. Asks again and again
  * rather than waiting in the server, where a statement that waits would hold back vacuum.
  */
-export async function startLease(options: LeaseOptions): Promise<Lease> {
+export async function startLease(options: LeaseOptions): Promise<DatabaseLease> {
   const { name, onHeld, onLost, onWaiting, onError, pace = usualPace } = options;
   const key = createHash('sha256').update(name).digest().readBigInt64BE().toString();
   const stopping = new AbortController();

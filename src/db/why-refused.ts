@@ -1,4 +1,4 @@
-import { isTlsError } from '../other-end.ts';
+import { isTlsError } from '../lib/probe-server.ts';
 
 /** Who asked for what. */
 type Asked = { user?: string | undefined; database?: string | undefined };

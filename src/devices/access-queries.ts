@@ -65,7 +65,7 @@ export async function retirePreviousToken(
   return rowCount === 1;
 }
 
-export type Rotation = {
+export type TokenRotationInput = {
   accountId: number;
   uuid: string;
   /** The token before it works until the new one is first used. */
@@ -77,7 +77,7 @@ export type Rotation = {
 /** The new version; null when the account has no such device. */
 export async function raiseTokenVersion(
   db: Sql,
-  { accountId, uuid, keepPrevious, actor, ts }: Rotation,
+  { accountId, uuid, keepPrevious, actor, ts }: TokenRotationInput,
 ): Promise<{ deviceId: number; version: number } | null> {
   const kind = keepPrevious ? 'device-token-rotated' : 'device-token-revoked';
   const details = { deviceAuthUuid: uuid };

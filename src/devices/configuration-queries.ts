@@ -1,6 +1,6 @@
-import { awaitingAnswer } from '../core/profile-state.ts';
+import { awaitingAnswer } from '../contract/profile-state.ts';
 import { textList } from '../db/text-list.ts';
-import type { Configuration } from '../core/configuration.ts';
+import type { Configuration } from '../contract/configuration.ts';
 import { unseenArray } from '../db/array.ts';
 import { jsonAsText } from '../db/json-as-text.ts';
 import type { Sql } from '../db/sql.ts';

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
-import { Configuration } from '../core/configuration.ts';
-import { checkConfigurationSizes } from '../core/sizes.ts';
+import { Configuration } from '../contract/configuration.ts';
+import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';

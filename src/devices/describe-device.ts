@@ -1,4 +1,4 @@
-import { coalesce } from '../coalesce.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import { listConfigurations } from './configuration-queries.ts';
 import type { ConfigurationRow } from './configuration-queries.ts';

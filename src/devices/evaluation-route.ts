@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { compileProfile } from '../core/compile.ts';
-import { explain, Explanation } from '../core/explain.ts';
-import type { Purpose } from '../core/purpose.ts';
-import { readRuntime } from '../core/read-runtime.ts';
-import type { StoredRuntime } from '../core/read-runtime.ts';
-import { startRuntime } from '../core/runtime.ts';
-import type { Seen } from '../core/seen.ts';
+import { compileProfile } from '../engine/compile.ts';
+import { explain, Explanation } from '../engine/explain.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import { readRuntime } from '../engine/read-runtime.ts';
+import type { StoredRuntime } from '../engine/read-runtime.ts';
+import { startRuntime } from '../engine/runtime.ts';
+import type { LastSeen } from '../engine/last-seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -28,7 +28,7 @@ const Evaluation = z.object({
 export type FindNewest = (
   sql: Sql,
   wanted: { deviceId: number; sId: string }[],
-) => Promise<ReadonlyMap<number, Seen>>;
+) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
 export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewest }): Route {

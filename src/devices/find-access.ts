@@ -1,4 +1,4 @@
-import { coalesce } from '../coalesce.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Access } from './access-queries.ts';
 import { listAccess } from './access-queries.ts';

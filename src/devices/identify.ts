@@ -1,6 +1,6 @@
-import { isUuid } from '../core/uuid.ts';
+import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
-import type { DeviceIdentity } from '../core/uplink.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { createAccessFinder } from './find-access.ts';
 import { createRecent } from './recent.ts';

@@ -1,6 +1,6 @@
 import { entriesValues, insertEntriesFrom } from '../audit/entry.ts';
 import type { Actor, NewEntry } from '../audit/entry.ts';
-import type { Configuration } from '../core/configuration.ts';
+import type { Configuration } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';

@@ -1,4 +1,4 @@
-import type { Rejection } from '../core/rejection.ts';
+import type { Rejection } from '../contract/rejection.ts';
 import type { Sql } from '../db/sql.ts';
 
 /** An item that is kept but not taken for what it claims to be; `messageId` and `item` make a retry harmless. */

@@ -4,7 +4,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { ingestLock } from '../db/locks.ts';
-import { inTurns } from '../in-turns.ts';
+import { inTurns } from '../lib/in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { actorOf, type Actor } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
-import { Configuration } from '../core/configuration.ts';
-import { checkConfigurationSizes } from '../core/sizes.ts';
+import { Configuration } from '../contract/configuration.ts';
+import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Database } from '../db/database.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { Configuration } from '../core/configuration.ts';
-import { Purpose } from '../core/purpose.ts';
+import { Configuration } from '../contract/configuration.ts';
+import { Purpose } from '../contract/purpose.ts';
 import { limitQuery, timestamp, uuidParam } from '../http/schema.ts';
 
 export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { StreamScope, StreamedRow } from './feed.ts';
-import type { Position } from './position.ts';
+import type { StreamPosition } from './position.ts';
 import type { EventRow } from './view.ts';
 
 /** Where a walk through the archive has come to: the table's own key. */
@@ -15,7 +15,7 @@ type ArchivedRow = EventRow & { key: string };
 export async function* walkArchive(
   sql: Sql,
   scope: StreamScope,
-  between: { from: Position; to: Position },
+  between: { from: StreamPosition; to: StreamPosition },
   limit: number,
 ): AsyncGenerator<StreamedRow[]> {
   for (const device of await listDevices(sql, scope)) {
@@ -51,7 +51,7 @@ async function listDevices(sql: Sql, { accountId, deviceId }: StreamScope) {
 async function readArchive(
   sql: Sql,
   after: Place,
-  { from, to }: { from: Position; to: Position },
+  { from, to }: { from: StreamPosition; to: StreamPosition },
   limit: number,
 ): Promise<ArchivedRow[]> {
   const { rows } = await sql.query<ArchivedRow>({

@@ -1,11 +1,14 @@
 import type { Sql } from '../db/sql.ts';
-import { feedMs } from '../db/history/prune.ts';
+import { feedMs } from '../history/prune.ts';
 import { walkArchive } from './archive.ts';
 import { readFeed, type FeedRow, type StreamedRow, type StreamScope } from './feed.ts';
-import { advance, resumeAt, type Position } from './position.ts';
+import { advance, resumeAt, type StreamPosition } from './position.ts';
 
 /** A page of events, each with the position of a reader that has seen it, and that after the page. */
-export type Page = { events: { row: StreamedRow; position: Position }[]; position: Position };
+export type Page = {
+  events: { row: StreamedRow; position: StreamPosition }[];
+  position: StreamPosition;
+};
 
 const pageRows = 200;
 
@@ -16,8 +19,8 @@ const slackMs = 3_600_000;
 export async function* catchUp(
   sql: Sql,
   scope: StreamScope,
-  from: Position,
-  to: Position,
+  from: StreamPosition,
+  to: StreamPosition,
   /** Reads the archive's pages, in turn. */
   archive: Sql = sql,
 ): AsyncGenerator<Page> {
@@ -31,8 +34,8 @@ export async function* catchUp(
 async function* fromArchive(
   sql: Sql,
   scope: StreamScope,
-  from: Position,
-  to: Position,
+  from: StreamPosition,
+  to: StreamPosition,
 ): AsyncGenerator<Page> {
   for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) {
     yield { events: rows.map((row) => ({ row, position: from })), position: from };
@@ -42,8 +45,8 @@ async function* fromArchive(
 async function* fromFeed(
   sql: Sql,
   scope: StreamScope,
-  from: Position,
-  to: Position,
+  from: StreamPosition,
+  to: StreamPosition,
 ): AsyncGenerator<Page> {
   let position = from;
   let after: FeedRow | null = null;

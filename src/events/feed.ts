@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { Position } from './position.ts';
+import type { StreamPosition } from './position.ts';
 import type { EventRow } from './view.ts';
 
 /** What a stream is about: an account's devices, or one of them. */
@@ -11,8 +11,8 @@ export type StreamedRow = EventRow & { deviceId: number; uuid: string };
 export type FeedRow = StreamedRow & { xact: string };
 
 /** Everything that is committed now. */
-export async function readPosition(sql: Sql): Promise<Position> {
-  const { rows } = await sql.query<Position>({
+export async function readPosition(sql: Sql): Promise<StreamPosition> {
+  const { rows } = await sql.query<StreamPosition>({
     name: 'stream-position',
     text: `
       select pg_current_snapshot()::text as snapshot,
@@ -32,7 +32,7 @@ export async function readPosition(sql: Sql): Promise<Position> {
 export async function readFeed(
   sql: Sql,
   { accountId, deviceId }: StreamScope,
-  between: { from: Position; to: Position },
+  between: { from: StreamPosition; to: StreamPosition },
   after: { xact: string; seq: number } | null,
   limit: number,
 ): Promise<FeedRow[]> {

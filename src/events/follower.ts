@@ -3,7 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import { catchUp } from './catch-up.ts';
 import { readPosition } from './feed.ts';
 import { Member } from './member.ts';
-import type { Position } from './position.ts';
+import type { StreamPosition } from './position.ts';
 import { writeBeat, writePage } from './server-sent.ts';
 import type { TakeTurn } from './slices.ts';
 
@@ -34,7 +34,7 @@ export class Follower {
   readonly #options: FollowerOptions;
   readonly #members = new Map<number | null, Set<Member>>();
   #joining: Joining[] = [];
-  #position: Position | undefined;
+  #position: StreamPosition | undefined;
   #beatMs = performance.now();
   #woken = false;
   #wake: (() => void) | undefined;
@@ -99,7 +99,7 @@ export class Follower {
     }
   }
 
-  async #advance(accountId: number, from: Position, to: Position): Promise<void> {
+  async #advance(accountId: number, from: StreamPosition, to: StreamPosition): Promise<void> {
     const { db, takeTurn } = this.#options;
     if (this.#count() === 0) return;
     for await (const page of catchUp(db, { accountId, deviceId: null }, from, to)) {
@@ -125,7 +125,7 @@ export class Follower {
   }
 
   /** Twice in `heartbeatMs`: who was given something since the last time can wait for the next. */
-  async #beat(position: Position): Promise<void> {
+  async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
     const nowMs = performance.now();
     if (nowMs - this.#beatMs < everyMs) return;

@@ -2,7 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { Follower } from './follower.ts';
 import type { Member } from './member.ts';
-import { createTurns } from './slices.ts';
+import { createSlices } from './slices.ts';
 import type { StreamScope } from './feed.ts';
 
 export type HubOptions = { db: Sql; bus: Bus; heartbeatMs: number };
@@ -25,7 +25,7 @@ export type Hub = {
 export function createHub({ db, bus, heartbeatMs }: HubOptions): Hub {
   const followers = new Map<number, Follower>();
   const lines = new Map<number, Promise<unknown>>();
-  const takeTurn = createTurns();
+  const takeTurn = createSlices();
   let ends: (() => void)[] = [];
 
   const listen = (): void => {

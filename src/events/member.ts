@@ -1,4 +1,4 @@
-import type { Position } from './position.ts';
+import type { StreamPosition } from './position.ts';
 
 /** What a reader has not been sent yet may grow to this; the bytes are shared by all who wait for them. */
 const maxWaitingBytes = 1_048_576;
@@ -8,7 +8,7 @@ export class Member {
   /** Null: all devices of the account. */
   readonly deviceId: number | null;
   /** All that it was given comes before this; who falls behind begins there again. */
-  position: Position;
+  position: StreamPosition;
   /** When it was given something last, of `performance.now()`. */
   givenMs: number;
   hasEnded = false;
@@ -17,7 +17,7 @@ export class Member {
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
 
-  constructor(deviceId: number | null, position: Position) {
+  constructor(deviceId: number | null, position: StreamPosition) {
     this.deviceId = deviceId;
     this.position = position;
     this.givenMs = performance.now();

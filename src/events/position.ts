@@ -4,15 +4,15 @@
  * the snapshot as still open. `ts` (ms) is when it was taken. `server` says whose transactions the snapshot
  * numbers: those of another server, from which a portable copy came, tell nothing here.
  */
-export type Position = { ts: number; server: string; snapshot: string };
+export type StreamPosition = { ts: number; server: string; snapshot: string };
 
 /** As the id of a server-sent event. */
-export function writePosition({ ts, server, snapshot }: Position): string {
+export function writePosition({ ts, server, snapshot }: StreamPosition): string {
   return `${ts}.${snapshot}.${server}`;
 }
 
 /** Null for what `writePosition` did not write. Version 0.1.0 named no server: then it is empty. */
-export function parsePosition(text: string): Position | null {
+export function parsePosition(text: string): StreamPosition | null {
   const match =
     /^(\d{1,15})\.(\d{1,19}:\d{1,19}:(?:\d{1,19}(?:,\d{1,19})*)?)(?:\.([0-9a-f]{1,32}))?$/.exec(
       text,
@@ -30,7 +30,7 @@ export function parsePosition(text: string): Position | null {
  * Where a reader is that has seen, on its way between two positions, the transactions up to `xact`:
  * what was open then and came before is seen now, unless it is still open; what comes later is as it was.
  */
-export function advance(from: Position, to: Position, xact: string): Position {
+export function advance(from: StreamPosition, to: StreamPosition, xact: string): StreamPosition {
   const [before, now, last] = [read(from.snapshot), read(to.snapshot), BigInt(xact)];
   const xmax = before.xmax > last ? before.xmax : last + 1n;
   const open = new Set([
@@ -50,7 +50,7 @@ export function advance(from: Position, to: Position, xact: string): Position {
  * know that position. It is ahead of the present after a backup of this server was restored, and
  * another server's after a portable copy was. What was sent before comes again; nothing is left out.
  */
-export function resumeAt(from: Position, present: Position): Position {
+export function resumeAt(from: StreamPosition, present: StreamPosition): StreamPosition {
   const isForeign = from.server !== present.server;
   const isAhead = read(from.snapshot).xmax > read(present.snapshot).xmax;
   return isForeign || isAhead ? { ts: from.ts, server: present.server, snapshot: '1:1:' } : from;

@@ -1,4 +1,4 @@
-import type { NewEvent } from '../core/event.ts';
+import type { NewEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 
 /**

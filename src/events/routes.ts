@@ -3,7 +3,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { listEvents } from './queries.ts';
 import { DeviceParams, EventList, EventQuery } from './schema.ts';
 import { streamRoutes, type StreamRoutesDeps } from './stream-routes.ts';
-import { toView } from './view.ts';
+import { toEventView } from './view.ts';
 
 /** Specification section 4.4. */
 export function eventRoutes(deps: StreamRoutesDeps): Route[] {
@@ -31,7 +31,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
         const page = found.slice(0, limit);
         const last = page.at(-1);
         if (last && found.length > page.length) linkNext(request, [last.ts, last.key]);
-        return { events: page.map((row) => toView(row, params.deviceAuthUuid)) };
+        return { events: page.map((row) => toEventView(row, params.deviceAuthUuid)) };
       },
     }),
   ];

@@ -26,7 +26,7 @@ const common = {
 };
 
 /** Specification section 6, kind `device`. */
-export const DeviceEvent = z.object({
+export const DeviceEventView = z.object({
   ...common,
   type: z.literal('device'),
   event: z.string().meta({ example: 'purposeChanged' }),
@@ -36,7 +36,7 @@ export const DeviceEvent = z.object({
 });
 
 /** Specification section 6, kind `sense`; `why` and `notified` are additions. */
-export const SenseEvent = z.object({
+export const SenseEventView = z.object({
   ...common,
   type: z.literal('sense'),
   cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
@@ -47,7 +47,7 @@ export const SenseEvent = z.object({
   notified: z.boolean().optional(),
 });
 
-export const EventView = z.discriminatedUnion('type', [DeviceEvent, SenseEvent]);
+export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);
 export type EventView = z.infer<typeof EventView>;
 
 export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Page } from './catch-up.ts';
-import { writePosition, type Position } from './position.ts';
-import { toView } from './view.ts';
+import { writePosition, type StreamPosition } from './position.ts';
+import { toEventView } from './view.ts';
 
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
@@ -10,7 +10,7 @@ export const eventStreamType = 'text/event-stream';
 const chunkBytes = 65_536;
 
 /** A heart-beat keeps the way open and moves the position on. */
-export function writeBeat(position: Position): Buffer {
+export function writeBeat(position: StreamPosition): Buffer {
   return Buffer.from(`id: ${writePosition(position)}\n: still here\n\n`);
 }
 
@@ -26,7 +26,7 @@ export function* writePage({ events }: Page, deviceId: number | null): Generator
     const after = deviceId === null ? i : nextOf(events, i, deviceId) - 1;
     const position = (events[after] ?? events[i])?.position;
     if (!position) continue;
-    const data = JSON.stringify(toView(row, row.uuid));
+    const data = JSON.stringify(toEventView(row, row.uuid));
     text += `id: ${writePosition(position)}\ndata: ${data}\n\n`;
     if (text.length < chunkBytes) continue;
     yield Buffer.from(text);

@@ -5,7 +5,7 @@ export type TakeTurn = () => Promise<void>;
  * One turn for each round of the event loop, first come first served: however many streams are
  * written to, everybody else's requests come in between two pieces.
  */
-export function createTurns(): TakeTurn {
+export function createSlices(): TakeTurn {
   const waiting: (() => void)[] = [];
   let scheduled = false;
 

@@ -6,7 +6,7 @@ import type { Exports } from '../quotas/exports.ts';
 import { catchUp } from './catch-up.ts';
 import type { StreamScope } from './feed.ts';
 import type { Followed, Hub } from './hub.ts';
-import { parsePosition, type Position } from './position.ts';
+import { parsePosition, type StreamPosition } from './position.ts';
 import { cutOffWhenSlow, writeBeat, writePage } from './server-sent.ts';
 
 export type EventStreamOptions = {
@@ -21,7 +21,7 @@ export type EventStreamOptions = {
   exports: Pick<Exports, 'page'>;
 };
 
-export type Reader = {
+export type StreamReader = {
   scope: StreamScope;
   sessionId: string;
   /** The header `Last-Event-ID`, empty where the stream is new. */
@@ -35,7 +35,7 @@ export type Reader = {
 /** What is committed from now on, or from where the reader was, as server-sent events. */
 export async function openEventStream(
   options: EventStreamOptions,
-  reader: Reader,
+  reader: StreamReader,
 ): Promise<Readable> {
   const from = parseFrom(reader.lastEventId);
   const first = await options.hub.join(reader.scope);
@@ -46,7 +46,7 @@ export async function openEventStream(
 }
 
 /** Null for a stream that is new. Throws `invalid-input`. */
-function parseFrom(lastEventId: string): Position | null {
+function parseFrom(lastEventId: string): StreamPosition | null {
   if (lastEventId === '') return null;
   const from = parsePosition(lastEventId);
   if (from) return from;
@@ -56,8 +56,8 @@ function parseFrom(lastEventId: string): Position | null {
 
 async function* write(
   options: EventStreamOptions,
-  reader: Reader,
-  from: Position | null,
+  reader: StreamReader,
+  from: StreamPosition | null,
   first: Followed,
 ): AsyncGenerator<Buffer> {
   const { bus, hub, heartbeatMs, onAccountDisabled } = options;
@@ -96,7 +96,7 @@ async function* write(
   }
 }
 
-type Between = { from: Position; to: Position; until: AbortSignal };
+type Between = { from: StreamPosition; to: StreamPosition; until: AbortSignal };
 
 /** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
 async function* readBetween(

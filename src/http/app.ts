@@ -2,7 +2,7 @@ import Koa from 'koa';
 import type { Logger } from 'pino';
 import { trustProxies } from './address.ts';
 import { createBodyReader } from './body.ts';
-import { Room } from '../core/room.ts';
+import { ByteRoom } from '../lib/byte-room.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
@@ -49,7 +49,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(crossOrigin(options.corsOrigins ?? []));
   const { takeRequest, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
   const readBody = createBodyReader(bodyLimitBytes);
-  const room = new Room({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
+  const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
   const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
   mountRoutes(app, { routes, authenticate, takeRequest, readBody, takeRoom, stopping });
   return app;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { network } from '../core/network.ts';
+import { network } from '../lib/network.ts';
 import { plain, trusts } from './address.ts';
 
 export type ConnectionLimits = {

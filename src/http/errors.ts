@@ -4,7 +4,7 @@ import {
   type ErrorCode,
   type Problem,
   type ExceededQuota,
-  type Rate,
+  type RateLimit,
 } from '../errors.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
@@ -32,10 +32,10 @@ export type ProblemBody = {
   errors?: Problem[];
 } & Partial<ExceededQuota>;
 
-export type Answer = { status: number; headers: Record<string, string>; body: ProblemBody };
+export type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
 /** What an error is answered with. A fault of our own says nothing of itself; the log has it. */
-export function toAnswer(error: unknown, requestId: string, nowTs: number): Answer {
+export function toAnswer(error: unknown, requestId: string, nowTs: number): HttpAnswer {
   const { status, code, detail, problems } = describe(error);
   return {
     status,
@@ -87,7 +87,12 @@ function headersOf(error: unknown, status: number): Record<string, string> {
 }
 
 /** draft-ietf-httpapi-ratelimit-headers: sections 3 and 4. */
-function rateHeaders({ quota, limit, windowSeconds, resetSeconds }: Rate): Record<string, string> {
+function rateHeaders({
+  quota,
+  limit,
+  windowSeconds,
+  resetSeconds,
+}: RateLimit): Record<string, string> {
   return {
     'RateLimit-Policy': `"${quota}";q=${limit};w=${windowSeconds}`,
     RateLimit: `"${quota}";r=0;t=${resetSeconds}`,

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { maxJsonParts, measureJson } from '../core/json-extent.ts';
+import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
-import { jsonPointer } from '../core/json-pointer.ts';
+import { jsonPointer } from '../lib/json-pointer.ts';
 
 // A purpose is ten deep; nobody means a hundred.
 const maxDepth = 64;

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
-import { checkInParts, isLarge } from '../core/check-parts.ts';
-import { jsonPointer } from '../core/json-pointer.ts';
+import { checkInParts, isLarge } from '../lib/check-parts.ts';
+import { jsonPointer } from '../lib/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
-import type { Place, Room } from '../core/room.ts';
-import { network } from '../core/network.ts';
+import type { Reservation, ByteRoom } from '../lib/byte-room.ts';
+import { network } from '../lib/network.ts';
 import { DomainError } from '../errors.ts';
 import { createExpectedRoom } from './expected-room.ts';
 import type { RequestState } from './request-info.ts';
 import type { Account, Route, Token } from './route.ts';
 
 export type RoomDeps = {
-  room: Room;
+  room: ByteRoom;
   /** Whether memory is short: nothing new is begun then. */
   isShort: () => boolean;
   /** Larger bodies are refused. */
@@ -18,7 +18,7 @@ export type RoomDeps = {
 };
 
 /** What a request takes up from its body on until its answer is sent. */
-export type RequestPlace = Pick<Place, 'resize' | 'leave'>;
+export type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
 
 /**
  * Waits for the room that a request takes. Throws `unavailable`, to be answered 503 with Retry-After,
@@ -66,7 +66,7 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   };
 }
 
-async function waitFor(place: Place, ctx: Context, longestMs: number): Promise<void> {
+async function waitFor(place: Reservation, ctx: Context, longestMs: number): Promise<void> {
   const over = new AbortController();
   const late = sleep(longestMs, undefined, { signal: over.signal }).catch(() => undefined);
   const gone = new Promise<void>((resolve) => ctx.res.once('close', resolve));

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
-import { isLarge } from '../core/check-parts.ts';
+import { isLarge } from '../lib/check-parts.ts';
 import { parseInput, parseParams, refuseRubbish } from './parse.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token. */

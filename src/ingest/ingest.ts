@@ -1,27 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Delivery, DeviceIdentity, Uplink } from '../core/uplink.ts';
+import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import { Entry } from './entry.ts';
-import { createFollowUp } from './follow-up.ts';
-import type { FollowUpDeps } from './follow-up.ts';
-import { createLanes } from './lanes.ts';
-import type { Work } from './lane.ts';
-import { createLeaveOut, type EventQuota } from './leave-out.ts';
-import { createContextLoader } from './load-contexts.ts';
-import type { FindNewest } from './load-contexts.ts';
-import { createPump } from './pump.ts';
-import type { PumpOptions } from './pump.ts';
-import { Remembered } from './remembered.ts';
-import { createRepeats } from './repeats.ts';
-import type { ApplyLimits } from './scope.ts';
-import { settleBatch } from './settle.ts';
-import type { Turn } from './store-once.ts';
-import { stampArrivals } from './stamp-arrivals.ts';
-import { failWithdrawn } from './withdrawn.ts';
-import type { Writers } from './write.ts';
+import { Message } from './rules/message.ts';
+import { createAfterCommit } from './store/after-commit.ts';
+import type { AfterCommitDeps } from './store/after-commit.ts';
+import { createDeviceQueues } from './queue/device-queues.ts';
+import type { Work } from './queue/device-queue.ts';
+import { createEventQuota, type EventQuota } from './store/event-quota.ts';
+import { createContextLoader } from './store/load-contexts.ts';
+import type { FindNewest } from './store/load-contexts.ts';
+import { createBatcher } from './queue/batcher.ts';
+import type { BatcherOptions } from './queue/batcher.ts';
+import { ContextCache } from './store/context-cache.ts';
+import { createRedeliveries } from './store/redelivery.ts';
+import type { ApplyLimits } from './rules/scope.ts';
+import { commitBatch } from './store/commit.ts';
+import type { Turn } from './queue/turn.ts';
+import { stampArrivals } from './queue/stamp-arrivals.ts';
+import { failWithdrawn } from './queue/withdrawn.ts';
+import type { Writers } from './store/write.ts';
 
-export type IngestOptions = PumpOptions & {
+export type IngestOptions = BatcherOptions & {
   limits: ApplyLimits;
   /** Devices whose context is remembered while they are silent. */
   maxRememberedDevices: number;
@@ -29,7 +29,7 @@ export type IngestOptions = PumpOptions & {
   maxRememberedBytes: number;
 };
 
-export type IngestDeps = FollowUpDeps & {
+export type IngestDeps = AfterCommitDeps & {
   db: Database;
   writers: Writers;
   findNewest: FindNewest;
@@ -53,8 +53,8 @@ export type Ingest = {
 
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
-  const lanes = createLanes(options.maxRememberedDevices, options.maxBatchItems);
-  const remembered = new Remembered(options.maxRememberedBytes);
+  const queues = createDeviceQueues(options.maxRememberedDevices, options.maxBatchItems);
+  const remembered = new ContextCache(options.maxRememberedBytes);
   const stopping = new AbortController();
   const settling = {
     ...deps,
@@ -62,28 +62,28 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     maxBatchItems: options.maxBatchItems,
     loadContexts: createContextLoader(deps.findNewest, remembered),
     remembered,
-    charge: lanes.charge,
-    leaveOut: deps.eventQuota && createLeaveOut(deps.eventQuota),
-    repeats: createRepeats(),
-    onCommitted: createFollowUp(deps),
+    charge: queues.charge,
+    leaveOut: deps.eventQuota && createEventQuota(deps.eventQuota),
+    repeats: createRedeliveries(),
+    onCommitted: createAfterCommit(deps),
     pause,
   };
-  const pump = createPump(options, lanes, settle);
+  const batcher = createBatcher(options, queues, settle);
   /** Messages in the transactions under way. */
   let carried = 0;
 
   const unsubscribe = [
-    deps.bus.subscribe('device', ({ deviceId }) => lanes.forget(deviceId)),
-    deps.bus.subscribe('access', ({ deviceId }) => lanes.forget(deviceId)),
-    deps.bus.subscribe('resync', () => lanes.forget()),
+    deps.bus.subscribe('device', ({ deviceId }) => queues.forget(deviceId)),
+    deps.bus.subscribe('access', ({ deviceId }) => queues.forget(deviceId)),
+    deps.bus.subscribe('resync', () => queues.forget()),
   ];
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
-    const lane = lanes.laneOf(device);
-    const content = stampArrivals(uplink, lane);
-    const entry = new Entry(uplink, delivery);
-    lanes.add(lane, { entry, content, rejections: uplink.rejections });
-    pump.wake();
+    const queue = queues.queueOf(device);
+    const content = stampArrivals(uplink, queue);
+    const message = new Message(uplink, delivery);
+    queues.add(queue, { message, content, rejections: uplink.rejections });
+    batcher.wake();
   }
 
   async function settle(batch: Work[], turn: Turn): Promise<void> {
@@ -101,11 +101,11 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     };
     carried += messages;
     try {
-      await settleBatch(batch, settling, { ...turn, putBack });
+      await commitBatch(batch, settling, { ...turn, putBack });
     } catch (error) {
       const spared = new Set(waitsAgain.flatMap(({ units }) => units));
       for (const { units } of batch)
-        for (const unit of units) if (!spared.has(unit)) unit.entry.fail(error);
+        for (const unit of units) if (!spared.has(unit)) unit.message.fail(error);
     }
     carried -= messages;
     deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
@@ -121,9 +121,9 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   async function close(drainMs: number): Promise<void> {
     const limit = new AbortController();
     const late = sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {});
-    await Promise.race([pump.drain(), late]);
+    await Promise.race([batcher.drain(), late]);
     limit.abort();
-    pump.stop();
+    batcher.stop();
     stopping.abort();
     for (const end of unsubscribe) end();
     failWaiting();
@@ -131,14 +131,14 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function failWaiting(): void {
     const error = new DomainError('unavailable', 'The service stopped before this was stored.');
-    for (const { entry } of lanes.waiting()) entry.fail(error);
+    for (const { message } of queues.waiting()) message.fail(error);
   }
 
-  const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(lanes.takeWithdrawn(deviceId));
+  const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(queues.takeWithdrawn(deviceId));
 
-  const depth = () => lanes.countWaiting() + carried;
+  const depth = () => queues.countWaiting() + carried;
   const forget = () => remembered.shrink();
-  return { ingest, withdraw, othersWait: lanes.othersWait, depth, forget, close };
+  return { ingest, withdraw, othersWait: queues.othersWait, depth, forget, close };
 }
 
 function countUnits(batch: Work[]): number {

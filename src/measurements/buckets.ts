@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
-import type { HistoryKind } from '../db/history/kind.ts';
+import type { HistoryKind } from '../history/kind.ts';
 import type { MeasurementRange } from './queries.ts';
 import type { BucketView } from './schema.ts';
 

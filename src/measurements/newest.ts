@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg';
-import { maxValues, type Newest, type Seen } from '../core/seen.ts';
+import { maxValues, type Newest, type LastSeen } from '../engine/last-seen.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Series } from './known-series.ts';
 
@@ -9,12 +9,12 @@ type NewestRow = { device_id: number; s_id: string; ts: number; val: number; lon
 export async function findNewest(
   sql: Sql,
   wanted: readonly Series[],
-): Promise<ReadonlyMap<number, Seen>> {
+): Promise<ReadonlyMap<number, LastSeen>> {
   const devices = Map.groupBy(await selectNewest(sql, wanted), (row) => row.device_id);
   return new Map([...devices].map(([deviceId, rows]) => [deviceId, toSeen(rows)]));
 }
 
-function toSeen(rows: NewestRow[]): Seen {
+function toSeen(rows: NewestRow[]): LastSeen {
   const senses = Map.groupBy(rows, (row) => row.s_id);
   return Object.fromEntries([...senses].map(([sId, values]) => [sId, toNewest(values)]));
 }

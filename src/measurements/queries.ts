@@ -6,7 +6,7 @@ import type { MeasurementCursor, MeasurementView } from './schema.ts';
 export type MeasuredSense = { seriesId: number; sId: string };
 
 /** All that ever measured something, or those of `wanted` that did, in the order of their identifiers. */
-export async function listSenses(
+export async function listMeasuredSenses(
   sql: Sql,
   deviceId: number,
   wanted?: string[],
@@ -26,7 +26,7 @@ export async function listSenses(
 /** What some senses of a device measured; times in ms, inclusive. */
 export type MeasurementRange = { senses: MeasuredSense[]; start: number; end: number };
 
-export type MeasurementRow = {
+export type PointRow = {
   s_id: string;
   ts: number;
   micros: number;
@@ -40,8 +40,8 @@ export async function listMeasurements(
   range: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
-): Promise<MeasurementRow[]> {
-  const { rows } = await sql.query<MeasurementRow>(listMeasurementsQuery(range, limit, after));
+): Promise<PointRow[]> {
+  const { rows } = await sql.query<PointRow>(listMeasurementsQuery(range, limit, after));
   return rows;
 }
 
@@ -122,10 +122,10 @@ export async function findBounds(
 }
 
 /** A number's `long` is NaN in the table: a position has both. */
-export function toView({ s_id, ts, val, long }: MeasurementRow): MeasurementView {
+export function toMeasurementView({ s_id, ts, val, long }: PointRow): MeasurementView {
   return { sId: s_id, val: Number.isNaN(long) ? val : { lat: val, long }, ts };
 }
 
-export function toCursor({ ts, micros, s_id }: MeasurementRow): MeasurementCursor {
+export function toCursor({ ts, micros, s_id }: PointRow): MeasurementCursor {
   return [ts, micros, s_id];
 }

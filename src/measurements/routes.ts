@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
-import type { HistoryKind } from '../db/history/kind.ts';
+import type { HistoryKind } from '../history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { listMeasurements, listSenses, toCursor, toView } from './queries.ts';
+import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
@@ -46,7 +46,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       handler: async ({ params, query, account, request }) => {
         const deviceId = await deps.getDeviceId(account.accountId, params.deviceAuthUuid);
         const wanted = query.senses?.length ? query.senses : undefined;
-        const senses = await listSenses(deps.db, deviceId, wanted);
+        const senses = await listMeasuredSenses(deps.db, deviceId, wanted);
         const range = { senses, start: query.start, end: query.end ?? lastTs };
         const asCsv = request.accepts('application/json', csvType) === csvType;
         return query.bucket === undefined
@@ -70,7 +70,7 @@ async function answerPoints(
   const page = found.slice(0, limit);
   const last = page.at(-1);
   if (last && found.length > page.length) linkNext(request, toCursor(last));
-  const measurements = page.map(toView);
+  const measurements = page.map(toMeasurementView);
   if (asCsv) return stream(csvType, Readable.from(measurementsAsCsv(measurements)));
   return { measurements, timestamp: clock() };
 }

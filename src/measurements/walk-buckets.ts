@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { HistoryKind } from '../db/history/kind.ts';
+import type { HistoryKind } from '../history/kind.ts';
 import { hourMs, listBuckets, toBucketView } from './buckets.ts';
 import type { BucketRow } from './buckets.ts';
 import { findBounds } from './queries.ts';

@@ -1,7 +1,7 @@
-import { checkCosts } from '../core/cost.ts';
-import { checkProfile } from '../core/profile.ts';
-import type { Purpose } from '../core/purpose.ts';
-import { checkPurposeSizes } from '../core/sizes.ts';
+import { checkCosts } from '../engine/cost.ts';
+import { checkProfile } from '../engine/check-profile.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import { checkPurposeSizes } from '../contract/sizes.ts';
 import type { Problem } from '../errors.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import type { ProfileText } from './queries.ts';

@@ -1,8 +1,8 @@
-import type { Configuration } from '../core/configuration.ts';
-import type { Purpose } from '../core/purpose.ts';
+import type { Configuration } from '../contract/configuration.ts';
+import type { Purpose } from '../contract/purpose.ts';
 import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
-import { awaiting, transition } from './transition.ts';
+import { awaiting, transition } from './transition-sql.ts';
 
 const received = transition('received');
 

@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
-import type { DeviceIdentity, Downlink, DownTopic } from '../core/uplink.ts';
-import { coalesce } from '../coalesce.ts';
+import type { DeviceIdentity, Downlink, DownTopic } from '../contract/uplink.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { listDue, markDelivered, rememberAnswering } from './downlink-queries.ts';

@@ -1,27 +1,27 @@
-import { isUuid } from '../core/uuid.ts';
+import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
-import type { PurposePath } from '../core/profile.ts';
-import type { Purpose } from '../core/purpose.ts';
+import type { PurposePath } from '../engine/check-profile.ts';
+import type { Purpose } from '../contract/purpose.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
-import { inTurns } from '../in-turns.ts';
+import { inTurns, nextTurn } from '../lib/in-turns.ts';
 import type { LimitsOf } from '../quotas/limits.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
-import { remarkInTurns } from '../remark-in-turns.ts';
+import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
 import {
-  claimDevices,
+  claimTargets,
   insertProfile,
   listPurposeBytes,
-  listPurposes,
-  listSenses,
+  listPurposesById,
+  listDeviceSenses,
 } from './queries.ts';
 import { supersedeProfiles } from './queries.ts';
-import type { ProfileText, Target } from './queries.ts';
+import type { ProfileText, ProfileTarget } from './queries.ts';
 import { removeUnused } from './remove-unused.ts';
 import { retryDeadlock } from './retry-deadlock.ts';
 import type { ProfileInstall } from './schema.ts';
@@ -32,10 +32,10 @@ export type InstallDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** What is to be said about the SMS that purposes ask for. */
-  remarkSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
 };
 
-// What a large fleet's senses are would take longer to read than the remark is worth.
+// What a large fleet's senses are would take longer to read than the warning is worth.
 const maxRemarkedDevices = 1_000;
 
 /**
@@ -44,7 +44,7 @@ const maxRemarkedDevices = 1_000;
  * are handed it at once.
  */
 export async function installProfile(
-  { db, bus, quotas, limitsOf, remarkSms }: InstallDeps,
+  { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
 ): Promise<{ pId: string; warnings: Problem[] }> {
@@ -66,9 +66,12 @@ export async function installProfile(
   const senses =
     deviceIds.length > maxRemarkedDevices
       ? undefined
-      : [await listSenses(db, deviceIds, sensesOf(purposes))];
-  const ofSms = await remarkSms(accountId, purposes, pathOf);
-  return { pId, warnings: [...(await remarkInTurns(purposes, senses, pathOf)), ...ofSms] };
+      : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
+  const ofSms = await warnOfSms(accountId, purposes, pathOf);
+  return {
+    pId,
+    warnings: [...(await listWarningsInTurns(purposes, senses, pathOf, nextTurn)), ...ofSms],
+  };
 }
 
 /** All that any cause of these purposes reads. */
@@ -91,9 +94,9 @@ type Installing = {
 async function installWithin(
   tx: Sql,
   { accountId, uuids, text, problems, quotas }: Installing,
-): Promise<{ pId: string; targets: Target[] }> {
+): Promise<{ pId: string; targets: ProfileTarget[] }> {
   await lockUsage(tx, accountId);
-  const targets = await claimDevices(tx, accountId, uuids);
+  const targets = await claimTargets(tx, accountId, uuids);
   if (targets.length !== uuids.length) {
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');
   }
@@ -132,7 +135,7 @@ async function getPurposes(
   const lengths = inOrder(ids, await listPurposeBytes(db, accountId, possible));
   const bytes = lengths.reduce((sum, length) => sum + length, 0);
   if (bytes > limits.profileBytes) throw unfit([tooLarge(bytes, limits)]);
-  return inOrder(ids, await listPurposes(db, accountId, possible));
+  return inOrder(ids, await listPurposesById(db, accountId, possible));
 }
 
 function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { Sense } from '../core/configuration.ts';
-import type { Purpose } from '../core/purpose.ts';
+import type { Sense } from '../contract/configuration.ts';
+import type { Purpose } from '../contract/purpose.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import type { ProfileState } from '../core/profile-state.ts';
-import { transition } from './transition.ts';
+import type { ProfileState } from '../contract/profile-state.ts';
+import { transition } from './transition-sql.ts';
 
 const superseded = transition('superseded');
 
@@ -23,7 +23,7 @@ export async function listPurposeBytes(
 }
 
 /** The account's purposes of these identifiers; what it does not have is left out. */
-export async function listPurposes(
+export async function listPurposesById(
   db: Sql,
   accountId: number,
   purposeIds: string[],
@@ -35,13 +35,17 @@ export async function listPurposes(
   return new Map(rows.map(({ id, body }) => [id, body]));
 }
 
-export type Target = { deviceId: number; uuid: string };
+export type ProfileTarget = { deviceId: number; uuid: string };
 
 /**
  * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
  * else changes where they stand, and what was computed from how they stood before is void.
  */
-export async function claimDevices(tx: Sql, accountId: number, uuids: string[]): Promise<Target[]> {
+export async function claimTargets(
+  tx: Sql,
+  accountId: number,
+  uuids: string[],
+): Promise<ProfileTarget[]> {
   // In one order, so that two installations do not wait for each other.
   const { rows } = await tx.query<{ device_id: number; uuid: string }>(
     `
@@ -124,7 +128,11 @@ const hashOf = (text: string) => createHash('sha256').update(text).digest();
 const maxSenses = 10_000;
 
 /** The senses of these names that the devices have, those that are alike once. */
-export async function listSenses(db: Sql, deviceIds: number[], sIds: string[]): Promise<Sense[]> {
+export async function listDeviceSenses(
+  db: Sql,
+  deviceIds: number[],
+  sIds: string[],
+): Promise<Sense[]> {
   const { rows } = await db.query<{ sId: string; min: number | null; max: number | null }>(
     `
       select sense->>'sId' as "sId",

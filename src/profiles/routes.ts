@@ -1,7 +1,7 @@
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { createTurns } from '../quotas/turns.ts';
+import { createInTurn } from '../quotas/turns.ts';
 import { installProfile } from './install-profile.ts';
 import type { InstallDeps } from './install-profile.ts';
 import { findRollOut } from './queries.ts';
@@ -13,7 +13,7 @@ export function profileRoutes(deps: InstallDeps): Route[] {
 }
 
 function install(deps: InstallDeps): Route {
-  const inTurn = createTurns(2);
+  const inTurn = createInTurn(2);
   return defineRoute({
     method: 'post',
     path: '/v2/devices/profile',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { profileStates } from '../core/profile-state.ts';
-import { Purpose } from '../core/purpose.ts';
+import { profileStates } from '../contract/profile-state.ts';
+import { Purpose } from '../contract/purpose.ts';
 import { timestamp, uuidParam } from '../http/schema.ts';
 
 export const ProfileParams = z.object({ pId: uuidParam });

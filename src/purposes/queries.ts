@@ -1,4 +1,4 @@
-import type { Purpose } from '../core/purpose.ts';
+import type { Purpose } from '../contract/purpose.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, lockUsage } from '../quotas/queries.ts';

@@ -1,5 +1,5 @@
-import { Purpose } from '../core/purpose.ts';
-import { checkPurposeSizes } from '../core/sizes.ts';
+import { Purpose } from '../contract/purpose.ts';
+import { checkPurposeSizes } from '../contract/sizes.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
@@ -11,8 +11,9 @@ import type { LimitsOf } from '../quotas/limits.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
-import { remarkInTurns } from '../remark-in-turns.ts';
-import { createTurns } from '../quotas/turns.ts';
+import { nextTurn } from '../lib/in-turns.ts';
+import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
+import { createInTurn } from '../quotas/turns.ts';
 import {
   deletePurpose,
   findGrowth,
@@ -29,7 +30,7 @@ export type PurposeRouteDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** Telephone numbers that no SMS will be sent to. */
-  remarkNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
+  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
 };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
@@ -44,15 +45,15 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-async function remark(purpose: Purpose, { remarkNumbers }: PurposeRouteDeps): Promise<Problem[]> {
+async function warn(purpose: Purpose, { warnOfNumbers }: PurposeRouteDeps): Promise<Problem[]> {
   const pathOf = () => '';
-  const remarks = await remarkInTurns([purpose], undefined, pathOf);
-  return [...remarks, ...remarkNumbers([purpose], pathOf)];
+  const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
+  return [...warnings, ...warnOfNumbers([purpose], pathOf)];
 }
 
 function register(deps: PurposeRouteDeps): Route {
   const { db, quotas, limitsOf } = deps;
-  const inTurn = createTurns(3);
+  const inTurn = createInTurn(3);
   return defineRoute({
     ...common,
     method: 'post',
@@ -70,7 +71,7 @@ function register(deps: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      return { purposeUuid, timestamp: Date.now(), warnings: await remark(body, deps) };
+      return { purposeUuid, timestamp: Date.now(), warnings: await warn(body, deps) };
     },
   });
 }
@@ -135,7 +136,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: Date.now(), warnings: await remark(body, deps) };
+      return { timestamp: Date.now(), warnings: await warn(body, deps) };
     },
   });
 }

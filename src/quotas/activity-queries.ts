@@ -56,13 +56,13 @@ export async function listRecorded(
 const measurementBytes = 100;
 const eventBytes = 1_400;
 
-export type Retention = { eventsDays: number; measurementsDays: number };
+export type CountRetention = { eventsDays: number; measurementsDays: number };
 
 /** Today's events, recorded or not, and about how much an account has stored; all processes together. */
 export async function findActivity(
   sql: Sql,
   accountId: number,
-  { eventsDays, measurementsDays }: Retention,
+  { eventsDays, measurementsDays }: CountRetention,
 ): Promise<{ eventsPerDay: number; storedBytes: number }> {
   const { rows } = await sql.query<{ eventsPerDay: number; storedBytes: number }>(
     `
@@ -83,7 +83,7 @@ export async function findActivity(
 /** About how much each account has stored, where it is anything. */
 export async function listStoredBytes(
   sql: Sql,
-  { eventsDays, measurementsDays }: Retention,
+  { eventsDays, measurementsDays }: CountRetention,
 ): Promise<Map<number, number>> {
   const { rows } = await sql.query<{ account_id: number; bytes: number }>(
     `
@@ -105,7 +105,7 @@ export async function listStoredBytes(
 /** Rows of days that are over become one an account and day, and go when nothing of them is kept. */
 export async function compactActivity(
   sql: Sql,
-  { eventsDays, measurementsDays }: Retention,
+  { eventsDays, measurementsDays }: CountRetention,
 ): Promise<void> {
   await sql.query(
     `

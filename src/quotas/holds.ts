@@ -1,9 +1,9 @@
-import type { DeviceIdentity } from '../core/uplink.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { EventRate } from './event-rate.ts';
 import type { StorageWatch } from './storage-watch.ts';
 
 /** When no more messages of an account's devices are to be taken. */
-export type Holds = {
+export type QuotaHolds = {
   /** For how many ms; 0: now. Asked with every message. */
   waitMs(accountId: number): number;
   /** A message of the device waits for that; told for each one. */
@@ -23,7 +23,7 @@ const lookAgainMs = 1_000;
 const dayMs = 86_400_000;
 
 /** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
-export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): Holds {
+export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): QuotaHolds {
   let day = 0;
   /** Devices whose account's storage is full, and that were told so today (UTC). */
   const told = new Set<number>();

@@ -1,12 +1,12 @@
 import type { Sql } from '../db/sql.ts';
-import { findActivity, type Retention } from './activity-queries.ts';
+import { findActivity, type CountRetention } from './activity-queries.ts';
 import { findUsage, type Usage } from './queries.ts';
 import type { UsageList } from './schema.ts';
 import { quotaNames, type QuotaName, type QuotaSettings } from './settings.ts';
 
 export type UsageSources = {
   quotas: QuotaSettings;
-  retention: Retention;
+  retention: CountRetention;
   /** What others count. */
   counters?: Partial<Record<QuotaName, (accountId: number) => Promise<number>>>;
 };

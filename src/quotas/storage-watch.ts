@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { listStoredBytes, type Retention } from './activity-queries.ts';
+import { listStoredBytes, type CountRetention } from './activity-queries.ts';
 import type { LimitsOf } from './limits.ts';
 
 /** Knows which accounts have used their quota `storedBytes` up. */
@@ -13,7 +13,7 @@ export type StorageWatch = {
 export type StorageWatchOptions = {
   db: Sql;
   limitsOf: LimitsOf;
-  retention: Retention;
+  retention: CountRetention;
   intervalMs?: number;
   onError: (error: unknown) => void;
 };

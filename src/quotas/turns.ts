@@ -7,7 +7,7 @@ type Queue = { running: number; waiting: (() => void)[] };
  * What adds to an account waits for the account's row in the database. It waits here instead, where it
  * holds no connection that others need: `parallel` at a time may, so that the row is never left alone.
  */
-export function createTurns(parallel: number): InTurn {
+export function createInTurn(parallel: number): InTurn {
   const queues = new Map<number, Queue>();
 
   async function enter(accountId: number): Promise<Queue> {

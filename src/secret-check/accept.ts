@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
-import { deriveSecretCheck } from '../keys.ts';
-import { findOwnSecret, readOrMakeSecret } from '../secret.ts';
+import { deriveSecretCheck } from '../config/keys.ts';
+import { findOwnSecret, readOrMakeSecret } from '../config/secret.ts';
 import type { SecretConfig } from './examine.ts';
 import { deleteAllSessions, lockChecks, replaceChecks } from './queries.ts';
 

@@ -1,7 +1,7 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Sql } from '../db/sql.ts';
-import { deriveSecretCheck } from '../keys.ts';
-import { findOwnSecret } from '../secret.ts';
+import { deriveSecretCheck } from '../config/keys.ts';
+import { findOwnSecret } from '../config/secret.ts';
 import { isAllowed, isKnown, type Given } from './checks.ts';
 import { countDependents, listChecks, type Dependents } from './queries.ts';
 

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
-import { deriveSecretCheck } from '../keys.ts';
-import { readOrMakeSecret } from '../secret.ts';
+import { deriveSecretCheck } from '../config/keys.ts';
+import { readOrMakeSecret } from '../config/secret.ts';
 import { StartError } from '../start-error.ts';
 import { nextChecks } from './checks.ts';
 import { examineSecret, type Examined, type SecretConfig } from './examine.ts';

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { coalesce } from '../coalesce.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import {
   deleteExpiredSessions,
   deleteSession,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DomainError } from '../errors.ts';
-import type { Keys } from '../keys.ts';
+import type { Keys } from '../config/keys.ts';
 import type { LimitOf } from '../quotas/limits.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
 import { seal, unseal } from './seal.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { closeRedis, connectRedis, reachRedis } from '../redis.ts';
-import { coalesce } from '../coalesce.ts';
+import { closeRedis, connectRedis, reachRedis } from '../lib/redis.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import { createScript, revokeAllScript, rotateScript, touchScript } from './scripts.ts';
-import { againMs, type Rotation, type Session, type SessionStore } from './sessions.ts';
+import { againMs, type RefreshOutcome, type Session, type SessionStore } from './sessions.ts';
 
 export type RedisSessionOptions = {
   url: string;
@@ -68,7 +68,7 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
       const text = JSON.stringify(session);
       const values = [oldHash, newHash, text, expiresTs, id, lastUsedTs, againMs, successor];
       const answer = await reachRedis(() => redis.eval(rotateScript, 4, ...keys, ...values));
-      const [outcome, kept] = answer as [Rotation['outcome'], string];
+      const [outcome, kept] = answer as [RefreshOutcome['outcome'], string];
       return outcome === 'again' ? { outcome, successor: kept } : { outcome };
     },
     async list(accountId, nowTs) {

@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { UseKeys } from '../keys.ts';
+import type { UseKeys } from '../config/keys.ts';
 import { newestKey } from './tokens.ts';
 
 /**

@@ -17,7 +17,7 @@ export type Session = {
  * `again`: the token was the current one until a moment ago, and gives the successor that was kept.
  * `reused`: it was good once; whoever holds it now, the session has been revoked.
  */
-export type Rotation =
+export type RefreshOutcome =
   { outcome: 'rotated' | 'reused' | 'unknown' } | { outcome: 'again'; successor: string };
 
 /** `successor`: what the old token gives again for `againMs`, sealed. */
@@ -53,7 +53,7 @@ export type SessionStore = {
    * of parallel calls with the same token gets `rotated`, the others what that one left as successor.
    * Later than `againMs` the first of them revokes the session. `lastUsedTs` is the present.
    */
-  rotate(session: Session, to: RotateTo): Promise<Rotation>;
+  rotate(session: Session, to: RotateTo): Promise<RefreshOutcome>;
   /** Newest first. */
   list(accountId: number, nowTs: number): Promise<Session[]>;
   /** False when the account has no such session. */

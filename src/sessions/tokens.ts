@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
-import type { UseKeys } from '../keys.ts';
+import type { UseKeys } from '../config/keys.ts';
 
 const algorithm = 'HS256';
 const issuer = 'sensorium';

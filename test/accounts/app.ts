@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { auditRoutes } from '../../src/audit/routes.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
-import type { RemovedDevice } from '../../src/accounts/delete-account.ts';
+import type { GoneDevice } from '../../src/accounts/delete-account.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
@@ -14,12 +14,12 @@ import type { BusMessages } from '../../src/bus/bus.ts';
 import { writeEndedSessions } from '../../src/assembly/audit.ts';
 import { startHttp, type HttpOptions } from '../../src/http/server.ts';
 import { statusRoutes } from '../../src/http/status.ts';
-import { deriveKeys } from '../../src/keys.ts';
-import { closeRedis, connectRedis } from '../../src/redis.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
+import { closeRedis, connectRedis } from '../../src/lib/redis.ts';
 import { startDatabaseSessions } from '../../src/sessions/database.ts';
 import { createSessions } from '../../src/sessions/manage.ts';
 import { startRedisSessions } from '../../src/sessions/redis.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 export type AppOptions = {
   redisUrl?: string;
@@ -57,7 +57,7 @@ export async function startApp(options: AppOptions = {}) {
   const time = { offsetMs: 0 };
   const clock = () => Date.now() + time.offsetMs;
   const revoked: BusMessages['revoked'][] = [];
-  const removedDevices: RemovedDevice[] = [];
+  const removedDevices: GoneDevice[] = [];
   const lines: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
   const onError = () => {};

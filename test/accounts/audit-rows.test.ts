@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { operator } from '../../src/audit/entry.ts';
 import { forgetEntries, insertEntry, listEntries } from '../../src/audit/queries.ts';
-import { addRefusals, type Refusal } from '../../src/audit/refusal-queries.ts';
+import { addRefusals, type AuditRefusal } from '../../src/audit/refusal-queries.ts';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
 import {
   databaseKinds,
   openTestDatabase,
   testDatabase,
   type TestDatabase,
-} from '../harness/database.ts';
+} from '../support/database.ts';
 
 const hourMs = 3_600_000;
 const t0 = Date.UTC(2026, 5, 1);
@@ -27,7 +27,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
     );
     return rows[0]?.id ?? 0;
   }
-  const refusal = (accountId: number, address: string, hourTs = t0): Refusal => ({
+  const refusal = (accountId: number, address: string, hourTs = t0): AuditRefusal => ({
     accountId,
     kind: 'login-refused',
     actor: { by: 'nobody', sessionId: null, address },

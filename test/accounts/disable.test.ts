@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { disableAccount, enableAccount } from '../../src/accounts/disable-account.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
-import { createQueue } from '../../src/accounts/queue.ts';
-import { openTestDatabase } from '../harness/database.ts';
+import { createWorkQueue } from '../../src/accounts/work-queue.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { type Logins, password, sessionStores, startLogins } from './logins.ts';
 
-const exclusively = createQueue({ parallel: 1, maxWaiting: 10 });
+const exclusively = createWorkQueue({ parallel: 1, maxWaiting: 10 });
 
 describe.each(sessionStores)('a disabled account, with sessions in the %s', (kind) => {
   let app: Logins;

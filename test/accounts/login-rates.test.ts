@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 import { type App, startApp } from './app.ts';
 import { password } from './logins.ts';
 

@@ -1,5 +1,5 @@
-import { closeRedis, connectRedis } from '../../src/redis.ts';
-import { hasRedis, startRedis } from '../harness/redis.ts';
+import { closeRedis, connectRedis } from '../../src/lib/redis.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import { type Answer, startApp } from './app.ts';
 
 export const password = 'correct horse';

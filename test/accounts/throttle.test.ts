@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { network } from '../../src/accounts/network.ts';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 import { type App, startApp } from './app.ts';
 
 const password = 'correct horse';

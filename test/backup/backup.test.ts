@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backUp } from '../../src/db/backup/back-up.ts';
 import { restore } from '../../src/db/backup/restore.ts';
 import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { readOrMakeSecret } from '../../src/secret.ts';
+import { readOrMakeSecret } from '../../src/config/secret.ts';
 import { StartError } from '../../src/start-error.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { superuserUrl } from '../harness/embedded.ts';
-import { runOn } from '../harness/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { superuserUrl } from '../support/embedded.ts';
+import { runOn } from '../support/template.ts';
 
 const dir = makeTemporaryDir();
 const dataDir = join(dir, 'data');

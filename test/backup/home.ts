@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { loadConfig, type Config } from '../../src/config.ts';
+import { loadConfig, type Config } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { emptyDatabase } from '../harness/database.ts';
-import type { DatabaseKind } from '../harness/database.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { emptyDatabase } from '../support/database.ts';
+import type { DatabaseKind } from '../support/database.ts';
 
 export type HomeKind = DatabaseKind | 'embedded';
 

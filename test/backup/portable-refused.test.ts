@@ -11,15 +11,15 @@ import { findPortableManifest, type PortableManifest } from '../../src/db/portab
 import { StartError } from '../../src/start-error.ts';
 import { version } from '../../src/version.ts';
 import { migrateTo } from '../db/earlier.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import {
   databaseKinds,
   emptyDatabase,
   testDatabase,
   type TestDatabase,
-} from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
-import { shareOf } from '../harness/share.ts';
+} from '../support/database.ts';
+import { runOn } from '../support/template.ts';
+import { shareOf } from '../support/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
 

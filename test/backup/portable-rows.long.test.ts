@@ -11,8 +11,8 @@ import {
   emptyDatabase,
   testDatabase,
   type TestDatabase,
-} from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+} from '../support/database.ts';
+import { runOn } from '../support/template.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
 

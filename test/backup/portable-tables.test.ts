@@ -11,9 +11,9 @@ import {
   emptyDatabase,
   testDatabase,
   type TestDatabase,
-} from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
-import { shareOf } from '../harness/share.ts';
+} from '../support/database.ts';
+import { runOn } from '../support/template.ts';
+import { shareOf } from '../support/share.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'portable-tables-'));
 const log = { info: () => undefined, warn: () => undefined };

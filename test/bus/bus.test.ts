@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import { startRedisBus } from '../../src/bus/redis.ts';
-import { connectRedis, closeRedis } from '../../src/redis.ts';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { connectRedis, closeRedis } from '../../src/lib/redis.ts';
+import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 
 const revoked = (accountId: number) => ({ accountId });
 

@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../src/audit/schema.ts';
-import { runOn } from '../harness/template.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
+import { runOn } from '../support/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { runProgram } from '../journeys/process.ts';
 import { type TestService, testService } from '../journeys/service.ts';
 

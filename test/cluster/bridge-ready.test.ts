@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
-import type { ConnectorSettings } from '../../src/settings.ts';
+import type { ConnectorSettings } from '../../src/config/settings.ts';
 import { startProxy } from '../faults/proxy.ts';
-import { testDatabase } from '../harness/database.ts';
-import { hasMosquitto, startMosquitto } from '../harness/mosquitto.ts';
+import { testDatabase } from '../support/database.ts';
+import { hasMosquitto, startMosquitto } from '../support/mosquitto.ts';
 import { bridgeTo } from './broker.ts';
 
 const ends: (() => Promise<unknown>)[] = [];

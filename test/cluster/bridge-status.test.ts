@@ -2,18 +2,18 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectAsync } from 'mqtt';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { databaseKinds, testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { hasMosquitto, startMosquitto } from '../harness/mosquitto.ts';
-import type { Mosquitto } from '../harness/mosquitto.ts';
-import { shareOf } from '../harness/share.ts';
+import { databaseKinds, testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { hasMosquitto, startMosquitto } from '../support/mosquitto.ts';
+import type { Mosquitto } from '../support/mosquitto.ts';
+import { shareOf } from '../support/share.ts';
 import { configuration, openApp } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import { testService } from '../journeys/service.ts';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
-import type { Role } from '../../src/config.ts';
-import type { ConnectorSettings } from '../../src/settings.ts';
+import type { Role } from '../../src/config/config.ts';
+import type { ConnectorSettings } from '../../src/config/settings.ts';
 import { bridgeTo } from './broker.ts';
 
 type Status = {

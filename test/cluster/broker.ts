@@ -1,6 +1,6 @@
-import type { ConnectorSettings } from '../../src/settings.ts';
-import type { Mosquitto } from '../harness/mosquitto.ts';
-import { runOn } from '../harness/template.ts';
+import type { ConnectorSettings } from '../../src/config/settings.ts';
+import type { Mosquitto } from '../support/mosquitto.ts';
+import { runOn } from '../support/template.ts';
 
 /** A connector of kind `bridge` for a broker of the test's own. */
 export function bridgeTo(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasMosquitto, startMosquitto } from '../harness/mosquitto.ts';
-import type { Mosquitto } from '../harness/mosquitto.ts';
-import { runOn } from '../harness/template.ts';
+import { hasMosquitto, startMosquitto } from '../support/mosquitto.ts';
+import type { Mosquitto } from '../support/mosquitto.ts';
+import { runOn } from '../support/template.ts';
 import { configuration, openApp } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';

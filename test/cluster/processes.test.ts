@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, registerAccount } from '../../bench/api.ts';
 import { faultsOf, judge } from '../faults/verdict.ts';
 import type { ServiceProcess } from '../faults/service-process.ts';
-import { hasRedis } from '../harness/redis.ts';
+import { hasRedis } from '../support/redis.ts';
 import { configuration, thresholdPurpose } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';

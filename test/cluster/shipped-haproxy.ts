@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
 import type { ServiceProcess } from '../faults/service-process.ts';
-import { findProgram } from '../harness/program.ts';
-import { startServer } from '../harness/server.ts';
+import { findProgram } from '../support/program.ts';
+import { startServer } from '../support/server.ts';
 
 export const haproxyProgram = findProgram('haproxy');
 export const shippedConfig = new URL('../../config/haproxy.cfg', import.meta.url).pathname;

@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { registerAccount } from '../../bench/api.ts';
-import type { ConnectorSettings } from '../../src/settings.ts';
+import type { ConnectorSettings } from '../../src/config/settings.ts';
 import { startFleet } from '../faults/load.ts';
 import { witnessPurpose } from '../faults/messages.ts';
 import { installOnHalf, registerDevices } from '../faults/register.ts';
 import { prepareService } from '../faults/service-process.ts';
 import type { ServiceProcess } from '../faults/service-process.ts';
 import type { Witnessed } from '../faults/verdict.ts';
-import { startThrowAwayCluster } from '../harness/cluster.ts';
-import { startRedis } from '../harness/redis.ts';
+import { startThrowAwayCluster } from '../support/cluster.ts';
+import { startRedis } from '../support/redis.ts';
 
 /** One installation of several processes, on a database and a Redis of its own. */
 export type Installation = {

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
-import { asyncApiDocument } from '../../connector/asyncapi.ts';
-import { parseUplink } from '../../connector/uplink.ts';
-import { downTopics, upTopics } from '../../src/core/topic.ts';
+import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
+import { parseUplink } from '../../connector/device/parse-uplink.ts';
+import { downTopics, upTopics } from '../../src/contract/topic.ts';
 
 type Document = {
   channels: Record<string, { address: string }>;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { connect as connectMqtt, type IClientOptions, type MqttClient } from 'mqtt';
-import { startConnector, type Connector } from '../../connector/broker.ts';
+import { startConnector, type Connector } from '../../connector/mqtt/server.ts';
 import type { ConnectorOptions, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts } from '../../connector/ports.ts';
 import { createStore } from './store.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Downlink } from '../../src/core/uplink.ts';
+import type { Downlink } from '../../src/contract/uplink.ts';
 import { manualClock, startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { connectPacket, dial, enter, moments, publishPacket } from './raw.ts';
 

@@ -8,7 +8,7 @@ import { connect as connectTls } from 'node:tls';
 import type { IClientOptions } from 'mqtt';
 import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { hasOpenssl, makeCertificate } from '../harness/certificate.ts';
+import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import {
   collect,
   onceClosed,

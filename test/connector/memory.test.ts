@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { generate } from 'mqtt-packet';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startFlags } from '../harness/start-command.ts';
+import { startFlags } from '../support/start-command.ts';
 import { publishPacket } from './raw.ts';
 import type { Command, Report } from './serve.ts';
 

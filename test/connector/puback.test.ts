@@ -1,8 +1,8 @@
 import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
-import { Connection } from '../../connector/connection.ts';
-import { writePubacks } from '../../connector/puback.ts';
-import { startSweeping } from '../../connector/sweep.ts';
+import { Connection } from '../../connector/mqtt/connection.ts';
+import { writePubacks } from '../../connector/mqtt/puback.ts';
+import { startTimeouts } from '../../connector/mqtt/timeouts.ts';
 import { defaultTuning } from '../../connector/options.ts';
 import { limits, manualClock, until } from './harness.ts';
 
@@ -51,7 +51,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   connection.stage = 'ready';
   connection.keepaliveMs = 3_600_000;
   const clock = manualClock();
-  const stop = startSweeping({
+  const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
     acknowledger: { sweep() {} },
     limits,

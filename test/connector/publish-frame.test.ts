@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { generate, parser } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
-import { readPublish } from '../../connector/publish-frame.ts';
+import { readPublish } from '../../connector/mqtt/publish-frame.ts';
 
 const prefix = 'devices/5b1c0a9e-51f0-4b3e-8f27-0f3f6f5d7c11/up/';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Downlink } from '../../src/core/uplink.ts';
+import type { Downlink } from '../../src/contract/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
 import {
   collect,

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { findProgram } from '../harness/program.ts';
+import { findProgram } from '../support/program.ts';
 import { startWorld, until, type World } from './harness.ts';
 
 // What docs/devices.md tells people to copy is run as it stands there.

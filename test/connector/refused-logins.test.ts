@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createRefusedLoginLog } from '../../connector/refused-logins.ts';
+import { createRefusedLoginLog } from '../../connector/mqtt/refused-logins.ts';
 import { createLog } from '../../src/log.ts';
 import { manualClock, startWorld, type World } from './harness.ts';
 import { connectPacket, dial, enter } from './raw.ts';

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createDownlinkRoom } from '../../connector/downlink-room.ts';
-import { DownlinkQueue, type Encoded } from '../../connector/downlink.ts';
-import type { DeviceIdentity, Downlink } from '../../src/core/uplink.ts';
+import { createDownlinkRoom } from '../../connector/device/downlink-room.ts';
+import { DownlinkQueue, type Encoded } from '../../connector/device/downlink-queue.ts';
+import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { generate } from 'mqtt-packet';
 import { startWorld, until, type World } from './harness.ts';
 import { enter, publishPacket } from './raw.ts';

@@ -6,7 +6,7 @@ import type {
   Downlink,
   DownTopic,
   Uplink,
-} from '../../src/core/uplink.ts';
+} from '../../src/contract/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
 
 export type Stored = { device: DeviceIdentity; uplink: Uplink };

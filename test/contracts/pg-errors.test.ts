@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kindOf, stateOf } from '../../src/db/error-kind.ts';
 import { startProxy } from '../faults/proxy.ts';
-import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
+import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/db/history/kind.ts';
-import { pruneHistory } from '../../src/db/history/prune.ts';
-import { purgeDevices } from '../../src/db/history/purge.ts';
-import { applyRetention } from '../../src/db/history/retention.ts';
+import { readHistoryKind } from '../../src/history/kind.ts';
+import { pruneHistory } from '../../src/history/prune.ts';
+import { purgeDevices } from '../../src/history/purge.ts';
+import { applyRetention } from '../../src/history/retention.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { listEvents } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
-import { listSenses } from '../../src/measurements/queries.ts';
+import { listMeasuredSenses } from '../../src/measurements/queries.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
 import { newDevice, newEvent, senseEvent } from '../events/app.ts';
-import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { openTestDatabase } from '../harness/database.ts';
+import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { openTestDatabase } from '../support/database.ts';
 
 const day = 86_400_000;
 
@@ -61,7 +61,7 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     await applyRetention(db, retention);
     expect(await pruneHistory(db, { retention, nowTs: now })).toBe(3);
     expect(await listEvents(db, { deviceId, start: 0, senses: ['0x1'] })).toHaveLength(1);
-    const range = { senses: await listSenses(db, deviceId), start: 0, end: now };
+    const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     const counts: number[] = [];
     for await (const page of walkBuckets(db, 'plain', range, day)) {
       counts.push(...page.map(({ count }) => count));

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { documentsOf, jsonSequence, plainArray } from '../../src/db/array.ts';
-import { testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CopyRows } from '../../src/db/copy-in.ts';
 import type { Database } from '../../src/db/database.ts';
-import { openTestDatabase, testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 const statement = 'copy item (n, at, val) from stdin (format binary)';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { isUnavailable } from '../../src/db/error-kind.ts';
-import { startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { openTestDatabase, testDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/template.ts';
 
 let database: TestDatabase;
 let db: Database;

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
 import { readSchemaState } from '../../src/db/schema-state.ts';
-import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { schema } from '../harness/template.ts';
+import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { schema } from '../support/template.ts';
 import { migrateTo, silent } from './earlier.ts';
 
 describe.each(databaseKinds)('a database of 0.1.0 on %s', (kind) => {

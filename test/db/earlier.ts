@@ -1,6 +1,6 @@
 import { runner } from 'node-pg-migrate';
 import { offerTimescale } from '../../src/db/storage.ts';
-import { runOn } from '../harness/template.ts';
+import { runOn } from '../support/template.ts';
 
 export const silent = { debug() {}, info() {}, warn() {}, error() {} };
 

@@ -7,10 +7,10 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/outbox/worker.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { superuserUrl } from '../harness/embedded.ts';
-import { openClient, runOn } from '../harness/template.ts';
+import { migrateWorker } from '../../src/notifications/worker.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { superuserUrl } from '../support/embedded.ts';
+import { openClient, runOn } from '../support/template.ts';
 import { leaveEarlierServer } from './earlier-cluster.ts';
 import { silent } from './earlier.ts';
 import { listNotOwned, listSuperusers } from './not-owned.ts';
@@ -40,7 +40,7 @@ async function whyNoConnection(port: number): Promise<string | null> {
 }
 
 function startElsewhere(dataDir: string): ChildProcess {
-  const script = new URL('../harness/embedded-process.ts', import.meta.url).pathname;
+  const script = new URL('../support/embedded-process.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script, dataDir], { stdio: 'ignore' });
   children.push(child);
   return child;

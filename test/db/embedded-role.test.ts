@@ -5,9 +5,9 @@ import { connectionStringOf } from '../../src/db/embedded/address.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { readOrMakeService } from '../../src/db/embedded/secrets.ts';
 import { newHome, startAt, type Home, type Started } from '../backup/home.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { findAddress, superuserUrl } from '../harness/embedded.ts';
-import { runOn } from '../harness/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { findAddress, superuserUrl } from '../support/embedded.ts';
+import { runOn } from '../support/template.ts';
 import { runProgram } from '../journeys/process.ts';
 import { listNotOwned } from './not-owned.ts';
 

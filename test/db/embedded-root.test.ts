@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { findOwner } from '../../src/db/embedded/owner.ts';
-import { placePrograms, sharedDir } from '../../src/db/embedded/place.ts';
+import { placePrograms, sharedDir } from '../../src/db/embedded/place-programs.ts';
 import { findPackagedPostgres, runProgram } from '../../src/db/embedded/programs.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { runOn } from '../harness/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { runOn } from '../support/template.ts';
 
 const isRoot = process.getuid?.() === 0;
 const dir = makeTemporaryDir();

@@ -18,10 +18,10 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { makeSocketDir, renewSocketDir } from '../../src/db/embedded/socket-dir.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { openTestDatabase } from '../harness/database.ts';
-import { findAddress } from '../harness/embedded.ts';
-import { runOn } from '../harness/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { findAddress } from '../support/embedded.ts';
+import { runOn } from '../support/template.ts';
 
 const dir = makeTemporaryDir();
 const log = { info: () => undefined, warn: () => undefined };

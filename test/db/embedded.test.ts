@@ -9,8 +9,8 @@ import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { checkVersion } from '../../src/db/embedded/launch.ts';
 import { majors } from '../../src/db/embedded/majors.ts';
 import { findPackagedPostgres } from '../../src/db/embedded/programs.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { runOn } from '../harness/template.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { runOn } from '../support/template.ts';
 
 const dir = makeTemporaryDir();
 const dataDir = join(dir, 'data');
@@ -29,7 +29,7 @@ function start(lines: string[] = []) {
 
 /** A process of its own that runs the database; resolves when that is up. */
 async function startElsewhere(): Promise<{ url: string; child: ChildProcess }> {
-  const script = new URL('../harness/embedded-process.ts', import.meta.url).pathname;
+  const script = new URL('../support/embedded-process.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [script, dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

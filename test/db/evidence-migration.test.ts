@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
-import { emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/template.ts';
 import { insertDevice } from '../ingest/harness.ts';
 import { migrateTo, silent } from './earlier.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { listConfigurations } from '../../src/devices/configuration-queries.ts';
-import { listDevices } from '../../src/ingest/queries.ts';
+import { listDeviceStates } from '../../src/ingest/store/queries.ts';
 import { listDue } from '../../src/profiles/downlink-queries.ts';
 import { loadSessions } from '../../src/sessions/queries.ts';
 import {
@@ -9,7 +9,7 @@ import {
   openTestDatabase,
   testDatabase,
   type TestDatabase,
-} from '../harness/database.ts';
+} from '../support/database.ts';
 
 describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => {
   let database: TestDatabase;
@@ -40,7 +40,7 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
     const db = openTestDatabase(database.url, { maxConnections: 1, keepPlans: true });
     for (const size of [1, 300]) {
       const deviceIds = Array.from({ length: size }, (_, i) => i);
-      await listDevices(db, deviceIds);
+      await listDeviceStates(db, deviceIds);
     }
     const plans = await db.query(
       `select custom_plans, generic_plans from pg_prepared_statements where name = 'ingest-devices'`,

@@ -3,9 +3,9 @@ import { migrate } from '../../src/db/migrate.ts';
 import { schemaNameFor } from '../../src/db/schema-name.ts';
 import { readSchemaState } from '../../src/db/schema-state.ts';
 import { version } from '../../src/version.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
-import { schema } from '../harness/template.ts';
-import { makeLaterMigrations, type LaterMigration } from '../harness/tomorrow.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { schema } from '../support/template.ts';
+import { makeLaterMigrations, type LaterMigration } from '../support/tomorrow.ts';
 import { silent } from './earlier.ts';
 
 const later = { name: '900000_later', sql: 'create table of_later_versions (n integer)' };

@@ -1,17 +1,17 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { startLease } from '../../src/db/lease.ts';
-import type { Lease } from '../../src/db/lease.ts';
+import type { DatabaseLease } from '../../src/db/lease.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
-import { testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 let proxy: Proxy;
 let journal: string[];
 /** Who was told that somebody else holds it. */
 let waits: string[];
-let leases: Lease[];
+let leases: DatabaseLease[];
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 /** Competes, and writes down what it is told. */
-async function contend(who: string, name: string, url = database.url): Promise<Lease> {
+async function contend(who: string, name: string, url = database.url): Promise<DatabaseLease> {
   const lease = await startLease({
     connectionString: url,
     name,

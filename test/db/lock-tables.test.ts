@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { withTablesLocked } from '../../src/db/lock-tables.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
-import { openClient, schema } from '../harness/template.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { openClient, schema } from '../support/template.ts';
 
 const tables = [`${schema}.account`, `${schema}.device`];
 

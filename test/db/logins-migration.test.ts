@@ -5,8 +5,8 @@ import { findAccountByEmail } from '../../src/accounts/queries.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/template.ts';
 import { migrateTo, silent } from './earlier.ts';
 
 const password = 'correct horse';

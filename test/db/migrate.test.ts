@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
 import { describeStorage } from '../../src/db/storage.ts';
-import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../harness/cluster.ts';
-import { databaseKinds, emptyDatabase, testDatabase } from '../harness/database.ts';
-import { runOn, schema } from '../harness/template.ts';
+import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { databaseKinds, emptyDatabase, testDatabase } from '../support/database.ts';
+import { runOn, schema } from '../support/template.ts';
 
 function collectLog() {
   const lines: string[] = [];

@@ -3,8 +3,8 @@ import type { Database } from '../../src/db/database.ts';
 import { withPatience, withTimeout } from '../../src/db/patience.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
-import { openTestDatabase, testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 const patienceMs = 100;
 let database: TestDatabase;

@@ -4,9 +4,9 @@ import type { Database } from '../../src/db/database.ts';
 import { listEventsQuery, recentEventsQuery, type EventFilter } from '../../src/events/queries.ts';
 import { listBucketsQuery } from '../../src/measurements/buckets.ts';
 import { findNewestQuery } from '../../src/measurements/newest.ts';
-import { listMeasurementsQuery, listSenses } from '../../src/measurements/queries.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
-import { openClient } from '../harness/template.ts';
+import { listMeasurementsQuery, listMeasuredSenses } from '../../src/measurements/queries.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { openClient } from '../support/template.ts';
 
 const day = 86_400_000;
 // Noon of yesterday: the newest of a sense shares its day's chunk with the others, whatever the time is.
@@ -177,7 +177,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   test('of lists are made once, whatever is asked', async () => {
     const client = openClient(database.url);
     await client.connect();
-    const senses = await listSenses(db, deviceId);
+    const senses = await listMeasuredSenses(db, deviceId);
     for (let i = 0; i < 8; i += 1) {
       await client.query(listEventsQuery({ deviceId: i, start: now - i * day, type: 'sense' }));
       await client.query(listEventsQuery({ deviceId: i, start: 0, senses: ['0xff'] }));
@@ -191,7 +191,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
   });
 
   test('of measurements reach no further than a page', async () => {
-    const range = { senses: await listSenses(db, deviceId), start: 0, end: now };
+    const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     expect(range.senses).toHaveLength(2);
     await expectIndexed(listMeasurementsQuery(range, 20), 60, 6);
     const after: [number, number, string] = [now - 50 * day, 0, '0x1'];
@@ -207,7 +207,7 @@ describe.each(databaseKinds)('plans on %s', (kind) => {
 
   test('of buckets read their range alone', async () => {
     const source = kind === 'timescaledb' ? kind : 'plain';
-    const senses = await listSenses(db, deviceId, ['0x1']);
+    const senses = await listMeasuredSenses(db, deviceId, ['0x1']);
     const range = { senses, start: now - 20 * day, end: now - 18 * day };
     const window = { ...range, widthMs: 3_600_000, limit: 1_000 };
     // Two days of a point every 50 minutes, each looked up once more for the newest.

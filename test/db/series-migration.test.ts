@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { readHistoryKind } from '../../src/history/kind.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
-import { databaseKinds, emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { openClient, runOn } from '../harness/template.ts';
+import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { openClient, runOn } from '../support/template.ts';
 import { migrateTo, silent } from './earlier.ts';
 
 const dayMs = 86_400_000;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import type { Committing, Transaction } from '../../src/db/transaction.ts';
-import { openTestDatabase, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 let db: Database;

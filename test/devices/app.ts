@@ -3,12 +3,12 @@ import { pino } from 'pino';
 import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
-import type { Actions } from '../../src/core/actions/actions.ts';
+import type { Actions } from '../../src/contract/actions/actions.ts';
 import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
 import { deviceRoutes } from '../../src/devices/routes.ts';
 import { DomainError } from '../../src/errors.ts';
 import { startHttp } from '../../src/http/server.ts';
-import { deriveKeys } from '../../src/keys.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { profileRoutes } from '../../src/profiles/routes.ts';
 import { purposeRoutes } from '../../src/purposes/routes.ts';
@@ -16,8 +16,8 @@ import { createExports } from '../../src/quotas/exports.ts';
 import { quotaRoutes } from '../../src/quotas/routes.ts';
 import type { QuotaSettings } from '../../src/quotas/settings.ts';
 import { call, type CallOptions } from '../accounts/app.ts';
-import { openTestDatabase, testDatabase } from '../harness/database.ts';
-import type { DatabaseKind, TestDatabase } from '../harness/database.ts';
+import { openTestDatabase, testDatabase } from '../support/database.ts';
+import type { DatabaseKind, TestDatabase } from '../support/database.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
@@ -94,7 +94,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     onPurgeError: () => {},
   });
   const routes = [
-    ...profileRoutes({ db, bus, quotas, limitsOf, remarkSms: async () => [] }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
     ...deviceRoutes({
       db,
       bus,
@@ -106,7 +106,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       limitsOf,
       exports: createExports({ limitOf: () => 2 }),
     }),
-    ...purposeRoutes({ db, quotas, limitsOf, remarkNumbers: () => [] }),
+    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
   ];
   const server = await startHttp({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listEntries } from '../../src/audit/queries.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import { type App, startApp } from './app.ts';
 import { credentials, openDoor } from './door.ts';
 

@@ -4,7 +4,7 @@ import { operator } from '../../src/audit/entry.ts';
 import defaults from '../../config/default.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createRegistration } from '../../src/devices/register.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 describe.each(databaseKinds)('registrations that come at once, on %s', (kind) => {
   let database: TestDatabase;

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
-import type { DeviceEvent, NewEvent, RecordedEvent, SenseEvent } from '../../src/core/event.ts';
+import type { DeviceEvent, NewEvent, RecordedEvent, SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/db/history/kind.ts';
+import { readHistoryKind } from '../../src/history/kind.ts';
 import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
@@ -12,7 +12,7 @@ import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
-import { type DatabaseKind, testDatabase } from '../harness/database.ts';
+import { type DatabaseKind, testDatabase } from '../support/database.ts';
 
 export type Device = { accountId: number; deviceId: number; uuid: string };
 export type HistoryApp = Awaited<ReturnType<typeof startHistory>>;

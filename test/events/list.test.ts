@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { recordEvents } from '../../src/events/record.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import * as app from './app.ts';
 
 const { newDevice, newEvent, senseEvent, deviceEvent, nextOf } = app;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { testDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { commitEvents, deviceEvent, newAccount, newDevice, newEvent, startHistory } from './app.ts';
 import { t0 } from './streams.ts';
 

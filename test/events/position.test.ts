@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { advance, parsePosition, writePosition, type Position } from '../../src/events/position.ts';
+import {
+  advance,
+  parsePosition,
+  writePosition,
+  type StreamPosition,
+} from '../../src/events/position.ts';
 
 /** A history of transactions 1..n; each is open, or committed, at an earlier and at a later moment. */
 const history = fc
@@ -14,12 +19,12 @@ const history = fc
     return sorted.map((state, i) => ({ xact: BigInt(i + 1), state }));
   });
 
-function snapshotOf(open: bigint[], xmax: bigint): Position {
+function snapshotOf(open: bigint[], xmax: bigint): StreamPosition {
   const sorted = open.filter((x) => x < xmax);
   return { ts: 5, server: 'a1', snapshot: `${sorted[0] ?? xmax}:${xmax}:${sorted.join(',')}` };
 }
 
-function sees({ snapshot }: Position, xact: bigint): boolean {
+function sees({ snapshot }: StreamPosition, xact: bigint): boolean {
   const [, xmax = '', open = ''] = snapshot.split(':');
   return xact < BigInt(xmax) && !open.split(',').includes(String(xact));
 }

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startRedisBus } from '../../src/bus/redis.ts';
-import { databaseKinds, testDatabase } from '../harness/database.ts';
-import { hasRedis, startRedis } from '../harness/redis.ts';
+import { databaseKinds, testDatabase } from '../support/database.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { recordEvents } from '../../src/events/record.ts';
-import { databaseKinds, openTestDatabase } from '../harness/database.ts';
-import { openClient } from '../harness/template.ts';
+import { databaseKinds, openTestDatabase } from '../support/database.ts';
+import { openClient } from '../support/template.ts';
 import { deviceEvent, newAccount, newDevice, newEvent, senseEvent } from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';

@@ -1,5 +1,5 @@
-import type { DatabaseKind } from '../harness/database.ts';
-import { testDatabase } from '../harness/database.ts';
+import type { DatabaseKind } from '../support/database.ts';
+import { testDatabase } from '../support/database.ts';
 import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 

@@ -1,9 +1,9 @@
-import { compileProfile } from '../../src/core/compile.ts';
-import { evaluate } from '../../src/core/evaluate.ts';
-import type { Purpose } from '../../src/core/purpose.ts';
-import { startRuntime } from '../../src/core/runtime.ts';
-import { notice, type Seen } from '../../src/core/seen.ts';
-import type { Measurement } from '../../src/core/measurement.ts';
+import { compileProfile } from '../../src/engine/compile.ts';
+import { evaluate } from '../../src/engine/evaluate.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import { startRuntime } from '../../src/engine/runtime.ts';
+import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
 
 /** An event reduced to what tells it from any other: type, time, and what fired or changed. */
 export type EventMark = string;
@@ -16,7 +16,7 @@ export function expectedEvents(
 ): EventMark[] {
   const profile = compileProfile(pId, purposes);
   let runtime = startRuntime(profile);
-  let seen: Seen = {};
+  let seen: LastSeen = {};
   const marks: EventMark[] = [];
   for (const measurement of measurements) {
     const noticed = notice(seen, measurement);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasRedis } from '../harness/redis.ts';
-import { isLong } from '../harness/share.ts';
+import { hasRedis } from '../support/redis.ts';
+import { isLong } from '../support/share.ts';
 import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';

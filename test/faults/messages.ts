@@ -1,4 +1,4 @@
-import { Purpose } from '../../src/core/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 
 /** The sense that every device of the load reports. */
 export const sId = '0x01';

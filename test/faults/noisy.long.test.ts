@@ -1,5 +1,5 @@
 import { describe, it } from 'vitest';
-import { findTimescaleBinDir } from '../harness/cluster.ts';
+import { findTimescaleBinDir } from '../support/cluster.ts';
 import { names } from './noisy/bounds.ts';
 import { expectHeld } from './noisy/hold.ts';
 import { kinds } from './noisy/kinds.ts';

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { findTimescaleBinDir } from '../harness/cluster.ts';
+import { findTimescaleBinDir } from '../support/cluster.ts';
 import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';

@@ -1,6 +1,6 @@
 import { call, registerAccount } from '../../bench/api.ts';
 import type { RegisteredAccount } from '../../bench/api.ts';
-import type { Purpose } from '../../src/core/purpose.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
 import { configuration, witnessPurpose } from './messages.ts';
 
 /** `accountToken`: what opens the account it belongs to, where that is not the first one. */

@@ -5,7 +5,7 @@ import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:f
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
-import { startFlags } from '../harness/start-command.ts';
+import { startFlags } from '../support/start-command.ts';
 
 const project = new URL('../..', import.meta.url).pathname;
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { call } from '../../bench/api.ts';
-import { runOn } from '../harness/template.ts';
+import { runOn } from '../support/template.ts';
 import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { hasProfile } from './register.ts';

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { longestPieceMs } from '../../bench/edges/longest-piece.ts';
 import * as payloads from '../../bench/edges/payloads.ts';
-import { parseUplink } from '../../connector/uplink.ts';
-import { Purpose } from '../../src/core/purpose.ts';
+import { parseUplink } from '../../connector/device/parse-uplink.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 import { writeDeviceList } from '../../src/devices/write-device-list.ts';
 import { defineRoute } from '../../src/http/route.ts';
-import { deriveKeys } from '../../src/keys.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
 // Processor time of one piece of the event loop's work, not of a request. The aim is 10 ms; each of these

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { startFlags } from '../harness/start-command.ts';
+import { startFlags } from '../support/start-command.ts';
 
 const script = fileURLToPath(new URL('grow-old.ts', import.meta.url));
 

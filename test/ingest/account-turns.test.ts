@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAccountTurns, type AccountTurns } from '../../src/ingest/account-turns.ts';
+import { createAccountTurns, type AccountTurns } from '../../src/ingest/queue/account-turns.ts';
 
 type Element = {
   accountId: number;

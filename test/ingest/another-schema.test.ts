@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { forever, ingestProcess, insertDevice, measured, now } from './harness.ts';
 import { rejections, storedValues, type IngestProcess } from './harness.ts';
 

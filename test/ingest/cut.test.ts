@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Purpose } from '../../src/core/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 import type { Database } from '../../src/db/database.ts';
 import { expectedEvents, markOf } from '../faults/expected-events.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { countingPurpose, forever, ingestProcess, insertDevice } from './harness.ts';
 import {
   installProfile,

@@ -1,6 +1,6 @@
-import type { Configuration } from '../../src/core/configuration.ts';
-import type { Purpose } from '../../src/core/purpose.ts';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import type { Configuration } from '../../src/contract/configuration.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 
 export const configuration: Configuration = {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Purpose } from '../../src/core/purpose.ts';
-import type { EventCounts } from '../../src/ingest/leave-out.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import type { EventCounts } from '../../src/ingest/store/event-quota.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as harness from './harness.ts';
 import { forever, ingestProcess, insertDevice, measured, now, uplink } from './harness.ts';
 

@@ -2,23 +2,23 @@ import pino from 'pino';
 import { expect } from 'vitest';
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
-import type { RecordedEvent } from '../../src/core/event.ts';
-import { Purpose } from '../../src/core/purpose.ts';
-import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/core/uplink.ts';
+import type { RecordedEvent } from '../../src/contract/event.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
-import type { EventQuota } from '../../src/ingest/leave-out.ts';
-import type { MeasurementRow, Ring } from '../../src/ingest/rows.ts';
-import type { ApplyLimits } from '../../src/ingest/scope.ts';
+import type { EventQuota } from '../../src/ingest/store/event-quota.ts';
+import type { MeasurementRow, DueNotice } from '../../src/ingest/rules/changes.ts';
+import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
-import { settleProfiles } from '../../src/profiles/settle.ts';
-import { openTestDatabase } from '../harness/database.ts';
+import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import { openTestDatabase } from '../support/database.ts';
 
 export {
   configuration,
@@ -36,7 +36,7 @@ export type IngestProcess = {
   bus: Bus;
   ingest: Omit<Ingest, 'ingest'> & { ingest: ReturnType<typeof promised> };
   down: Downlink[];
-  rings: Ring[];
+  rings: DueNotice[];
   /** How many it has begun. */
   transactions: () => number;
   /** The devices of which it tried to store measurements, by transaction. */
@@ -96,7 +96,7 @@ export function ingestProcess(
   });
   const knownSeries = createKnownSeries();
   const down: Downlink[] = [];
-  const rings: Ring[] = [];
+  const rings: DueNotice[] = [];
   bus.subscribe('down', ({ message }) => down.push(message));
   const ingest = startIngest(
     {
@@ -130,7 +130,7 @@ export function ingestProcess(
         },
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
-        settleProfiles,
+        settleProfiles: saveProfileAnswers,
         replaceConfigurations,
         notify: async (_tx, given) => void rings.push(...given),
       },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { testDatabase, databaseKinds } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { testDatabase, databaseKinds } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 import {
   countingPurpose,
   forever,

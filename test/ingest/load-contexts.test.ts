@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import { createContextLoader } from '../../src/ingest/load-contexts.ts';
-import { newLane } from '../../src/ingest/lane.ts';
-import type { Lane } from '../../src/ingest/lane.ts';
-import { Remembered } from '../../src/ingest/remembered.ts';
+import { createContextLoader } from '../../src/ingest/store/load-contexts.ts';
+import { newDeviceQueue } from '../../src/ingest/queue/device-queue.ts';
+import type { DeviceQueue } from '../../src/ingest/queue/device-queue.ts';
+import { ContextCache } from '../../src/ingest/store/context-cache.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, countingPurpose } from './harness.ts';
 
 let database: TestDatabase;
@@ -15,7 +15,11 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /** Devices of a new account with a profile each; these say so many different things, of so many bytes. */
-async function insertDevices(devices: number, contents: number, bytes = 100): Promise<Lane[]> {
+async function insertDevices(
+  devices: number,
+  contents: number,
+  bytes = 100,
+): Promise<DeviceQueue[]> {
   const { rows } = await database.db.query<{ deviceId: number; accountId: number }>(
     `with owner as (
        insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
@@ -42,13 +46,13 @@ async function insertDevices(devices: number, contents: number, bytes = 100): Pr
      returning device_id as "deviceId", (select id from owner) as "accountId"`,
     [JSON.stringify(configuration), JSON.stringify([countingPurpose(1)]), devices, contents, bytes],
   );
-  return rows.map((device) => newLane({ ...device, uuid: '' }));
+  return rows.map((device) => newDeviceQueue({ ...device, uuid: '' }));
 }
 
 test('a device has its profile also where it is forgotten while others are read', async () => {
   const { db } = database;
-  const [first, second] = (await insertDevices(2, 2)) as [Lane, Lane];
-  const remembered = new Remembered(1_000_000);
+  const [first, second] = (await insertDevices(2, 2)) as [DeviceQueue, DeviceQueue];
+  const remembered = new ContextCache(1_000_000);
   const load = createContextLoader(findNewest, remembered);
   await load(db, [first]);
 
@@ -75,9 +79,9 @@ test('a device has its profile also where it is forgotten while others are read'
 });
 
 test('profiles that say the same are compiled and remembered once', async () => {
-  const lanes = await insertDevices(100, 1);
-  const remembered = new Remembered(100_000_000);
-  const { contexts } = await createContextLoader(findNewest, remembered)(database.db, lanes);
+  const queues = await insertDevices(100, 1);
+  const remembered = new ContextCache(100_000_000);
+  const { contexts } = await createContextLoader(findNewest, remembered)(database.db, queues);
   const pending = [...contexts.values()].map((context) => context.pending);
   expect(new Set(pending.map((profile) => profile?.pId)).size).toBe(100);
   expect(new Set(pending.map((profile) => profile?.purposes)).size).toBe(1);
@@ -85,22 +89,22 @@ test('profiles that say the same are compiled and remembered once', async () => 
 });
 
 test('a transaction reads no more than it has room for, and one device at least', async () => {
-  const lanes = await insertDevices(10, 10, 524_288);
-  const remembered = new Remembered(64 * 2 * 525_000);
+  const queues = await insertDevices(10, 10, 524_288);
+  const remembered = new ContextCache(64 * 2 * 525_000);
   const load = createContextLoader(findNewest, remembered);
-  const { contexts, left } = await load(database.db, lanes);
-  expect([...contexts.keys()]).toEqual(lanes.slice(0, 2).map(({ device }) => device.deviceId));
-  expect([...left]).toEqual(lanes.slice(2));
+  const { contexts, left } = await load(database.db, queues);
+  expect([...contexts.keys()]).toEqual(queues.slice(0, 2).map(({ device }) => device.deviceId));
+  expect([...left]).toEqual(queues.slice(2));
 
-  const tight = createContextLoader(findNewest, new Remembered(1));
-  const one = await tight(database.db, lanes);
+  const tight = createContextLoader(findNewest, new ContextCache(1));
+  const one = await tight(database.db, queues);
   expect(one.contexts.size).toBe(1);
   expect(one.left.size).toBe(9);
 });
 
 test('what is compiled already takes no room to read', async () => {
-  const lanes = await insertDevices(10, 1, 524_288);
-  const remembered = new Remembered(64 * 600_000);
-  const { left } = await createContextLoader(findNewest, remembered)(database.db, lanes);
+  const queues = await insertDevices(10, 1, 524_288);
+  const remembered = new ContextCache(64 * 600_000);
+  const { left } = await createContextLoader(findNewest, remembered)(database.db, queues);
   expect(left.size).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { testDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { countingPurpose, forever, ingestProcess, insertDevice } from './harness.ts';
 import { installProfile, measured, now, recordedEvents } from './harness.ts';
 

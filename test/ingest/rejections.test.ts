@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { testDatabase, databaseKinds } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { testDatabase, databaseKinds } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 import { forever, ingestProcess, insertDevice, now } from './harness.ts';
 import { rejections, storedValues, uplink } from './harness.ts';
 import type { IngestProcess } from './harness.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as harness from './harness.ts';
 import { countingPurpose, forever, ingestProcess, measured, now } from './harness.ts';
 

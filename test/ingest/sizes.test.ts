@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Configuration } from '../../src/core/configuration.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import type { Configuration } from '../../src/contract/configuration.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as harness from './harness.ts';
 import { countingPurpose, forever, ingestProcess, uplink } from './harness.ts';
 

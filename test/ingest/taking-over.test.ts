@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { Purpose } from '../../src/core/purpose.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
 import { expectedEvents, markOf } from '../faults/expected-events.ts';
-import { testDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { forever, ingestProcess, insertDevice, installProfile, measured, now } from './harness.ts';
 import { recordedEvents } from './harness.ts';
 import type { IngestProcess } from './harness.ts';

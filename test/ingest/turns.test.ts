@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Purpose } from '../../src/core/purpose.ts';
-import type { DeviceIdentity } from '../../src/core/uplink.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import {
   forever,
   ingestProcess,

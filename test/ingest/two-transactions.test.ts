@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { testDatabase } from '../harness/database.ts';
-import type { TestDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 import { forever, ingestProcess, insertDevice, measured, now, waitForBlocked } from './harness.ts';
 import { rejections, storedValues } from './harness.ts';
 import type { IngestProcess } from './harness.ts';

@@ -1,7 +1,7 @@
-import type { DeviceIdentity, Uplink } from '../../src/core/uplink.ts';
-import { Entry } from '../../src/ingest/entry.ts';
-import type { Unit } from '../../src/ingest/entry.ts';
-import type { Work } from '../../src/ingest/lane.ts';
+import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
+import { Message } from '../../src/ingest/rules/message.ts';
+import type { Unit } from '../../src/ingest/rules/message.ts';
+import type { Work } from '../../src/ingest/queue/device-queue.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   deviceId,
@@ -17,10 +17,10 @@ export function measurementsUnit(id: string, count: number, isWithdrawn = false)
   }));
   const content = { kind: 'measurements' as const, items };
   const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
-  const entry = new Entry(uplink, { isWithdrawn, stored() {}, failed() {} });
-  entry.id = id;
-  return { entry, content, rejections: [] };
+  const message = new Message(uplink, { isWithdrawn, stored() {}, failed() {} });
+  message.id = id;
+  return { message, content, rejections: [] };
 }
 
 export const unitIds = (batch: Work[]) =>
-  batch.flatMap(({ units }) => units.map(({ entry }) => entry.id));
+  batch.flatMap(({ units }) => units.map(({ message }) => message.id));

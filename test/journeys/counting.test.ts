@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, openApp } from './app.ts';
 import type { Registration } from './app.ts';
 import { connectDevice } from './device.ts';

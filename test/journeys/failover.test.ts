@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runOn } from '../harness/template.ts';
+import { runOn } from '../support/template.ts';
 import { configuration, openApp, type App, type Registration } from './app.ts';
 import { connectDevice } from './device.ts';
 import { testService, type TestService } from './service.ts';

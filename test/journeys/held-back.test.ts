@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import type { Config } from '../../src/config.ts';
+import type { Config } from '../../src/config/config.ts';
 import { saveOverride } from '../../src/quotas/queries.ts';
-import { testDatabase } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
 import { configuration, openApp, thresholdPurpose, type App, type Registration } from './app.ts';
 import { connectDevice } from './device.ts';
 import { testService } from './service.ts';

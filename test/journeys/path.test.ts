@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import { configuration, openApp, thresholdPurpose } from './app.ts';
 import type { App, Registration } from './app.ts';
 import { connectDevice } from './device.ts';

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OutboxConfig } from '../../src/outbox/settings.ts';
-import { startApnsServer, tlsFile, type Received } from '../outbox/apns-server.ts';
+import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { startApnsServer, tlsFile, type Received } from '../notifications/apns-server.ts';
 
 /** Stand-ins for what lies outside: a push service, and a webhook that takes SMS. */
 export type Phones = {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runOn } from '../harness/template.ts';
+import { runOn } from '../support/template.ts';
 import { configuration, openApp } from './app.ts';
 import type { App, Registration } from './app.ts';
 import { connectDevice } from './device.ts';

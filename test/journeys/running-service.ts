@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { runProgram, type Running } from './process.ts';
 
 /** The whole service as users start it, on a database and ports of its own. */

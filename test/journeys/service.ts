@@ -1,9 +1,9 @@
 import { pino } from 'pino';
-import { loadConfig } from '../../src/config.ts';
-import type { Config, Role } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import type { Config, Role } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
-import { testDatabase } from '../harness/database.ts';
-import type { DatabaseKind } from '../harness/database.ts';
+import { testDatabase } from '../support/database.ts';
+import type { DatabaseKind } from '../support/database.ts';
 
 export type TestService = {
   url: string;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasMosquitto } from '../harness/mosquitto.ts';
-import { findProgram } from '../harness/program.ts';
-import { readProjectFile, readShownSteps } from '../main/readme.ts';
+import { hasMosquitto } from '../support/mosquitto.ts';
+import { findProgram } from '../support/program.ts';
+import { readProjectFile, readShownSteps } from '../docs/readme.ts';
 import { runProgram } from './process.ts';
 import { startRunningService, type RunningService } from './running-service.ts';
 

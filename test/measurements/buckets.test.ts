@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 
 type Bucket = {
   sId: string;

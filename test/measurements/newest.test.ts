@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { maxValues } from '../../src/core/seen.ts';
+import { maxValues } from '../../src/engine/last-seen.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import * as app from '../events/app.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import { pointsIn } from './harness.ts';
 
 const t0 = Date.UTC(2026, 5, 1);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as app from '../events/app.ts';
-import { databaseKinds } from '../harness/database.ts';
-import { blocksOf, readProjectFile } from '../main/readme.ts';
+import { databaseKinds } from '../support/database.ts';
+import { blocksOf, readProjectFile } from '../docs/readme.ts';
 import { pointsIn } from './harness.ts';
 
 const t0 = Date.UTC(2026, 5, 1);

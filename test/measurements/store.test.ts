@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import { pointsIn } from './harness.ts';
 
 const t0 = Date.UTC(2026, 5, 1);

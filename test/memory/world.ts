@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { deriveKeys } from '../../src/keys.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
 import { deriveToken } from '../../src/devices/token.ts';
 import { runningSecret, startRunningService } from '../journeys/running-service.ts';
 import type { RunningService } from '../journeys/running-service.ts';

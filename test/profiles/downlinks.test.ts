@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDownlinks, type Downlinks } from '../../src/profiles/downlinks.ts';
-import { type ProfileChange, settleProfiles } from '../../src/profiles/settle.ts';
+import { type ProfileAnswer, saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { type App, configuration, purpose, startApp } from '../devices/app.ts';
 
 let app: App;
@@ -23,8 +23,8 @@ afterAll(() => app.close());
 
 type Device = Awaited<ReturnType<App['device']>>;
 const all = ['profile', 'configuration', 'state', 'display', 'errors'] as const;
-const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<ProfileChange> = {}) =>
-  settleProfiles(app.db, [{ deviceId, pId, state: 'current', ts: Date.now(), ...rest }]);
+const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<ProfileAnswer> = {}) =>
+  saveProfileAnswers(app.db, [{ deviceId, pId, state: 'current', ts: Date.now(), ...rest }]);
 const states = async (pId: string) => {
   const { body } = await app.call('GET', `/v2/devices/profile/${pId}`, { token });
   return (body['devices'] as { state: string; text?: string }[]).map(({ state, text }) =>
@@ -159,7 +159,7 @@ describe('handing over a profile', () => {
     const second = await app.install(token, [device.uuid], [purpose(2)]);
     const { deviceId } = device;
     const no = { deviceId, pId: second, state: 'rejected', text: 'no\0room', ts: 5 } as const;
-    await settleProfiles(app.db, [no]);
+    await saveProfileAnswers(app.db, [no]);
     expect(await states(second)).toEqual(['rejected: no\uFFFDroom']);
     expect(await states(first)).toEqual(['current']);
     const third = await app.install(token, [device.uuid], [purpose(3)]);
@@ -176,7 +176,7 @@ describe('handing over a profile', () => {
       token,
       devices.map(({ uuid }) => uuid),
     );
-    await settleProfiles(app.db, [
+    await saveProfileAnswers(app.db, [
       ...devices.map(({ deviceId }) => ({ deviceId, pId, state: 'current' as const, ts: 1 })),
       { deviceId: devices[0]?.deviceId ?? 0, pId, state: 'rejected', text: 'after all', ts: 2 },
     ]);

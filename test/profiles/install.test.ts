@@ -139,7 +139,7 @@ describe('4.3 Install device profile', () => {
     expect(await described(token, device.uuid)).toMatchObject({ pendingProfile: {} });
   });
 
-  test('remarks what the chosen devices cannot do', async () => {
+  test('warns of what the chosen devices cannot do', async () => {
     const token = await app.account();
     const blind = await app.device(token, { ...configuration, module: [] });
     const cold = await app.device(token);

@@ -3,7 +3,7 @@ import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
 import { compactActivity, findActivity } from '../../src/quotas/activity-queries.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 365, measurementsDays: 90 };
 const dayMs = 86_400_000;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { newDevice, startHistory, type HistoryApp } from '../events/app.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 const never = new AbortController().signal;
 

@@ -5,7 +5,7 @@ import { addCounts } from '../../src/quotas/activity-queries.ts';
 import { createEventRate } from '../../src/quotas/event-rate.ts';
 import { createHolds } from '../../src/quotas/holds.ts';
 import { startStorageWatch } from '../../src/quotas/storage-watch.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 10, measurementsDays: 5 };
 const dayMs = 86_400_000;

@@ -3,8 +3,8 @@ import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts'
 import { migrate } from '../../src/db/migrate.ts';
 import { findUsage } from '../../src/quotas/queries.ts';
 import { migrateTo, silent } from '../db/earlier.ts';
-import { emptyDatabase, type TestDatabase } from '../harness/database.ts';
-import { runOn } from '../harness/template.ts';
+import { emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/template.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { removeUnusedProfiles } from '../../src/profiles/remove-unused.ts';
 import { purpose, startApp, type App } from '../devices/app.ts';
-import { databaseKinds } from '../harness/database.ts';
-import { shareOf } from '../harness/share.ts';
+import { databaseKinds } from '../support/database.ts';
+import { shareOf } from '../support/share.ts';
 
 describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
   const quotas = { profiles: 10, profileBytesTotal: 4_000 };

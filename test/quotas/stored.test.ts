@@ -4,7 +4,7 @@ import defaults from '../../config/default.ts';
 import { startLimits } from '../../src/quotas/limits.ts';
 import { removeOverride, saveOverride } from '../../src/quotas/queries.ts';
 import { configuration, purpose, startApp, type App } from '../devices/app.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 
 type Entry = { quota: string; limit: number; used: number | null };
 

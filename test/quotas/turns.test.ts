@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { createTurns } from '../../src/quotas/turns.ts';
+import { createInTurn } from '../../src/quotas/turns.ts';
 
 it('so many of one account are at work at once, in their order; others beside them', async () => {
-  const inTurn = createTurns(2);
+  const inTurn = createInTurn(2);
   const begun: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<string>>();
   const begin = (accountId: number, name: string) => {

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { deriveSecretCheck } from '../../src/keys.ts';
+import { deriveSecretCheck } from '../../src/config/keys.ts';
 import type { Registration } from '../journeys/app.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { openTestDatabase } from '../harness/database.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { createPrograms, fill, letsIn, logIn, readChecks, statusOf } from './program.ts';
 
 const dir = makeTemporaryDir();

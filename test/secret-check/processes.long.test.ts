@@ -1,10 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { deriveSecretCheck } from '../../src/keys.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
-import { hasRedis, startRedis } from '../harness/redis.ts';
+import { deriveSecretCheck } from '../../src/config/keys.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { hasRedis, startRedis } from '../support/redis.ts';
 import {
   createPrograms,
   fill,

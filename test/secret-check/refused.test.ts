@@ -1,9 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { deriveSecretCheck } from '../../src/keys.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { deriveSecretCheck } from '../../src/config/keys.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { createPrograms, fill, readChecks } from './program.ts';
 
 const first = 'the first secret of a test, long enough to be one';

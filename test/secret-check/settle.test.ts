@@ -4,12 +4,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { insertAccount } from '../../src/accounts/queries.ts';
-import { deriveSecretCheck } from '../../src/keys.ts';
+import { deriveSecretCheck } from '../../src/config/keys.ts';
 import type { SecretConfig } from '../../src/secret-check/examine.ts';
 import { settleSecret } from '../../src/secret-check/settle.ts';
 import { StartError } from '../../src/start-error.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
-import { databaseKinds, testDatabase, type TestDatabase } from '../harness/database.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { readChecks } from './program.ts';
 
 const dir = makeTemporaryDir();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type App, startApp } from '../accounts/app.ts';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 
 describe.skipIf(!hasRedis)('with Redis away', () => {
   let redis: Redis;

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startDatabaseSessions } from '../../src/sessions/database.ts';
 import { startRedisSessions } from '../../src/sessions/redis.ts';
 import type { Session, SessionStore } from '../../src/sessions/sessions.ts';
-import { testDatabase, type TestDatabase } from '../harness/database.ts';
-import { hasRedis, type Redis, startRedis } from '../harness/redis.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
 
 const onError = () => {};
 

@@ -1,5 +1,5 @@
 import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
-import { databaseKinds } from '../harness/database.ts';
+import { databaseKinds } from '../support/database.ts';
 import { listFixtures, readFixture, type Fixture } from './fixture.ts';
 import type { InstallationKind } from './install.ts';
 

@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { findAddress, superuserUrl } from '../harness/embedded.ts';
-import { runOn } from '../harness/template.ts';
+import { findAddress, superuserUrl } from '../support/embedded.ts';
+import { runOn } from '../support/template.ts';
 
 /** The database of an installation. */
 export type InstalledDatabase = {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { shareOf } from '../harness/share.ts';
+import { shareOf } from '../support/share.ts';
 import type { Running } from '../journeys/process.ts';
 import { until } from './ask.ts';
 import { migratingCases, pendingOf } from './cases.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from 'pg';
 import { version } from '../../src/version.ts';
-import { makeTemporaryDir } from '../harness/cluster.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { projectDir } from '../journeys/process.ts';
 import { pack } from './archive.ts';
 import { embeddedIn } from './database.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { shareOf } from '../harness/share.ts';
+import { shareOf } from '../support/share.ts';
 import { ask, call, until } from './ask.ts';
 import { upgradeCases } from './cases.ts';
 import { compareAnswers } from './compare.ts';

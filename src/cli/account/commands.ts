@@ -3,12 +3,12 @@ import { deleteAccount } from '../../accounts/delete-account.ts';
 import { setPassword } from '../../accounts/change-password.ts';
 import { createPasswords } from '../../accounts/passwords.ts';
 import { allowSms, findAccountByEmail, listAccounts } from '../../accounts/queries.ts';
-import { createQueue } from '../../accounts/queue.ts';
+import { createWorkQueue } from '../../accounts/work-queue.ts';
 import { registerAccount } from '../../accounts/register.ts';
 import { NewCredentials } from '../../accounts/schema.ts';
 import { operator } from '../../audit/entry.ts';
 import { insertEntry } from '../../audit/queries.ts';
-import { purgeDevices } from '../../db/history/purge.ts';
+import { purgeDevices } from '../../history/purge.ts';
 import { createDeviceRemoval } from '../../devices/remove-devices.ts';
 import { DomainError } from '../../errors.ts';
 import type { Tools } from './open.ts';
@@ -16,19 +16,19 @@ import type { Tools } from './open.ts';
 export type AskPassword = (email: string) => Promise<string>;
 
 /** Each gives the lines to print, and throws a DomainError that says what is wrong. */
-export type Command = (
+export type AccountCommand = (
   tools: Tools,
   email: string,
   askPassword: AskPassword,
   rest: string[],
 ) => Promise<string[]>;
 
-const exclusively = createQueue({ parallel: 1, maxWaiting: 1 });
+const exclusively = createWorkQueue({ parallel: 1, maxWaiting: 1 });
 const passwords = createPasswords();
 /** Whoever works at this machine comes from no address; nobody waits beside them. */
 const here = '';
 
-export const create: Command = async ({ db }, email, askPassword) => {
+export const create: AccountCommand = async ({ db }, email, askPassword) => {
   const credentials = check({ email, password: await askPassword(email) });
   const account = await registerAccount(
     { db, passwords, clock: Date.now },
@@ -38,7 +38,7 @@ export const create: Command = async ({ db }, email, askPassword) => {
   return [`Created ${account.email} (${account.accountUuid}).`];
 };
 
-export const list: Command = async ({ db }) => {
+export const list: AccountCommand = async ({ db }) => {
   const accounts = await listAccounts(db);
   const dayOf = (ts: number) => new Date(ts).toISOString().slice(0, 10);
   const lines = accounts.map(({ email, accountUuid, devices, createdTs, disabledTs }) =>
@@ -53,7 +53,7 @@ export const list: Command = async ({ db }) => {
   return accounts.length > 0 ? lines : ['There are no accounts.'];
 };
 
-export const resetPassword: Command = async (tools, email, askPassword) => {
+export const resetPassword: AccountCommand = async (tools, email, askPassword) => {
   const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, account: email });
@@ -65,7 +65,7 @@ export const resetPassword: Command = async (tools, email, askPassword) => {
   return [`${email} has a new password; all its sessions have ended.`];
 };
 
-export const remove: Command = async (tools, email) => {
+export const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
   // The service clears at its next start what is left of a purge that fails here.
@@ -80,8 +80,10 @@ export const remove: Command = async (tools, email) => {
 /** What an account may do only when the operator says so. */
 const permissions: Record<string, typeof allowSms> = { sms: allowSms };
 
-export const allow: Command = (tools, email, _ask, [name = '']) => permit(tools, email, name, true);
-export const deny: Command = (tools, email, _ask, [name = '']) => permit(tools, email, name, false);
+export const allow: AccountCommand = (tools, email, _ask, [name = '']) =>
+  permit(tools, email, name, true);
+export const deny: AccountCommand = (tools, email, _ask, [name = '']) =>
+  permit(tools, email, name, false);
 
 async function permit(tools: Tools, email: string, name: string, may: boolean): Promise<string[]> {
   const set = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
@@ -98,7 +100,7 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
   return [may ? `${email} may send ${name}.` : `${email} may send no ${name} any more.`];
 }
 
-export const disable: Command = async (tools, email) => {
+export const disable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const revokeSessions = revokeWith(tools);
   const deps = { db: tools.db, exclusively, revokeSessions, clock: Date.now };
@@ -109,7 +111,7 @@ export const disable: Command = async (tools, email) => {
   ];
 };
 
-export const enable: Command = async (tools, email) => {
+export const enable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   if (!(await enableAccount({ db: tools.db, clock: Date.now }, accountId)))
     return [`${email} was not disabled.`];

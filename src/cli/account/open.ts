@@ -1,11 +1,11 @@
 import type { Bus } from '../../bus/bus.ts';
 import { createLocalBus } from '../../bus/local.ts';
 import { startRedisBus } from '../../bus/redis.ts';
-import { checkRedis } from '../../check-redis.ts';
-import type { Config } from '../../config.ts';
+import { checkRedis } from '../../process/check-redis.ts';
+import type { Config } from '../../config/config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import type { QuotaSettings } from '../../quotas/settings.ts';
-import type { Settings } from '../../settings.ts';
+import type { Settings } from '../../config/settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/sessions.ts';

@@ -5,11 +5,11 @@ import { listUsage } from '../../quotas/list-usage.ts';
 import { removeOverride, saveOverride } from '../../quotas/queries.ts';
 import { isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
 import { getByEmail } from './commands.ts';
-import type { Command } from './commands.ts';
+import type { AccountCommand } from './commands.ts';
 import type { Tools } from './open.ts';
 
 /** Shows what an account may have and has, all of it or one quota; changes that one for it. */
-export const quota: Command = async (tools, email, _askPassword, [name, value]) => {
+export const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
   const { accountId } = await getByEmail(tools, email);
   if (name === undefined) return show(tools, accountId, quotaNames);
   if (!isQuotaName(name)) {

@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { connectionStringOf } from '../../db/embedded/address.ts';
 import { isEarlier } from '../../db/embedded/earlier-server.ts';
 import { startEmbeddedDatabase } from '../../db/embedded/embedded.ts';
@@ -13,7 +13,7 @@ import { explainMissingRight } from '../../db/missing-right.ts';
 type Found = { connectionString: string; release(): Promise<void> };
 
 /** A database that has this program's schema, and where its tables are. */
-export type Reached = Found & { schema: string };
+export type ReachedDatabase = Found & { schema: string };
 
 const log = { info: () => {}, warn: (message: string) => console.error(message) };
 
@@ -21,7 +21,7 @@ const log = { info: () => {}, warn: (message: string) => console.error(message) 
  * The database that is configured; without one the embedded database, beside the service that runs
  * on it, or started for as long as this takes.
  */
-export async function reachDatabase(config: Config): Promise<Reached> {
+export async function reachDatabase(config: Config): Promise<ReachedDatabase> {
   const reached = await reachUnchanged(config);
   try {
     const { schema } = await migrate(reached.connectionString, { log });

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { backUpPortable } from '../../db/portable/back-up-portable.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';
 import { StartError } from '../../start-error.ts';

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { exists, restorePrivate } from '../../db/backup/private-files.ts';
 import { checkPortableCopy } from '../../db/portable/check-copy.ts';
 import { loadTables } from '../../db/portable/load-copy.ts';
 import type { PortableManifest } from '../../db/portable/manifest.ts';
 import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';
-import { requeueNotifications } from '../../outbox/requeue.ts';
-import { migrateWorker } from '../../outbox/worker.ts';
+import { requeueNotifications } from '../../notifications/requeue.ts';
+import { migrateWorker } from '../../notifications/worker.ts';
 import { StartError } from '../../start-error.ts';
 import { createScreen } from '../simulate/screen.ts';
 import { untilInterrupted } from './interrupt.ts';

@@ -1,5 +1,5 @@
 import { listAccountIds } from '../../accounts/queries.ts';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { acceptSecret } from '../../secret-check/accept.ts';
 import { examineSecret, type Examined } from '../../secret-check/examine.ts';
 import { countDependents, type Dependents } from '../../secret-check/queries.ts';
@@ -9,9 +9,9 @@ import type { Tools } from '../account/open.ts';
 export type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
 
 /** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
-export type Command = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
+export type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
 
-export const status: Command = async ({ db }, config, { say }) => {
+export const status: SecretCommand = async ({ db }, config, { say }) => {
   const examined = await examineSecret(db, config);
   const lines = examined.isAllowed
     ? [describeAllowed(examined, config)]
@@ -20,7 +20,7 @@ export const status: Command = async ({ db }, config, { say }) => {
   return examined.isAllowed ? 0 : 1;
 };
 
-export const accept: Command = async (tools, config, { say, confirm }) => {
+export const accept: SecretCommand = async (tools, config, { say, confirm }) => {
   const { secretPlace: place } = config;
   const examined = await examineSecret(tools.db, config);
   if (examined.isAllowed) {

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { LoginAnswer } from './answers.ts';
 import { RestError, type Rest } from './rest.ts';
 
-export type Credentials = { email: string; password: string };
+export type SimulatorLogin = { email: string; password: string };
 /** The account of a run; `throwAway` when the run registered it for itself. */
-export type OpenAccount = Credentials & { rest: Rest; throwAway: boolean };
+export type OpenAccount = SimulatorLogin & { rest: Rest; throwAway: boolean };
 
 /** Logs in with the given credentials, or registers an account that nobody else knows. */
 export async function openAccount(
   rest: Rest,
-  credentials: Credentials | null,
+  credentials: SimulatorLogin | null,
 ): Promise<OpenAccount> {
   if (credentials)
     return { ...credentials, rest: await login(rest, credentials), throwAway: false };
@@ -22,7 +22,7 @@ export async function openAccount(
   return { ...made, rest: rest.as(value.accountAuthToken), throwAway: true };
 }
 
-async function login(rest: Rest, body: Credentials): Promise<Rest> {
+async function login(rest: Rest, body: SimulatorLogin): Promise<Rest> {
   const path = '/v2/accounts/login';
   const { value } = await rest.call({ method: 'POST', path, answer: LoginAnswer, body });
   return rest.as(value.accountAuthToken);

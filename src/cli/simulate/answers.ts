@@ -23,5 +23,5 @@ export const EventsAnswer = z.object({ events: z.array(z.object({ timestamp: z.n
 export const AnyAnswer = z.unknown();
 
 /** What arrives on `down/profile` and `down/errors`. */
-export const ProfileMessage = z.object({ pId: z.string() });
+export const ReceivedProfile = z.object({ pId: z.string() });
 export const ErrorMessage = z.object({ reason: z.string(), message: z.string() });

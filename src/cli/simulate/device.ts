@@ -1,5 +1,5 @@
 import mqtt, { type MqttClient } from 'mqtt';
-import { ErrorMessage, ProfileMessage, type RegistrationAnswer } from './answers.ts';
+import { ErrorMessage, ReceivedProfile, type RegistrationAnswer } from './answers.ts';
 import type { Ledger } from './compare.ts';
 import { readingsAt } from './curve.ts';
 import type { Tally } from './tally.ts';
@@ -57,7 +57,7 @@ export async function connectDevice(options: DeviceOptions): Promise<SimulatedDe
       tally.firstRefusal ??= ErrorMessage.parse(JSON.parse(text)).message;
     }
     if (topic.endsWith('/profile')) {
-      const { pId } = ProfileMessage.parse(JSON.parse(text));
+      const { pId } = ReceivedProfile.parse(JSON.parse(text));
       const answer = JSON.stringify({ pId, state: 'current', engine: 'service' });
       client.publish(`devices/${uuid}/up/profile`, answer, { qos: 1 }, (error) => {
         if (!error) accepted.resolve();

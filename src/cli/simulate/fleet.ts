@@ -68,7 +68,7 @@ export async function storePurpose(rest: Rest): Promise<string> {
 }
 
 /** Installs the purpose on every device and waits until all of them have accepted it. */
-export async function installProfile(
+export async function installOnFleet(
   fleet: Fleet,
   devices: SimulatedDevice[],
   purposeUuid: string,

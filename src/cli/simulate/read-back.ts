@@ -20,7 +20,7 @@ export async function readMeasurements(
 }
 
 /** How many `sense` events of a device are recorded, counted page after page. */
-export async function countEvents(rest: Rest, uuid: string): Promise<number> {
+export async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   let count = 0;
   for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
     count += page.events.length;

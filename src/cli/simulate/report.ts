@@ -23,7 +23,7 @@ export function report(
     ...examples('stored, but never sent like this', foreign),
     `${count(recordedEvents)} events are recorded, devices were told of ${count(tally.events)}.`,
     ...(events ? ['DIFFERENCE: devices were told of events that are not recorded.'] : []),
-    ...remarks(tally, unacknowledged),
+    ...warnings(tally, unacknowledged),
     ...(agrees ? ['Everything that was acknowledged is there, once, as it was sent.'] : []),
   ];
   return { agrees, text: lines.join('\n') };
@@ -37,7 +37,7 @@ function examples(what: string, readings: Reading[]): string[] {
 }
 
 /** What is no fault of the store, but worth knowing. */
-function remarks(tally: Tally, unacknowledged: number): string[] {
+function warnings(tally: Tally, unacknowledged: number): string[] {
   const open = tally.published - tally.acknowledged;
   return [
     open > 0 && `${count(open)} messages were never acknowledged.`,

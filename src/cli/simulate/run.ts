@@ -1,10 +1,10 @@
-import { openAccount, type Credentials, type OpenAccount } from './account.ts';
+import { openAccount, type SimulatorLogin, type OpenAccount } from './account.ts';
 import { cleanUp, type Made } from './clean-up.ts';
 import { createTransport } from './exchange.ts';
 import {
   connectDevices,
   httpConnections,
-  installProfile,
+  installOnFleet,
   registerDevices,
   storePurpose,
   type Fleet,
@@ -19,7 +19,7 @@ import { verify } from './verify.ts';
 
 export type Run = {
   options: Options;
-  credentials: Credentials | null;
+  credentials: SimulatorLogin | null;
   screen: Screen;
   /** Ends the run early; what was acknowledged is compared all the same. */
   signal: AbortSignal;
@@ -49,7 +49,7 @@ async function drive(fleet: Fleet, options: Options, made: Made): Promise<boolea
   try {
     if (!signal.aborted) {
       made.purposeUuid = await storePurpose(rest);
-      await installProfile(fleet, devices, made.purposeUuid);
+      await installOnFleet(fleet, devices, made.purposeUuid);
     }
     const { seconds, rate } = options;
     if (!signal.aborted) await publishAll({ devices, seconds, rate, tally, screen, signal });

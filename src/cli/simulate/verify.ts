@@ -2,7 +2,7 @@ import { forEachBounded } from './bounded.ts';
 import { addComparisons, compareReadings, type Comparison } from './compare.ts';
 import type { SimulatedDevice } from './device.ts';
 import { httpConnections } from './fleet.ts';
-import { countEvents, readMeasurements } from './read-back.ts';
+import { countSenseEvents, readMeasurements } from './read-back.ts';
 import type { Rest } from './rest.ts';
 import type { Screen } from './screen.ts';
 
@@ -22,7 +22,7 @@ export async function verify(
   const results = await forEachBounded(devices, httpConnections, never, async (device) => {
     const { uuid, ledger } = device;
     const stored = await readMeasurements(rest, uuid, rangeOf(ledger.sent));
-    const events = await countEvents(rest, uuid);
+    const events = await countSenseEvents(rest, uuid);
     done += 1;
     screen.bar('Reading back', done, devices.length);
     return { comparison: compareReadings(ledger, stored), events };

@@ -2,8 +2,8 @@ import { chown, chmod, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import { findCluster, makeCluster } from '../embedded/location.ts';
-import { placePrograms } from '../embedded/place.ts';
-import { findPackagedPostgres, type Owner } from '../embedded/programs.ts';
+import { placePrograms } from '../embedded/place-programs.ts';
+import { findPackagedPostgres, type SystemUser } from '../embedded/programs.ts';
 import { checkVersion } from '../embedded/launch.ts';
 import { copyFiles, copyLog } from './copy-cluster.ts';
 import { clusterName, privateNames, readManifest, type Manifest } from './manifest.ts';
@@ -36,7 +36,7 @@ export async function restore(backupDir: string, dataDir: string): Promise<Manif
   return manifest;
 }
 
-async function giveTo(dir: string, owner: Owner | null): Promise<void> {
+async function giveTo(dir: string, owner: SystemUser | null): Promise<void> {
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);
     await chmod(path, entry.isDirectory() ? 0o700 : 0o600);

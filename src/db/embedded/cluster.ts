@@ -1,7 +1,7 @@
 import { chown, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Address } from './address.ts';
+import type { ServerAddress } from './address.ts';
 import { runProgram, type Programs } from './programs.ts';
 
 /** Made with the cluster; it cannot lose its rights. For backups and for `handOver` only. */
@@ -39,7 +39,7 @@ export async function startCluster(
     settings,
     address,
     timeoutSeconds,
-  }: { settings: string[]; address: Address; timeoutSeconds: number },
+  }: { settings: string[]; address: ServerAddress; timeoutSeconds: number },
 ): Promise<void> {
   const all = [...listenAt(address), ...settings];
   await runProgram(programs, 'pg_ctl', [
@@ -52,7 +52,7 @@ export async function startCluster(
   ]); // prettier-ignore
 }
 
-function listenAt({ socketDir, port }: Address): string[] {
+function listenAt({ socketDir, port }: ServerAddress): string[] {
   if (socketDir === null)
     return ['listen_addresses=127.0.0.1', `port=${port}`, 'unix_socket_directories='];
   return [
@@ -77,7 +77,7 @@ export async function stopCluster(
 }
 
 /** What a server wrote about itself when it started, and whether it lets clients in by now. */
-export type Postmaster = { pid: number; address: Address; isReady: boolean };
+export type Postmaster = { pid: number; address: ServerAddress; isReady: boolean };
 
 /** PostgreSQL's `postmaster.pid`, line by line (its source, miscadmin.h); null where there is none. */
 export async function readPostmasterFile(clusterDir: string): Promise<Postmaster | null> {

@@ -1,11 +1,11 @@
-import type { Address } from './address.ts';
+import type { ServerAddress } from './address.ts';
 import { stopCluster } from './cluster.ts';
 import { lockAsSuperuser } from './enter.ts';
 import { inUse } from './in-use.ts';
 import type { Programs } from './programs.ts';
 
 /** Whether a version before 0.3.0 started it. Node knows no Unix sockets on Windows. */
-export function isEarlier({ socketDir }: Address): boolean {
+export function isEarlier({ socketDir }: ServerAddress): boolean {
   return socketDir === null && process.platform !== 'win32';
 }
 
@@ -15,7 +15,7 @@ export function isEarlier({ socketDir }: Address): boolean {
  */
 export async function endEarlierServer(
   { programs, clusterDir, dataDir }: { programs: Programs; clusterDir: string; dataDir: string },
-  address: Address,
+  address: ServerAddress,
 ): Promise<void> {
   const { held } = await lockAsSuperuser(dataDir, address);
   if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);

@@ -1,13 +1,13 @@
 import { dirname } from 'node:path';
 import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
-import { connectionStringOf, type Address } from './address.ts';
+import { connectionStringOf, type ServerAddress } from './address.ts';
 import { stopCluster } from './cluster.ts';
 import { enterAsService, lockAs } from './enter.ts';
 import { inUse } from './in-use.ts';
 import { checkVersion, launch, removeAddress, type Launch } from './launch.ts';
 import { findCluster, makeCluster } from './location.ts';
 import { createEmbeddedCluster, databaseName } from './make.ts';
-import { placePrograms, sharedDir } from './place.ts';
+import { placePrograms, sharedDir } from './place-programs.ts';
 import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
@@ -94,7 +94,7 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
 
 async function stopServer(
   { programs, clusterDir }: Launch,
-  address: Address,
+  address: ServerAddress,
   log: EmbeddedLog,
   withinMs: number,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 import { stateOf, states } from '../error-kind.ts';
 import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
-import { connectionStringOf, type Address, type Login } from './address.ts';
+import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
 import { createScramClient } from './client.ts';
 import { takeServiceLock, type Held } from './guard.ts';
 import { handOver, isHandedOver } from './hand-over.ts';
@@ -10,18 +10,18 @@ import { readOrMakeService, readSuperuser } from './secrets.ts';
 const lockTimeoutMs = 3_000;
 
 /** The lock, and what the service logs in with. */
-export type Entered = { held: Held; service: Login };
+export type Entered = { held: Held; service: RoleLogin };
 
 /** Logs in to a server that runs and takes the service's lock. */
-export function lockAs(address: Address, login: Login): Promise<Held> {
+export function lockAs(address: ServerAddress, login: RoleLogin): Promise<Held> {
   return takeServiceLock(connectionStringOf(address, login, 'postgres'), lockTimeoutMs);
 }
 
 /** The same where the service's role may not be there yet. Throws a StartError. */
 export async function lockAsSuperuser(
   dataDir: string,
-  address: Address,
-): Promise<{ held: Held; admin: Login }> {
+  address: ServerAddress,
+): Promise<{ held: Held; admin: RoleLogin }> {
   const admin = await readSuperuser(dataDir);
   const held = await unlessRefused(lockAs(address, admin));
   if (held === null)
@@ -37,7 +37,7 @@ export async function lockAsSuperuser(
  */
 export async function enterAsService(
   dataDir: string,
-  address: Address,
+  address: ServerAddress,
   log: LockOptions['log'],
 ): Promise<Entered> {
   const service = await readOrMakeService(dataDir);
@@ -57,8 +57,8 @@ export async function enterAsService(
 /** The role is not there yet, or has another password: a service that runs must not lose its own. */
 async function enterAfterSuperuser(
   dataDir: string,
-  address: Address,
-  service: Login,
+  address: ServerAddress,
+  service: RoleLogin,
   log: LockOptions['log'],
 ): Promise<Entered> {
   const { held: first, admin } = await lockAsSuperuser(dataDir, address);

@@ -6,10 +6,10 @@ import { createScramClient } from './client.ts';
 const serviceLock = 7199;
 
 /** A connection and the moment it is over: its server or its session is gone. */
-export type Connection = { client: pg.Client; ended: Promise<void> };
+export type GuardConnection = { client: pg.Client; ended: Promise<void> };
 
 /** A connection that holds the lock, or which process holds it instead. */
-export type Held = (Connection & { heldBy: null }) | { heldBy: string };
+export type Held = (GuardConnection & { heldBy: null }) | { heldBy: string };
 
 /**
  * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { stateOf, states } from '../error-kind.ts';
 import { withTablesLocked, type LockOptions } from '../lock-tables.ts';
 import type { Sql } from '../sql.ts';
-import { connectionStringOf, type Address, type Login } from './address.ts';
+import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
 import { createScramClient } from './client.ts';
 import { superuser } from './cluster.ts';
 import { databaseName } from './make.ts';
@@ -17,8 +17,8 @@ const attributes = 'login nosuperuser nocreatedb nocreaterole noreplication noby
  * and database where they are missing. What is interrupted is done by the next start.
  */
 export async function handOver(
-  address: Address,
-  { admin, service }: { admin: Login; service: Login },
+  address: ServerAddress,
+  { admin, service }: { admin: RoleLogin; service: RoleLogin },
   log: LockOptions['log'],
 ): Promise<void> {
   await withClient(connectionStringOf(address, admin, 'postgres'), async (client) => {
@@ -36,7 +36,7 @@ export async function handOver(
 }
 
 /** Asked as the service: whether it needs nothing from the superuser. */
-export async function isHandedOver(address: Address, service: Login): Promise<boolean> {
+export async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise<boolean> {
   const url = connectionStringOf(address, service, databaseName);
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ done: boolean }>(
@@ -55,7 +55,7 @@ export async function isHandedOver(address: Address, service: Login): Promise<bo
   });
 }
 
-async function ensureRole(sql: Sql, { role, password }: Login): Promise<void> {
+async function ensureRole(sql: Sql, { role, password }: RoleLogin): Promise<void> {
   const { rowCount } = await sql.query('select from pg_roles where rolname = $1', [role]);
   const verb = rowCount === 0 ? 'create' : 'alter';
   await sql.query(`${verb} role ${role} ${attributes} password ${pg.escapeLiteral(password)}`);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../start-error.ts';
-import type { Address } from './address.ts';
+import type { ServerAddress } from './address.ts';
 import { findFreePort, readPostmasterFile, startCluster, stopCluster } from './cluster.ts';
 import { endEarlierServer, isEarlier } from './earlier-server.ts';
 import { describeMajor, majors, type Major } from './majors.ts';
@@ -25,8 +25,8 @@ const maxLogBytes = 10 * 2 ** 20;
  */
 export async function launch(
   prepared: Launch,
-  wanted?: Address,
-): Promise<{ address: Address; adopted: boolean }> {
+  wanted?: ServerAddress,
+): Promise<{ address: ServerAddress; adopted: boolean }> {
   for (let attempt = 1; ; attempt += 1) {
     const left = await readPostmasterFile(prepared.clusterDir);
     const adopted = await adopt(prepared);
@@ -49,7 +49,7 @@ export async function launch(
   }
 }
 
-async function adopt(prepared: Launch): Promise<Address | null> {
+async function adopt(prepared: Launch): Promise<ServerAddress | null> {
   const { programs, clusterDir } = prepared;
   if (!(await findPostmaster(clusterDir))) return null;
   const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
@@ -61,7 +61,7 @@ async function adopt(prepared: Launch): Promise<Address | null> {
   return null;
 }
 
-async function start({ programs, clusterDir }: Launch, address: Address): Promise<void> {
+async function start({ programs, clusterDir }: Launch, address: ServerAddress): Promise<void> {
   if (address.socketDir !== null) await renewSocketDir(address.socketDir, programs.owner);
   await trimLog(clusterDir);
   const settings = embeddedSettings();
@@ -73,7 +73,7 @@ async function start({ programs, clusterDir }: Launch, address: Address): Promis
 export async function makeAddress({
   programs,
   clusterDir,
-}: Pick<Launch, 'programs' | 'clusterDir'>): Promise<Address> {
+}: Pick<Launch, 'programs' | 'clusterDir'>): Promise<ServerAddress> {
   if (process.platform === 'win32') return { socketDir: null, port: await findFreePort() };
   const bases = [dirname(clusterDir), tmpdir(), '/tmp'];
   return { socketDir: await makeSocketDir(bases, programs.owner), port: socketPort };
@@ -82,7 +82,7 @@ export async function makeAddress({
 /** Gives the address back of a server that has ended. */
 export async function removeAddress(
   { programs }: Pick<Launch, 'programs'>,
-  { socketDir }: Address,
+  { socketDir }: ServerAddress,
 ): Promise<void> {
   if (socketDir !== null) await removeSocketDir(socketDir, programs.owner);
 }

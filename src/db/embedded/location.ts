@@ -14,11 +14,11 @@ import {
 import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import { findOwner } from './owner.ts';
-import { sharedDir } from './place.ts';
-import type { Owner } from './programs.ts';
+import { sharedDir } from './place-programs.ts';
+import type { SystemUser } from './programs.ts';
 
 /** Where the cluster of a data directory is (or null: not made yet), and who runs it. */
-export type Location = { clusterDir: string | null; owner: Owner | null };
+export type Location = { clusterDir: string | null; owner: SystemUser | null };
 
 /** Below the data directory: the cluster, or a link to where it had to be put. */
 const name = 'postgresql';
@@ -56,7 +56,7 @@ export async function findCluster(dataDir: string): Promise<Location> {
  */
 export async function makeCluster(
   dataDir: string,
-  owner: Owner | null,
+  owner: SystemUser | null,
   create: (clusterDir: string) => Promise<void>,
 ): Promise<{ clusterDir: string; movedTo: string | null }> {
   await removeUnfinished(dataDir);
@@ -89,14 +89,14 @@ export async function removeDir(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
 
-async function makeOwned(dir: string, owner: Owner | null): Promise<void> {
+async function makeOwned(dir: string, owner: SystemUser | null): Promise<void> {
   await rm(dir, { recursive: true, force: true });
   await mkdir(dir, { mode: 0o700 });
   if (owner) await chown(dir, owner.uid, owner.gid);
 }
 
 /** Asked as that user: no reading of modes knows about every directory above, or access lists. */
-export function canWrite(owner: Owner, dir: string): boolean {
+export function canWrite(owner: SystemUser, dir: string): boolean {
   const test = spawnSync('/bin/sh', ['-c', 'test -w "$1" && cd "$1"', 'sh', dir], {
     cwd: '/',
     uid: owner.uid,

@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import type { Owner } from './programs.ts';
+import type { SystemUser } from './programs.ts';
 
 /** The user made for the database on a machine that has no `postgres` of its own. */
 const createdUser = 'sensorium';
 
 /** Who is to run PostgreSQL: null (this user) unless this is root, which PostgreSQL refuses. */
-export function findOwner(): Owner | null {
+export function findOwner(): SystemUser | null {
   if (process.getuid?.() !== 0) return null;
   return lookUp('postgres') ?? lookUp(createdUser) ?? createUser() ?? lookUp('nobody');
 }
 
-function createUser(): Owner | null {
+function createUser(): SystemUser | null {
   try {
     execFileSync(
       'useradd',
@@ -25,7 +25,7 @@ function createUser(): Owner | null {
   return lookUp(createdUser);
 }
 
-function lookUp(name: string): Owner | null {
+function lookUp(name: string): SystemUser | null {
   try {
     return { name, uid: askId('-u', name), gid: askId('-g', name) };
   } catch {

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ask, isPostgres, sslRequest } from '../../other-end.ts';
+import { ask, isPostgres, sslRequest } from '../../lib/probe-server.ts';
 import { StartError } from '../../start-error.ts';
-import type { Address } from './address.ts';
+import type { ServerAddress } from './address.ts';
 import { readPostmasterFile, type Postmaster } from './cluster.ts';
-import type { Owner } from './programs.ts';
+import type { SystemUser } from './programs.ts';
 import { isPrivateDir, socketPathIn } from './socket-dir.ts';
 
 /**
@@ -29,9 +29,9 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
  */
 export async function adoptPostmaster(
   clusterDir: string,
-  owner: Owner | null,
+  owner: SystemUser | null,
   timeoutMs: number,
-): Promise<Address | null> {
+): Promise<ServerAddress | null> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const running = await findPostmaster(clusterDir);
@@ -47,7 +47,7 @@ export async function adoptPostmaster(
 /** Whoever uses it cannot be asked, so it is not ended either. */
 async function requireOwnDir(
   { pid, address: { socketDir } }: Postmaster,
-  owner: Owner | null,
+  owner: SystemUser | null,
 ): Promise<void> {
   if (socketDir === null || (await isPrivateDir(socketDir, owner))) return;
   // One that is about to end has removed its directory.
@@ -57,7 +57,7 @@ async function requireOwnDir(
   );
 }
 
-async function answers({ socketDir, port }: Address): Promise<boolean> {
+async function answers({ socketDir, port }: ServerAddress): Promise<boolean> {
   const place =
     socketDir === null ? { host: '127.0.0.1', port } : { path: socketPathIn(socketDir) };
   return isPostgres(await ask(place, sslRequest, { timeoutMs: 2_000 }));

@@ -5,10 +5,10 @@ import { dirname, join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 
 /** Another user that PostgreSQL runs as, because it refuses to run as root. */
-export type Owner = { name: string; uid: number; gid: number };
+export type SystemUser = { name: string; uid: number; gid: number };
 
 /** A directory of PostgreSQL's programs (`initdb`, `pg_ctl`, `postgres`) and who is to run them. */
-export type Programs = { binDir: string; owner: Owner | null };
+export type Programs = { binDir: string; owner: SystemUser | null };
 
 export class ProgramError extends Error {
   readonly output: string;

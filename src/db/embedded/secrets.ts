@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chown, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readOrMakePrivateFile, readPrivateFile } from '../../private-file.ts';
+import { readOrMakePrivateFile, readPrivateFile } from '../../lib/private-file.ts';
 import { StartError } from '../../start-error.ts';
-import type { Login } from './address.ts';
+import type { RoleLogin } from './address.ts';
 import { superuser } from './cluster.ts';
 
 /** The role that the service works as. It owns what is the service's, and has no other right. */
@@ -18,7 +18,7 @@ export function readOrMakeSuperuserPassword(dataDir: string): Promise<string> {
 }
 
 /** For backups, and to hand over what the service's role does not own yet. Throws a StartError. */
-export async function readSuperuser(dataDir: string): Promise<Login> {
+export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, superuserFile);
   const password = await readPrivateFile(file).catch((error: unknown) => {
     throw unreadable(file, error);
@@ -31,7 +31,7 @@ export async function readSuperuser(dataDir: string): Promise<Login> {
  * What the service logs in with. Where its password was lost, `enterAsService` sets the new one.
  * Throws a StartError where it cannot be read.
  */
-export async function readOrMakeService(dataDir: string): Promise<Login> {
+export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, serviceFile);
   try {
     const password = await readOrMakePrivateFile(file, makePassword);
@@ -57,7 +57,7 @@ function unreadable(file: string, cause?: unknown): StartError {
 }
 
 /** The same, or null where it has never been made. */
-export async function findService(dataDir: string): Promise<Login | null> {
+export async function findService(dataDir: string): Promise<RoleLogin | null> {
   const password = await readPrivateFile(join(dataDir, serviceFile));
   return password === null ? null : { role: serviceRole, password };
 }

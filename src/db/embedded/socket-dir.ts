@@ -1,10 +1,10 @@
 import { chown, lstat, mkdir, mkdtemp, readdir, realpath, rm, rmdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { ask, sslRequest } from '../../other-end.ts';
+import { ask, sslRequest } from '../../lib/probe-server.ts';
 import { StartError } from '../../start-error.ts';
 import { canWrite } from './location.ts';
-import type { Owner } from './programs.ts';
+import type { SystemUser } from './programs.ts';
 
 /** Only a part of the socket's name: each server has a directory of its own. */
 export const socketPort = 5432;
@@ -22,7 +22,7 @@ const plainPath = /^\/[\w/.+@:-]*$/;
  * `bases` that has room for one. Its name is new each time, so whatever another user made before is
  * never taken for it. Throws a StartError where none will do.
  */
-export async function makeSocketDir(bases: string[], owner: Owner | null): Promise<string> {
+export async function makeSocketDir(bases: string[], owner: SystemUser | null): Promise<string> {
   const tried = [...new Set(bases)];
   for (const base of tried) {
     const dir = await tryBase(base, owner);
@@ -38,7 +38,7 @@ export function socketPathIn(dir: string): string {
   return join(dir, socketName);
 }
 
-async function tryBase(base: string, owner: Owner | null): Promise<string | null> {
+async function tryBase(base: string, owner: SystemUser | null): Promise<string | null> {
   const real = await realpath(base).catch(() => null);
   if (real === null || !plainPath.test(real) || real.length > longestBase) return null;
   if (await isAnybodysToChange(real)) return null;
@@ -69,7 +69,7 @@ async function takesSockets(dir: string): Promise<boolean> {
  * Makes the directory of a server that ended ready for the next one, under its name: clients know it.
  * Throws a StartError where something else is in its place.
  */
-export async function renewSocketDir(dir: string, owner: Owner | null): Promise<void> {
+export async function renewSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
   const isNew = await mkdir(dir, { mode: 0o700 }).then(
     () => true,
     () => false,
@@ -83,14 +83,14 @@ export async function renewSocketDir(dir: string, owner: Owner | null): Promise<
 }
 
 /** Whether this is a directory, no link to one, that only the server's user may enter. */
-export async function isPrivateDir(dir: string, owner: Owner | null): Promise<boolean> {
+export async function isPrivateDir(dir: string, owner: SystemUser | null): Promise<boolean> {
   const found = await lstat(dir).catch(() => null);
   const uid = owner?.uid ?? process.getuid?.();
   return found?.isDirectory() === true && found.uid === uid && (found.mode & 0o777) === 0o700;
 }
 
 /** Removes what a server that has ended left; anything else is left alone. */
-export async function removeSocketDir(dir: string, owner: Owner | null): Promise<void> {
+export async function removeSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
   if (!(await isPrivateDir(dir, owner))) return;
   await removeSocket(dir);
   await rmdir(dir).catch(() => undefined);
@@ -100,7 +100,7 @@ export async function removeSocketDir(dir: string, owner: Owner | null): Promise
 export async function removeOtherSocketDirs(
   base: string,
   kept: string | null,
-  owner: Owner | null,
+  owner: SystemUser | null,
 ): Promise<void> {
   for (const name of await readdir(base)) {
     const dir = join(base, name);

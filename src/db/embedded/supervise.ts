@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Connection } from './guard.ts';
+import type { GuardConnection } from './guard.ts';
 
 export type SuperviseOptions = {
   /** The connection whose end says that the server, or this session with it, is gone. */
-  connection: Connection;
+  connection: GuardConnection;
   log: { info(message: string): void; warn(message: string): void };
   /** Starts the server where it no longer runs, and gives a new connection to watch. */
-  recover: () => Promise<Connection>;
+  recover: () => Promise<GuardConnection>;
 };
 
 const firstPauseMs = 100;

@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { StartError } from '../../start-error.ts';
-import { connectionStringOf, type Address } from '../embedded/address.ts';
+import { connectionStringOf, type ServerAddress } from '../embedded/address.ts';
 import { readPostmasterFile, startCluster, stopCluster } from '../embedded/cluster.ts';
 import { enterAsService, lockAsSuperuser } from '../embedded/enter.ts';
 import { makeAddress, removeAddress, type Launch } from '../embedded/launch.ts';
 import { findCluster, makeCluster, removeDir } from '../embedded/location.ts';
 import { createEmbeddedCluster, databaseName } from '../embedded/make.ts';
-import { placePrograms } from '../embedded/place.ts';
+import { placePrograms } from '../embedded/place-programs.ts';
 import { adoptPostmaster, findPostmaster } from '../embedded/postmaster.ts';
 import { findPackagedPostgres, type Programs } from '../embedded/programs.ts';
 import { readOrMakeSuperuserPassword } from '../embedded/secrets.ts';
@@ -86,7 +86,7 @@ async function clearInterrupted(dataDir: string, programs: Programs): Promise<vo
   await removeDir(clusterDir);
 }
 
-async function refuseBusy(dataDir: string, address: Address): Promise<void> {
+async function refuseBusy(dataDir: string, address: ServerAddress): Promise<void> {
   const { held } = await lockAsSuperuser(dataDir, address);
   if (held.heldBy !== null)
     throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);

@@ -6,7 +6,7 @@ import type { IConnectPacket, Packet } from 'mqtt-packet';
 import { startBridge } from '../../../connector/bridge/bridge.ts';
 import type { Bridge } from '../../../connector/bridge/bridge.ts';
 import { filterOf } from '../../../connector/bridge/client.ts';
-import type { BrokerAddress, Turn } from '../../../connector/bridge/ports.ts';
+import type { BrokerAddress, LeaseTurn } from '../../../connector/bridge/ports.ts';
 import { createBridgeStatus } from '../../../connector/bridge/status.ts';
 import type { BridgeStatus } from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
@@ -29,7 +29,7 @@ export function journal() {
 export type TestBridge = {
   status: BridgeStatus;
   lines: Line[];
-  start(turn?: Turn): Bridge;
+  start(turn?: LeaseTurn): Bridge;
   close(): Promise<void>;
 };
 

@@ -1,12 +1,12 @@
 import { afterEach, expect, test } from 'vitest';
-import { startStandBy } from '../../../connector/bridge/stand-by.ts';
-import type { StandBy } from '../../../connector/bridge/stand-by.ts';
+import { startStandBy } from '../../../connector/bridge/standby.ts';
+import type { StandBy } from '../../../connector/bridge/standby.ts';
 import { startLease } from '../../../src/db/lease.ts';
 import { startProxy } from '../../faults/proxy.ts';
 import type { Proxy } from '../../faults/proxy.ts';
-import { testDatabase } from '../../harness/database.ts';
-import type { TestDatabase } from '../../harness/database.ts';
-import { hasMosquitto, startMosquitto } from '../../harness/mosquitto.ts';
+import { testDatabase } from '../../support/database.ts';
+import type { TestDatabase } from '../../support/database.ts';
+import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts';
 import { prepareBridge } from './harness.ts';
 import type { TestBridge } from './harness.ts';
 

@@ -8,9 +8,9 @@ import { promisify } from 'node:util';
 import { Aedes } from 'aedes';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../../src/db/embedded/cluster.ts';
-import { hasOpenssl } from '../../harness/certificate.ts';
-import { makeTemporaryDir } from '../../harness/cluster.ts';
-import { hasMosquitto, startMosquitto } from '../../harness/mosquitto.ts';
+import { hasOpenssl } from '../../support/certificate.ts';
+import { makeTemporaryDir } from '../../support/cluster.ts';
+import { hasMosquitto, startMosquitto } from '../../support/mosquitto.ts';
 import { prepareBridge } from './harness.ts';
 import type { TestBridge } from './harness.ts';
 

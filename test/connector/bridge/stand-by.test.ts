@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 import { generate, parser } from 'mqtt-packet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startStandBy } from '../../../connector/bridge/stand-by.ts';
+import { startStandBy } from '../../../connector/bridge/standby.ts';
 import { prepareBridge } from './harness.ts';
 
 const log = { info() {}, warn() {}, error() {} };

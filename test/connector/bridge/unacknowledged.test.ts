@@ -2,10 +2,10 @@ import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createUnacknowledged } from '../../../connector/bridge/unacknowledged.ts';
-import type { Held } from '../../../connector/bridge/unacknowledged.ts';
+import type { HeldPacket } from '../../../connector/bridge/unacknowledged.ts';
 
 const room = { maxMessages: 1_000, maxBytes: 1_000_000 };
-const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): Held => ({
+const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): HeldPacket => ({
   qos,
   messageId,
   bytes,
@@ -38,7 +38,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
       const stored = new Set<number>();
       const seen: number[] = [];
       for (const place of order) {
-        unacknowledged.settle(all[place] as Held);
+        unacknowledged.settle(all[place] as HeldPacket);
         stored.add(place);
         seen.push(...acknowledged(stream));
         // Nothing that is not stored, and nothing behind it.
@@ -80,11 +80,11 @@ test('reading goes on when there is room again, in messages and in bytes', () =>
       unacknowledged.whenRoom(() => (reads += 1));
     }
     expect(reads).toBe(1);
-    unacknowledged.settle(held[1] as Held);
+    unacknowledged.settle(held[1] as HeldPacket);
     expect(reads).toBe(2);
     // At QoS 0 there is nothing to acknowledge.
     expect(acknowledged(stream)).toEqual([]);
-    unacknowledged.giveUp(held[0] as Held);
+    unacknowledged.giveUp(held[0] as HeldPacket);
     expect(unacknowledged.count()).toBe(0);
   }
 });

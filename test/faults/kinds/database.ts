@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runOn } from '../../harness/template.ts';
+import { runOn } from '../../support/template.ts';
 import {
   ask,
   expectHolds,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { runOn } from '../../harness/template.ts';
+import { runOn } from '../../support/template.ts';
 import { ask, expectHolds, runFor, runForAll } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import type { World } from '../world.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../../../src/db/migrate.ts';
 import { silent } from '../../db/earlier.ts';
-import { runOn, schema } from '../../harness/template.ts';
-import { makeLaterMigrations } from '../../harness/tomorrow.ts';
+import { runOn, schema } from '../../support/template.ts';
+import { makeLaterMigrations } from '../../support/tomorrow.ts';
 import { ask, expectHolds, runFor, timeToAck } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import type { World } from '../world.ts';

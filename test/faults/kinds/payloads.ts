@@ -1,6 +1,6 @@
 import { call, registerAccount } from '../../../bench/api.ts';
 import { createFleet } from '../../../bench/client/fleet.ts';
-import { runOn } from '../../harness/template.ts';
+import { runOn } from '../../support/template.ts';
 import { expectHolds, runFor } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 import { sId } from '../messages.ts';

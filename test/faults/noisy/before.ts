@@ -1,4 +1,4 @@
-import { runOn } from '../../harness/template.ts';
+import { runOn } from '../../support/template.ts';
 import type { Enemy } from './enemy.ts';
 
 /** What an account has from before there were quotas: written past them. */

@@ -1,4 +1,4 @@
-import { runOn } from '../../harness/template.ts';
+import { runOn } from '../../support/template.ts';
 
 /** What the database takes on the disk after a vacuum, in bytes; the write-ahead log is not in it. */
 export async function sizeAfterVacuum(url: string): Promise<number> {

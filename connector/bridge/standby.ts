@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../options.ts';
+import { withoutCredentials } from './advice.ts';
+import type { Bridge } from './bridge.ts';
+import type { BrokerAddress, Lease, StartLease, LeaseTurn } from './ports.ts';
+import { isBrokerThere } from './probe.ts';
+import type { BridgeStatus } from './status.ts';
+
+export type StandByDeps = {
+  broker: Pick<BrokerAddress, 'url' | 'ca'>;
+  startLease: StartLease;
+  startBridge: (turn: LeaseTurn) => Bridge;
+  status: BridgeStatus;
+  log: Log;
+  rest?: RestPace;
+};
+
+/** How long a process that did not get to the broker leaves the lease to others. */
+export type RestPace = {
+  /** After the first turn in vain; twice that after the next, and so on. */
+  firstMs: number;
+  maxMs: number;
+  /** Then, between two looks whether the broker answers. */
+  probeMs: number;
+};
+
+const usualRest: RestPace = { firstMs: 3_000, maxMs: 30_000, probeMs: 1_000 };
+
+export type StandBy = {
+  /** As that of a bridge; afterwards another one may take over. */
+  close(options: { drainMs: number }): Promise<void>;
+  /** It is connected, or could take over: another process holds the lease, and it is asked for. */
+  isReady(): boolean;
+};
+
+/**
+ * Runs the bridge while this process holds the lease, and only then. All who compete for it are the
+ * same client to the broker: whoever gets it takes over the session, with all that was not
+ * acknowledged, in its order. What the one before still had on its way is what the broker delivers
+ * again, and is stored once.
+ *
+ * A holder that does not get through to the broker gives the lease up, and competes again only when
+ * others had time to try and the broker answers: while it is away for all of them, each
+ * has had one turn and all wait for it.
+ */
+export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
+  const { broker, startLease, startBridge, status, log, rest = usualRest } = deps;
+  const stopping = new AbortController();
+  const turn: { bridge: Bridge | null } = { bridge: null };
+  let turnsInVain = 0;
+
+  function drop(): void {
+    turn.bridge?.abandon();
+    turn.bridge = null;
+    status.leaseHeld(false);
+  }
+
+  const lease: Lease = await startLease({
+    onHeld() {
+      status.leaseHeld(true);
+      status.waiting('starting');
+      turn.bridge = startBridge({ onServed: () => (turnsInVain = 0), onSilent: giveUp });
+    },
+    onLost() {
+      const context = { broker: withoutCredentials(broker.url) };
+      log.warn(context, 'the lease is lost; another process may serve the broker');
+      drop();
+      status.waiting('starting');
+    },
+    onWaiting: () => status.waiting('standby'),
+  });
+  if (turn.bridge) await turn.bridge.ready;
+
+  function giveUp(): void {
+    status.note('no connection to the broker: the lease is given up, another process may take it');
+    drop();
+    lease.rest();
+    turnsInVain += 1;
+    void competeLater();
+  }
+
+  async function competeLater(): Promise<void> {
+    const pauseMs = Math.min(rest.maxMs, rest.firstMs * 2 ** (turnsInVain - 1));
+    await pause(pauseMs);
+    while (!stopping.signal.aborted && !(await isBrokerThere(broker))) await pause(rest.probeMs);
+    if (!stopping.signal.aborted) lease.compete();
+  }
+
+  const pause = (ms: number) =>
+    sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+
+  return {
+    close(options) {
+      stopping.abort();
+      return lease.release(async () => turn.bridge?.close(options));
+    },
+    isReady() {
+      const { isConnected, reason } = status.read();
+      return isConnected || (reason === 'standby' && lease.isThere());
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import type { Reservation, ByteRoom } from '../../src/lib/byte-room.ts';
+import type { DeviceIdentity, Downlink, DownTopic } from '../../src/contract/uplink.ts';
+import { isUnavailableError } from '../failure.ts';
+import { encode, enterNow, enterToLoad, overheadBytes } from './downlink-room.ts';
+import type { Log } from '../options.ts';
+import type { ConnectorPorts } from '../ports.ts';
+
+/** A way to a device, whatever the protocol or broker in between. */
+export type DownlinkChannel = {
+  device: DeviceIdentity;
+  /** Whether messages of this topic reach the device now. */
+  accepts(topic: DownTopic): boolean;
+  /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
+  send(message: Encoded): Promise<void>;
+};
+
+/** A message as it is written: what waits takes its bytes, not what they were made of. */
+export type Encoded = { topic: DownTopic; body: Buffer };
+
+export type DownlinkDeps = {
+  ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
+  log: Log;
+  maxQueued: number;
+  /** Of all devices: what is being read for them, and waits for their acknowledgement. */
+  room: ByteRoom;
+};
+
+type Waiting = Encoded & { message: Downlink; release: () => void };
+
+/** Of these only the newest counts: an older one that still waits is overtaken. */
+const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
+
+/**
+ * What is on its way to one device over one channel, one message in flight: aedes loses a QoS 1
+ * message that another one to the same client overtakes (aedes#994). What matters is in the
+ * database and is read again when the device subscribes; so a queue that is full loses its oldest.
+ */
+export class DownlinkQueue {
+  readonly #channel: DownlinkChannel;
+  readonly #deps: DownlinkDeps;
+  readonly #waiting: Waiting[] = [];
+  #isSending = false;
+  #isOver = false;
+  /** Reading from the database, one after the other: an older answer never follows a newer one. */
+  #loading: Promise<void> = Promise.resolve();
+  /** Told to the device while a load is under way: newer than what it will bring. */
+  #toldMeanwhile: Set<DownTopic> | null = null;
+  readonly #owed = {
+    subscribed: new Set<DownTopic>(),
+    due: new Set<'profile' | 'configuration'>(),
+  };
+
+  constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
+    this.#channel = channel;
+    this.#deps = deps;
+  }
+
+  get device(): DeviceIdentity {
+    return this.#channel.device;
+  }
+
+  /** The device has just subscribed to these topics. */
+  subscribed(topics: DownTopic[]): void {
+    for (const topic of topics) this.#owed.subscribed.add(topic);
+    this.retry();
+  }
+
+  /** The device's newest profile or configuration is to be handed over. */
+  due(topic: 'profile' | 'configuration'): void {
+    if (!this.#channel.accepts(topic)) return;
+    this.#owed.due.add(topic);
+    this.retry();
+  }
+
+  /** A message that is in no table. Where there is no room for it, it is lost as if the queue were full. */
+  push(message: Downlink): void {
+    this.#toldMeanwhile?.add(message.topic);
+    if (this.#isOver || !this.#channel.accepts(message.topic)) return;
+    const body = encode(message);
+    const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
+    if (place) this.#enqueue({ topic: message.topic, body, message, release: () => place.leave() });
+  }
+
+  /** Reads once more what could not be read when it was asked for. */
+  retry(): void {
+    if (this.#owed.subscribed.size === 0 && this.#owed.due.size === 0) return;
+    this.#loading = this.#loading.then(() => this.#load());
+  }
+
+  /** The channel is gone, and what waited with it. */
+  end(): void {
+    this.#isOver = true;
+    for (const { release } of this.#waiting.splice(0)) release();
+  }
+
+  async #load(): Promise<void> {
+    const { ports, log } = this.#deps;
+    const { device } = this.#channel;
+    if (this.#isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
+    const place = await enterToLoad(this.#deps.room, device);
+    // Too many wait to be read for: it is asked again.
+    if (!place) return;
+    const topics = [...this.#owed.subscribed];
+    const due = [...this.#owed.due].filter((topic) => !topics.includes(topic));
+    if (this.#isOver) return place.leave();
+    this.#owed.subscribed.clear();
+    this.#owed.due.clear();
+    this.#toldMeanwhile = new Set();
+    try {
+      const loaded = topics.length > 0 ? await ports.subscribed(device, topics) : [];
+      for (const topic of due) loaded.push(...(await ports.due(device, topic)));
+      this.#enqueueLoaded(loaded, place);
+    } catch (error) {
+      place.leave();
+      for (const topic of topics) this.#owed.subscribed.add(topic);
+      for (const topic of due) this.#owed.due.add(topic);
+      if (!isUnavailableError(error))
+        log.warn({ err: error, device: device.uuid }, 'what is due for a device could not be read');
+    }
+    this.#toldMeanwhile = null;
+  }
+
+  /** The place is left with the last of them. */
+  #enqueueLoaded(messages: Downlink[], place: Reservation): void {
+    const wanted = messages.filter(({ topic }) => !this.#toldMeanwhile?.has(topic));
+    let left = wanted.length;
+    if (left === 0) return place.leave();
+    const release = () => {
+      if ((left -= 1) === 0) place.leave();
+    };
+    const encoded = wanted.map((message) => {
+      return { topic: message.topic, body: encode(message), message, release };
+    });
+    place.resize(encoded.reduce((sum, { body }) => sum + body.length + overheadBytes, 0));
+    for (const one of encoded) this.#enqueue(one);
+  }
+
+  #enqueue(one: Waiting): void {
+    if (this.#isOver || !this.#channel.accepts(one.topic)) return one.release();
+    const waiting = this.#waiting;
+    if (newestOnly.includes(one.topic)) {
+      const older = waiting.findIndex(({ topic }) => topic === one.topic);
+      if (older >= 0) waiting.splice(older, 1)[0]?.release();
+    }
+    if (waiting.length >= this.#deps.maxQueued) waiting.shift()?.release();
+    waiting.push(one);
+    if (!this.#isSending) void this.#send();
+  }
+
+  async #send(): Promise<void> {
+    this.#isSending = true;
+    for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
+      const { message, release } = one;
+      try {
+        if (!this.#channel.accepts(one.topic)) continue;
+        await this.#channel.send(one);
+      } catch {
+        // The channel is gone; the next subscription brings everything anew.
+        this.end();
+        break;
+      } finally {
+        release();
+      }
+      if (message.pId !== undefined) this.#tellDelivered(message);
+    }
+    this.#isSending = false;
+  }
+
+  #tellDelivered(message: Downlink): void {
+    const { ports, log } = this.#deps;
+    ports.delivered(this.#channel.device, message).catch((error: unknown) => {
+      log.warn({ err: error, device: this.#channel.device.uuid }, 'a delivery was not noted down');
+    });
+  }
+}

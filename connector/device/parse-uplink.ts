@@ -1,0 +1,212 @@
+import { isUtf8 } from 'node:buffer';
+import type { z } from 'zod';
+import { checkInParts, isLarge, type PartProblem } from '../../src/lib/check-parts.ts';
+import { Configuration } from '../../src/contract/configuration.ts';
+import { jsonPointer } from '../../src/lib/json-pointer.ts';
+import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
+import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
+import { findUpTopic, type UpTopic } from '../../src/contract/topic.ts';
+import {
+  EventReport,
+  maxItems,
+  ProfileMessage,
+  SentMeasurement,
+} from '../../src/contract/uplink.ts';
+import {
+  StateReport,
+  type Item,
+  type Uplink,
+  type UplinkContent,
+} from '../../src/contract/uplink.ts';
+
+const excerptBytes = 1_024;
+const maxTopicLength = 1_024;
+/** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
+const bytesPerCost = 100;
+
+/** Its excerpt is made only when a rejection asks for it. */
+class ParsedUplink implements Uplink {
+  readonly topic: string;
+  readonly arrivedTs: number;
+  readonly rejections: Rejection[] = [];
+  content: UplinkContent = { kind: 'none' };
+  items = 1;
+  leavesEventsOut?: true;
+  parsing = 0;
+  readonly #payload: Buffer;
+
+  constructor(topic: string, payload: Buffer, arrivedTs: number) {
+    this.topic = topic;
+    this.arrivedTs = arrivedTs;
+    // A slice would keep the whole buffer that it is a part of.
+    this.#payload =
+      payload.length > excerptBytes ? Buffer.from(payload.subarray(0, excerptBytes)) : payload;
+  }
+
+  get excerpt(): string {
+    return this.#payload.toString().replaceAll('\0', '\uFFFD');
+  }
+}
+
+/** `items`: how many measurements or events were sent, good and bad; 1 for anything else. */
+export type Parsed = Uplink & { readonly items: number };
+
+/**
+ * What a device published, item by item: what is right goes on, what is wrong is a rejection with
+ * its place in the payload, the first `maxRejections` of them one by one. `prefix` is the device's
+ * `upPrefix`, with which `topic` begins.
+ */
+export function parseUplink(
+  topic: string,
+  prefix: string,
+  payload: Buffer,
+  arrivedTs: number,
+  maxRejections: number,
+): Parsed {
+  const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
+  parseInto(uplink, topic, prefix, payload, maxRejections);
+  uplink.parsing = costOf(uplink, payload.length);
+  return uplink;
+}
+
+/** What is read as JSON costs its bytes; a bad item, which nobody counts later, as much as a good one. */
+function costOf({ content, items }: ParsedUplink, bytes: number): number {
+  const good = 'items' in content ? content.items.length : 0;
+  return Math.ceil(bytes / bytesPerCost) + (items - Math.min(items, good));
+}
+
+function parseInto(
+  uplink: ParsedUplink,
+  topic: string,
+  prefix: string,
+  payload: Buffer,
+  maxRejections: number,
+): void {
+  const { rejections } = uplink;
+  const kind = findUpTopic(topic, prefix);
+  if (kind === null) {
+    const message = 'Devices publish to measurements, state, events, profile and configuration.';
+    rejections.push({ reason: 'unknown-topic', message });
+    return;
+  }
+  const value = parseJson(payload, rejections);
+  if (value === undefined) return;
+  if (kind === 'measurements' || kind === 'events') {
+    if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
+    uplink.content = parseAll(kind, value, rejections, maxRejections);
+  } else uplink.content = parseContent(kind, value, rejections);
+}
+
+function parseJson(payload: Buffer, rejections: Rejection[]): unknown {
+  if (!isUtf8(payload)) {
+    rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
+    return undefined;
+  }
+  const text = payload.toString();
+  if (text.length > maxJsonParts && measureJson(text).parts > maxJsonParts) {
+    const message = `The payload has more than ${maxJsonParts} {, [ and , beside its texts.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    return undefined;
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
+    rejections.push({ reason: 'invalid-json', message });
+    return undefined;
+  }
+}
+
+function parseAll(
+  kind: 'measurements' | 'events',
+  value: unknown,
+  rejections: Rejection[],
+  maxRejections: number,
+): UplinkContent {
+  return kind === 'measurements'
+    ? { kind, items: parseItems(SentMeasurement, value, rejections, maxRejections) }
+    : { kind, items: parseItems(EventReport, value, rejections, maxRejections) };
+}
+
+function parseContent(
+  kind: Exclude<UpTopic, 'measurements' | 'events'>,
+  value: unknown,
+  rejections: Rejection[],
+): UplinkContent {
+  switch (kind) {
+    case 'state': {
+      const report = parseOne(StateReport, value, '', rejections);
+      return report ? { kind, report } : { kind: 'none' };
+    }
+    case 'configuration': {
+      const configuration = parseOne(Configuration, value, '', rejections);
+      return configuration ? { kind, configuration } : { kind: 'none' };
+    }
+    case 'profile': {
+      const message = parseOne(ProfileMessage, value, '', rejections);
+      if (!message) return { kind: 'none' };
+      if (message.state === 'request') return { kind: 'profile-request' };
+      return { kind: 'profile-answer', answer: message };
+    }
+  }
+}
+
+function parseItems<T>(
+  schema: z.ZodType<T>,
+  sent: unknown,
+  rejections: Rejection[],
+  maxRejections: number,
+): Item<T>[] {
+  if (!Array.isArray(sent)) {
+    const value = parseOne(schema, sent, '', rejections);
+    return value === undefined ? [] : [{ index: null, value }];
+  }
+  if (sent.length > maxItems) {
+    const message = `${sent.length} items in one message; at most ${maxItems} are taken.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    return [];
+  }
+  const items: Item<T>[] = [];
+  let more = 0;
+  for (let index = 0; index < sent.length; index++) {
+    const isFull = rejections.length >= maxRejections;
+    const value = isFull
+      ? parseQuietly(schema, sent[index])
+      : parseOne(schema, sent[index], `/${index}`, rejections);
+    if (value !== undefined) items.push({ index, value });
+    else if (isFull) more += 1;
+  }
+  if (more > 0) rejections.push(countedOnly(more));
+  return items;
+}
+
+/** Why it does not fit would be told to nobody. What is no object is no item, and costs no parsing. */
+function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
+  return typeof sent === 'object' && sent !== null ? schema.safeParse(sent).data : undefined;
+}
+
+/** Undefined, and one rejection that names the first problem, where the schema does not fit. */
+function parseOne<T>(
+  schema: z.ZodType<T>,
+  sent: unknown,
+  at: string,
+  rejections: Rejection[],
+): T | undefined {
+  const early = nested.has(schema) && isLarge(sent) ? findFaults(schema, sent) : null;
+  const result = early ? null : schema.safeParse(sent);
+  if (result?.success) return result.data;
+  const [first, ...others] = early ?? result?.error.issues ?? [];
+  const path = at + jsonPointer(first?.path ?? []);
+  const more = others.length > 0 ? ` (and ${early ? '' : `${others.length} `}more)` : '';
+  rejections.push({ reason: 'invalid-payload', message: `${first?.message}${more}`, path });
+  return undefined;
+}
+
+/** What may have thousands of members; of a measurement nobody needs to know. */
+const nested = new Set<z.ZodType>([EventReport, Configuration]);
+
+/** The faults of the first part that has any: to list all of a large message's takes too long. */
+function findFaults(schema: z.ZodType, sent: unknown): PartProblem[] | null {
+  for (const { problems } of checkInParts(schema, sent)) if (problems.length > 0) return problems;
+  return null;
+}

@@ -1,0 +1,160 @@
+import type { Duplex } from 'node:stream';
+import { network } from '../../src/lib/network.ts';
+import { Bucket, type Rate } from '../device/rate-limit.ts';
+
+export type AdmissionOptions = {
+  connectsPerSecond: number;
+  /** Connections of one address that are read and not let in yet. */
+  connectingPerAddress: number;
+  /** Further ones of it that wait for their turn, unread. */
+  waitingPerAddress: number;
+  /** Refused logins of one address, after which further ones of its connections wait. */
+  refusedLoginsPerSecond: number;
+  /** Connections of all addresses that wait. */
+  maxWaiting: number;
+  now: () => number;
+  onTooMany: () => void;
+};
+
+/** What a connection was let through with. */
+export type Admitted = {
+  address: string;
+  /** It is let in: another one of its address may be read. Its end means the same. */
+  letIn(): void;
+  /** Its login was refused. */
+  refused(): void;
+};
+
+export type Admission = {
+  offer(socket: Duplex, address: string, enter: (entry: Admitted) => void): void;
+  countWaiting(): number;
+  close(): void;
+};
+
+type Waiting = { socket: Duplex; address: string; enter: (entry: Admitted) => void };
+
+/** What is known of an address: who waits, and how many are being let in. */
+type Place = { waiting: Set<Waiting>; connecting: number; refusals: Bucket };
+
+/** Addresses that are remembered for their refused logins only. */
+const maxIdle = 10_000;
+
+/**
+ * Lets new connections in at a bounded rate and few of an address at a time: each in the order of its
+ * address, the addresses in turn. Until then none is read.
+ */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { connectsPerSecond, refusedLoginsPerSecond, now } = options;
+  const rate: Rate = { perSecond: connectsPerSecond, burst: Math.max(1, connectsPerSecond / 10) };
+  const refusalRate: Rate = { perSecond: refusedLoginsPerSecond, burst: refusedLoginsPerSecond };
+  const bucket = new Bucket(rate, now());
+  const places = new Map<string, Place>();
+  let sweepAt = maxIdle;
+  /** Addresses with somebody who waits, and room for another one to be read. */
+  const ready = new Set<string>();
+  let waiting = 0;
+  let timer: NodeJS.Timeout | null = null;
+  let isClosed = false;
+
+  function placeOf(key: string): Place {
+    const known = places.get(key);
+    if (known) return known;
+    if (places.size >= sweepAt) forgetIdle();
+    const place = {
+      waiting: new Set<Waiting>(),
+      connecting: 0,
+      refusals: new Bucket(refusalRate, now()),
+    };
+    places.set(key, place);
+    return place;
+  }
+
+  function forgetIdle(): void {
+    const nowMs = now();
+    for (const [key, { waiting, connecting, refusals }] of places)
+      if (waiting.size + connecting === 0 && refusals.isFull(refusalRate, nowMs))
+        places.delete(key);
+    // Where few are idle the next look is far off: else each new address would take one.
+    sweepAt = Math.max(maxIdle, 2 * places.size);
+  }
+
+  function offer(socket: Duplex, address: string, enter: (entry: Admitted) => void): void {
+    socket.on('error', () => socket.destroy());
+    const key = network(address);
+    const place = placeOf(key);
+    const isFull = waiting >= options.maxWaiting || place.waiting.size >= options.waitingPerAddress;
+    if (isClosed || isFull) {
+      options.onTooMany();
+      socket.destroy();
+      return;
+    }
+    const one = { socket, address, enter };
+    place.waiting.add(one);
+    waiting += 1;
+    socket.once('close', () => void (place.waiting.delete(one) && (waiting -= 1)));
+    if (place.connecting < options.connectingPerAddress) ready.add(key);
+    if (!timer) drain();
+  }
+
+  /** Each address has one turn after the other, until a bound is met. */
+  function drain(): void {
+    if (timer) clearTimeout(timer);
+    timer = null;
+    const nowMs = now();
+    let isMoving = true;
+    while (isMoving && ready.size > 0) {
+      isMoving = false;
+      for (const key of ready) {
+        if (bucket.waitMs(rate, nowMs) > 0) return later();
+        isMoving = takeTurn(key, nowMs) || isMoving;
+      }
+    }
+    if (ready.size > 0) later();
+  }
+
+  function later(): void {
+    timer ??= setTimeout(drain, 5);
+  }
+
+  /** Says whether a connection was let through. */
+  function takeTurn(key: string, nowMs: number): boolean {
+    const place = placeOf(key);
+    const [first] = place.waiting;
+    if (!first || place.connecting >= options.connectingPerAddress) {
+      ready.delete(key);
+      return false;
+    }
+    if (place.refusals.waitMs(refusalRate, nowMs) > 0) return false;
+    place.waiting.delete(first);
+    waiting -= 1;
+    if (first.socket.destroyed) return true;
+    bucket.take(1, rate, nowMs);
+    place.connecting += 1;
+    first.enter(entryOf(first, key, place));
+    return true;
+  }
+
+  function entryOf({ socket, address }: Waiting, key: string, place: Place): Admitted {
+    let isThrough = false;
+    const letIn = () => {
+      if (isThrough) return;
+      isThrough = true;
+      socket.off('close', letIn);
+      place.connecting -= 1;
+      if (place.waiting.size > 0) ready.add(key);
+      if (ready.size > 0 && !isClosed) later();
+    };
+    socket.once('close', letIn);
+    return { address, letIn, refused: () => place.refusals.take(1, refusalRate, now()) };
+  }
+
+  return {
+    offer,
+    countWaiting: () => waiting,
+    close(): void {
+      isClosed = true;
+      if (timer) clearTimeout(timer);
+      for (const place of places.values()) for (const { socket } of place.waiting) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import type { EventEmitter } from 'node:events';
+import {
+  Aedes,
+  type AedesOptions,
+  type Client,
+  type PublishPacket,
+  type SubscribePacket,
+} from 'aedes';
+import { findConnection } from './connection.ts';
+
+/**
+ * aedes as a speaker of the protocol only. Devices never hear each other and what is sent to a device
+ * is addressed to it, so there is nothing to route: no topic matching, no `$SYS/` messages, no device
+ * that waits for a slow one.
+ */
+export class DeviceAedes extends Aedes {
+  constructor(options: AedesOptions) {
+    super({ ...options, mq: silentEmitter, persistence });
+    const { handle } = this;
+    this.handle = (stream, request) => {
+      const client = handle(stream, request);
+      parserOf(client).prependListener('packet', keepRepeatedFilters);
+      return client;
+    };
+  }
+
+  override publish(_packet: PublishPacket, clientOrDone: unknown, done?: () => void): void {
+    if (typeof clientOrDone === 'function') clientOrDone();
+    else done?.();
+  }
+
+  override subscribe(_topic: string, _deliver: unknown, done: () => void): void {
+    done();
+  }
+
+  override unsubscribe(_topic: string, _deliver: unknown, done?: () => void): void {
+    done?.();
+  }
+}
+
+/** aedes has no hook for a whole SUBSCRIBE: this is where it hears of packets itself. */
+const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitter })._parser;
+
+/**
+ * aedes drops all but the last of filters that are alike before it answers, and so answers fewer than
+ * it was asked. Each is to be handled in its turn, with a return code of its own [MQTT-3.8.4-4]
+ * [MQTT-3.8.4-5]: a list that has such filters cannot be replaced. (One that has none may be: V8 keeps
+ * what an accessor refers to until the next full collection.)
+ */
+function keepRepeatedFilters(packet: SubscribePacket | { cmd: 'other' }): void {
+  if (packet.cmd !== 'subscribe') return;
+  const { subscriptions } = packet;
+  if (new Set(subscriptions.map(({ topic }) => topic)).size === subscriptions.length) return;
+  Object.defineProperty(packet, 'subscriptions', { get: () => subscriptions, set() {} });
+}
+
+const silentEmitter = {
+  on() {},
+  close: (done: () => void) => setImmediate(done),
+};
+
+const nothing = Promise.resolve();
+const acknowledged = (_client: unknown, packet: { messageId?: number }) => Promise.resolve(packet);
+
+/**
+ * Keeps nothing: sessions end with their connection, what is pushed comes from the database, nothing
+ * is retained and a will lives as long as its connection. What aedes asks of it, it gets.
+ */
+const persistence = {
+  async setup() {},
+  cleanSubscriptions: () => nothing,
+  putWill: () => nothing,
+  delWill: () => nothing,
+  streamWill: () => [],
+  outgoingStream: () => [],
+  createRetainedStreamCombi: () => ({ pipe() {} }),
+  outgoingClearMessageId: acknowledged,
+  // Known to have arrived: aedes answers PUBREC and does not publish.
+  incomingGetPacket: acknowledged,
+  incomingDelPacket(client: Parameters<typeof findConnection>[0], packet: { messageId: number }) {
+    findConnection(client)?.unreleased?.delete(packet.messageId);
+    return nothing;
+  },
+};

@@ -1,0 +1,93 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inTurns } from '../../src/lib/in-turns.ts';
+import { endLostAccess } from './connect.ts';
+import type { Connection } from './connection.ts';
+import { isUnavailableError } from '../failure.ts';
+import type { Log } from '../options.ts';
+import type { ConnectorPorts } from '../ports.ts';
+import type { Registry } from './registry.ts';
+
+export type BusEventDeps = {
+  ports: ConnectorPorts;
+  registry: Registry;
+  /** Access of this device (without one: of any) changed while it may be about to be let in. */
+  doubt: (uuid?: string) => void;
+  log: Log;
+};
+
+const recheckIntervalMs = 500;
+/** Connections that are closed before others have their turn. */
+const closedInTurn = 100;
+
+/** What other parts of the installation tell this connector. Returns what ends the listening. */
+export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void {
+  /** Connections whose access could not be looked at yet. */
+  const unsure = new Set<Connection>();
+  let isChecking = false;
+
+  async function recheck(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    for (const connection of unsure) {
+      unsure.delete(connection);
+      try {
+        await endLostAccess([connection], ports);
+      } catch (error) {
+        unsure.add(connection);
+        if (isUnavailableError(error)) break;
+        log.error({ err: error }, 'the access of a device could not be checked');
+        break;
+      }
+    }
+    isChecking = false;
+  }
+
+  function suspect(connections: Iterable<Connection>): void {
+    for (const connection of connections) if (connection.device) unsure.add(connection);
+    void recheck();
+  }
+
+  /** Without a look at each device: there may be ten thousand. */
+  async function shutOut(accountId: number): Promise<void> {
+    doubt();
+    let closed = 0;
+    for (const connection of registry.connections) {
+      if (connection.device?.identity.accountId !== accountId) continue;
+      connection.close('access-ended');
+      closed += 1;
+      if (closed % closedInTurn === 0) await nextTurn();
+    }
+  }
+
+  const timer = setInterval(() => void recheck(), recheckIntervalMs);
+  const { bus } = ports;
+  const ends = [
+    ports.onAccountDisabled((accountId) => void shutOut(accountId)),
+    bus.subscribe('device', ({ uuid, push }) => {
+      if (!push) return;
+      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
+    }),
+    bus.subscribe('down', ({ uuid, message }) => {
+      for (const connection of registry.listConnectionsOf(uuid))
+        connection.downlinks?.push(message);
+    }),
+    bus.subscribe('access', ({ uuid }) => {
+      doubt(uuid);
+      suspect(registry.listConnectionsOf(uuid));
+    }),
+    bus.subscribe('session', ({ uuid, clientId, connection }) =>
+      registry.closeSessionsBut(uuid, clientId, connection),
+    ),
+    bus.subscribe('resync', () => {
+      suspect(registry.connections);
+      void inTurns(registry.connections, ({ downlinks }) => {
+        downlinks?.due('profile');
+        downlinks?.due('configuration');
+      }).catch((error: unknown) => log.error({ err: error }, 'devices were not told all again'));
+    }),
+  ];
+  return () => {
+    clearInterval(timer);
+    for (const end of ends) end();
+  };
+}

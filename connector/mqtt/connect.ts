@@ -1,0 +1,162 @@
+import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
+import { upPrefix } from '../../src/contract/topic.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { findConnection, type Connection } from './connection.ts';
+import { tellOfExcess } from './excess.ts';
+import { isUnavailableError } from '../failure.ts';
+import type { ConnectorLimits, Log, ConnectionRefusal } from '../options.ts';
+import type { ConnectorPorts, DeviceLogin } from '../ports.ts';
+import { isOwn } from './publish.ts';
+import type { LogRefusedLogin } from './refused-logins.ts';
+import type { Registry } from './registry.ts';
+
+// CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
+const identifierRejected = 2;
+const serverUnavailable = 3;
+const notAuthorized = 5;
+
+type Done = (error: AuthenticateError | null, success: boolean | null) => void;
+
+export type AuthenticatorDeps = {
+  ports: ConnectorPorts;
+  registry: Registry;
+  limits: ConnectorLimits;
+  log: Log;
+  logRefused: LogRefusedLogin;
+};
+
+/** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
+export function createAuthenticator(deps: AuthenticatorDeps) {
+  const { ports, registry, limits, log, logRefused } = deps;
+  const underCheck = new Set<Connection>();
+
+  /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
+  function prepare(client: Client, packet: ConnectPacket): void {
+    const connection = findConnection(client);
+    if (!connection) return;
+    connection.clientId = packet.clientId;
+    connection.will = packet.will ?? null;
+    connection.keepaliveMs = keepaliveOf(packet.keepalive ?? 0, limits) * 1_000;
+    connection.needsIdentifier = packet.clientId === '' && packet.clean === false;
+    packet.clientId = connection.id;
+    packet.clean = true;
+    // The keep-alive is ours to watch: a device that we do not read is not to blame for its silence.
+    packet.keepalive = 0;
+  }
+
+  async function check(
+    connection: Connection,
+    credentials: DeviceLogin,
+  ): Promise<ConnectionRefusal | null> {
+    // [MQTT-3.1.3-8]
+    if (connection.needsIdentifier) return 'identifier';
+    const identity = await ports.authenticateDevice(credentials);
+    if (!identity) return 'not-authorized';
+    // Told of a change meanwhile: the answer may be older than it.
+    if (connection.isDoubtful && !(await ports.isStillAllowed(identity, credentials)))
+      return 'not-authorized';
+    const prefix = { upPrefix: upPrefix(identity.uuid) };
+    const { will } = connection;
+    if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits)))
+      return 'not-authorized';
+    // Only the excess: the device is let in as often as it may, and told of the rest.
+    if (!registry.takeConnect(identity)) {
+      tellOfExcess(ports, registry, identity, 'too-many-connects');
+      return 'reconnects';
+    }
+    const limit = ports.maxConnectionsOf?.(identity.accountId) ?? Infinity;
+    if (!registry.hasRoom(connection, identity, limit)) {
+      tellOfExcess(ports, registry, identity, 'too-many-connections');
+      return 'connections';
+    }
+    admit(connection, identity);
+    return null;
+  }
+
+  function admit(connection: Connection, identity: DeviceIdentity): void {
+    if (connection.stage === 'closed' || connection.ending !== null) return;
+    registry.admit(connection, identity);
+    const { clientId, id } = connection;
+    if (clientId !== '')
+      ports.bus.publish('session', { uuid: identity.uuid, clientId, connection: id });
+  }
+
+  function authenticate(
+    client: Client,
+    username: string | undefined,
+    password: Buffer | undefined,
+    done: Done,
+  ): void {
+    const connection = findConnection(client);
+    if (!connection) return done(null, false);
+    if (username === undefined || password === undefined)
+      return refuse(connection, 'not-authorized', done);
+    const credentials = { username, password: password.toString() };
+    connection.credentials = credentials;
+    answer(connection, credentials, done).catch((error: unknown) => {
+      log.error({ err: error }, 'a device could not be answered');
+    });
+  }
+
+  async function answer(connection: Connection, credentials: DeviceLogin, done: Done) {
+    underCheck.add(connection);
+    const refusal = await check(connection, credentials).catch(
+      (error: unknown): ConnectionRefusal => {
+        if (!isUnavailableError(error))
+          log.error({ err: error }, 'a device could not be authenticated');
+        return 'unavailable';
+      },
+    );
+    underCheck.delete(connection);
+    if (refusal) refuse(connection, refusal, done);
+    else done(null, true);
+  }
+
+  function refuse(connection: Connection, refusal: ConnectionRefusal, done: Done): void {
+    connection.refusal = refusal;
+    if (refusal === 'not-authorized') {
+      connection.entry.refused();
+      logRefused(connection.entry.address, connection.credentials?.username);
+    }
+    done(Object.assign(new Error(refusal), { returnCode: returnCodeOf(refusal) }), false);
+  }
+
+  return {
+    prepare,
+    authenticate,
+    /** Access of this device (without one: of any) changed: checks that are under way look twice. */
+    doubt(uuid?: string): void {
+      for (const connection of underCheck)
+        // A device may write its uuid in capitals (RFC 9562 section 4); notices have it in lower case.
+        if (uuid === undefined || connection.credentials?.username.toLowerCase() === uuid)
+          connection.isDoubtful = true;
+    },
+  };
+}
+
+function returnCodeOf(refusal: ConnectionRefusal): number {
+  if (refusal === 'unavailable' || refusal === 'reconnects' || refusal === 'connections')
+    return serverUnavailable;
+  return refusal === 'identifier' ? identifierRejected : notAuthorized;
+}
+
+function keepaliveOf(seconds: number, { maxKeepaliveSeconds }: ConnectorLimits): number {
+  return seconds === 0 ? maxKeepaliveSeconds : Math.min(seconds, maxKeepaliveSeconds);
+}
+
+function isShallow(topic: string, { maxTopicLevels }: ConnectorLimits): boolean {
+  return topic.split('/', maxTopicLevels + 1).length <= maxTopicLevels;
+}
+
+/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
+export async function endLostAccess(
+  connections: Connection[],
+  ports: Pick<ConnectorPorts, 'isStillAllowed'>,
+): Promise<void> {
+  for (const connection of connections) {
+    const { device, credentials } = connection;
+    if (!device || !credentials) continue;
+    if (!(await ports.isStillAllowed(device.identity, credentials)))
+      connection.close('access-ended');
+  }
+}

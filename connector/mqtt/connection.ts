@@ -1,0 +1,137 @@
+import type { Duplex } from 'node:stream';
+import type { Client, ConnectPacket } from 'aedes';
+import type { DeviceIdentity, DownTopic } from '../../src/contract/uplink.ts';
+import type { Bucket, Rate } from '../device/rate-limit.ts';
+import type { DownlinkQueue } from '../device/downlink-queue.ts';
+import { FrameScanner } from './frame-scanner.ts';
+import type { Admitted } from './admission.ts';
+import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
+import type { DeviceLogin } from '../ports.ts';
+import type { Received } from '../device/received.ts';
+
+/** What the devices of an account that are connected here have in common. */
+export type AccountConnections = {
+  readonly id: number;
+  /** Devices that are remembered here. */
+  devices: number;
+  /** Those of its connections that were let in. */
+  connections: number;
+  /** What its messages that wait for their commit take of the memory, about. */
+  bytes: number;
+  /** Connections that are not read until there is room for their messages. */
+  waiting: Set<Connection>;
+  rate: Rate;
+  measurements: Bucket;
+  /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
+  paused: Set<Connection>;
+  timer: NodeJS.Timeout | null;
+};
+
+/** A device with all its connections to this process. */
+export type Device = {
+  identity: DeviceIdentity;
+  account: AccountConnections;
+  upPrefix: string;
+  downPrefix: string;
+  /** Oldest first. */
+  connections: Connection[];
+  messages: Bucket;
+  measurements: Bucket;
+  /** Packets that are no PUBLISH. */
+  others: Bucket;
+  /** Its connections that were let in. */
+  connects: Bucket;
+  /** When a rejection last said why it is not let in. */
+  excessToldMs: number;
+  /** When it was last told that something was read of it. */
+  toldMs: number;
+  /** Set while its connections wait for a bucket. */
+  timer: NodeJS.Timeout | null;
+};
+
+/** A message towards the device that waits for its PUBACK. */
+export type Sent = { messageId: number; sinceMs: number; settle: (error: Error | null) => void };
+
+export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
+
+export type Will = NonNullable<ConnectPacket['will']>;
+
+/** One network connection, from its first byte to its last. Ten thousand of them have to be cheap. */
+export class Connection {
+  /** No two are alike, over all processes. It is the client identifier that aedes gets to see. */
+  readonly id: string;
+  readonly socket: Duplex;
+  readonly entry: Admitted;
+  readonly scanner = new FrameScanner();
+  client: Client | null = null;
+  stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
+  ending: ConnectionEnding | null = null;
+  refusal: ConnectionRefusal | null = null;
+
+  /** The device's own client identifier; '' where it gave none. */
+  clientId = '';
+  credentials: DeviceLogin | null = null;
+  device: Device | null = null;
+  will: Will | null = null;
+  keepaliveMs = 0;
+  /** No identifier, and yet a session that should outlive it. */
+  needsIdentifier = false;
+  /** When it last sent something, or was last not listened to. */
+  heardMs: number;
+  /** Access changed while it was being checked. */
+  isDoubtful = false;
+
+  /** In the order in which they came, and are acknowledged. */
+  unacked: (Received & { isStored: boolean })[] = [];
+  unackedBytes = 0;
+  /** Of a packet that has not ended yet. */
+  begunBytes = 0;
+  /** It has, or may have, something to read that it was not asked for. */
+  isStarved = false;
+  /** Messages stored in this turn of the event loop, acknowledged at its end. */
+  pubacks: number[] = [];
+  /** Since when its socket takes no more bytes. */
+  blockedSinceMs: number | null = null;
+  /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
+  unreleased: Set<number> | null = null;
+  /** What need not be stored any more: once it is gone, what the device will send again. */
+  withdrawn: 'nothing' | 'resendable' | 'all' = 'nothing';
+
+  subscriptions: Subscription[] = [];
+  downlinks: DownlinkQueue | null = null;
+  sent: Sent | null = null;
+  lastMessageId = 0;
+
+  constructor(id: string, socket: Duplex, entry: Admitted, nowMs: number) {
+    this.id = id;
+    this.socket = socket;
+    this.entry = entry;
+    this.heardMs = nowMs;
+  }
+
+  /** The first reason given is the one that counts. */
+  close(reason: ConnectionEnding): void {
+    this.ending ??= reason;
+    this.socket.destroy();
+  }
+
+  /** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
+  grantedQos(topic: DownTopic): number | null {
+    let granted: number | null = null;
+    for (const { qos, topics } of this.subscriptions)
+      if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
+    return granted;
+  }
+}
+
+const link = Symbol('connection');
+type Linked = { [link]?: Connection };
+
+/** Lets what knows only the socket find its connection. */
+export function linkConnection(connection: Connection): void {
+  (connection.socket as Linked)[link] = connection;
+}
+
+export function findConnection(client: Client | null): Connection | null {
+  return (client?.conn as Linked | undefined)?.[link] ?? null;
+}

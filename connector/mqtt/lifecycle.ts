@@ -1,0 +1,82 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Client } from 'aedes';
+import type { Acknowledger } from './ack.ts';
+import type { Admitted } from './admission.ts';
+import { Connection, findConnection, linkConnection } from './connection.ts';
+import { giveUpSent } from './deliver.ts';
+import type { DeviceAedes } from './aedes.ts';
+import type { HeldMessages } from './held-messages.ts';
+import type { FlowControl } from './flow-control.ts';
+import type { Observer, ConnectionRefusal } from '../options.ts';
+import type { Registry } from './registry.ts';
+
+export type ConnectionsDeps = {
+  engine: DeviceAedes;
+  /** Sets this process's connections apart from every other's. */
+  runId: string;
+  registry: Registry;
+  intake: FlowControl;
+  holding: Pick<HeldMessages, 'forgetConnection'>;
+  acknowledger: Acknowledger;
+  observe: Observer;
+  now: () => number;
+};
+
+/** From a byte stream to a connection of the engine, and to its end. */
+export function createConnections(deps: ConnectionsDeps) {
+  const { engine, runId, registry, intake, holding, acknowledger, observe, now } = deps;
+  let count = 0;
+
+  engine.on('clientReady', (client) => {
+    const connection = findConnection(client);
+    if (!connection || connection.stage === 'closed') return;
+    connection.stage = 'ready';
+    connection.entry.letIn();
+    connection.heardMs = now();
+    observe.connected();
+    intake.resume(connection);
+  });
+  engine.on('clientError', (client, error) => blame(client, error));
+  engine.on('connectionError', (client, error) => blame(client, error));
+
+  function onClose(connection: Connection): void {
+    const wasReady = connection.stage === 'ready';
+    connection.stage = 'closed';
+    connection.entry.letIn();
+    registry.remove(connection);
+    intake.forget(connection);
+    holding.forgetConnection(connection);
+    acknowledger.withdraw(connection);
+    giveUpSent(connection);
+    if (wasReady) observe.disconnected(connection.ending ?? 'peer');
+    else if (connection.refusal) observe.refused(connection.refusal);
+    else if (connection.ending === 'malformed') observe.refused('malformed');
+  }
+
+  return {
+    open(socket: Duplex, entry: Admitted, request?: IncomingMessage): void {
+      if (socket.destroyed) return;
+      const connection = new Connection(`${runId}.${(count += 1)}`, socket, entry, now());
+      linkConnection(connection);
+      registry.connections.add(connection);
+      socket.once('close', () => onClose(connection));
+      intake.attach(connection);
+      connection.client = engine.handle(socket, request);
+    },
+  };
+}
+
+/** What aedes found wrong, for the count of endings. */
+function blame(client: Client, error: Error): void {
+  const connection = findConnection(client);
+  if (!connection) return;
+  connection.refusal ??= refusalOf(error);
+  if (error.message === 'drain timeout') connection.ending ??= 'unread';
+  else if (!('code' in error)) connection.ending ??= 'malformed';
+}
+
+function refusalOf(error: Error): ConnectionRefusal | null {
+  if (error.message === 'connect did not arrive in time') return 'timeout';
+  return 'errorCode' in error && error.errorCode === 1 ? 'protocol-version' : null;
+}

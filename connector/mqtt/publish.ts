@@ -1,0 +1,137 @@
+import type { Client, PublishPacket } from 'aedes';
+import { append } from '../../src/lib/append.ts';
+import { findUpTopic } from '../../src/contract/topic.ts';
+import type { Acknowledger } from './ack.ts';
+import { findConnection, type Connection, type Device } from './connection.ts';
+import type { HeldMessages, HeldMessage } from './held-messages.ts';
+import type { FlowControl, Rates } from './flow-control.ts';
+import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
+import type { ConnectorPorts } from '../ports.ts';
+import { readPublish } from './publish-frame.ts';
+import type { Proceed } from '../device/received.ts';
+import { Unacked } from './unacked.ts';
+import { parseUplink } from '../device/parse-uplink.ts';
+
+export type PublishDeps = {
+  ports: ConnectorPorts;
+  intake: FlowControl;
+  acknowledger: Acknowledger;
+  holding: Pick<HeldMessages, 'take'>;
+  rates: Rates;
+  tuning: Tuning;
+  limits: ConnectorLimits;
+  observe: Observer;
+  now: () => number;
+};
+
+/** Parsed, a payload takes about so many times its bytes. */
+const parsedFactor = 3;
+const empty = Buffer.alloc(0);
+
+export type Publisher = ReturnType<typeof createPublisher>;
+
+/** The way of a PUBLISH into the store. */
+export function createPublisher(deps: PublishDeps) {
+  const { ports, intake, acknowledger, holding, rates, tuning, limits, observe, now } = deps;
+  const { rejectionsPerMessage } = limits;
+
+  /**
+   * Takes a message that aedes has parsed. aedes goes on with a packet (PUBREC, and the next read)
+   * when `done` is called: that is once the message, and every one before it on this connection, is
+   * committed.
+   */
+  function accept(client: Client | null, packet: PublishPacket, done: Proceed): void {
+    const connection = findConnection(client);
+    const device = connection?.device;
+    // A will left behind by another process has no client. None is ever kept.
+    if (!connection || !device) return done(new Error('nobody publishes this'));
+    const isWill = packet === connection.will;
+    if (isWill && connection.ending === 'shutdown') return done(new Error('the service stops'));
+    if (!isOwn(packet.topic, device)) {
+      connection.ending ??= 'foreign-topic';
+      return done(new Error('published outside of its own up/'));
+    }
+    const { topic, messageId = 0 } = packet;
+    const qos = isWill ? 0 : packet.qos;
+    // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
+    const isRepeated = qos === 2 && !reserve(connection, messageId);
+    if (connection.ending !== null && !isWill) return;
+    const payload = packet.payload as Buffer;
+    // Nobody needs the bytes any more, nor the socket's buffer that they are a part of.
+    packet.payload = empty;
+    // The acknowledgement is ours to write: for aedes there is none.
+    if (qos === 1) packet.qos = 0;
+    if (isWill) acknowledger.linger(connection);
+    const message = { topic, qos, messageId, payload };
+    const unacked = hold(connection, message, done);
+    if (isRepeated) unacked.stored();
+    else carry(device, message, unacked);
+  }
+
+  /** Takes the plain messages that a chunk begins with; gives the rest of it, which aedes is to read. */
+  function acceptLeading(connection: Connection, chunk: Buffer): Buffer | null {
+    const { device } = connection;
+    if (!device || connection.ending !== null) return chunk;
+    let at = 0;
+    while (at < chunk.length) {
+      const frame = readPublish(chunk, at, device.upPrefix);
+      if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
+      carry(device, frame, hold(connection, frame, null));
+      at = frame.end;
+    }
+    if (at === 0) return chunk;
+    return at < chunk.length ? chunk.subarray(at) : null;
+  }
+
+  /** False where the message is known already. Too many of them end the connection. */
+  function reserve(connection: Connection, messageId: number): boolean {
+    const unreleased = (connection.unreleased ??= new Set());
+    if (unreleased.has(messageId)) return false;
+    unreleased.add(messageId);
+    if (unreleased.size > tuning.maxUnreleased) connection.close('malformed');
+    return true;
+  }
+
+  function hold(connection: Connection, message: HeldMessage, proceed: Proceed | null): Unacked {
+    const { qos, messageId, payload } = message;
+    const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
+    const sinceMs = now();
+    const unacked = new Unacked(acknowledger, connection, {
+      qos,
+      messageId,
+      bytes,
+      sinceMs,
+      proceed,
+    });
+    intake.hold(connection, bytes);
+    connection.unacked = append(connection.unacked, unacked);
+    return unacked;
+  }
+
+  function carry(device: Device, message: HeldMessage, unacked: Unacked): void {
+    if (!holding.take(device, message, unacked)) bring(device, message, unacked, ports.clock());
+  }
+
+  /** Makes of a message what it is, and gives it to the store. */
+  function bring(
+    device: Device,
+    { topic, payload }: HeldMessage,
+    unacked: Unacked,
+    arrivedTs: number,
+  ): void {
+    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, rejectionsPerMessage);
+    observe.message(uplink.content.kind);
+    // What is wrong costs as much as what is right, and an event as much as a measurement.
+    device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
+    const { account } = device;
+    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
+    ports.ingest(device.identity, uplink, unacked);
+  }
+
+  return { accept, acceptLeading, bring };
+}
+
+/** Its own `up/`, and nothing that MQTT forbids in a topic name [MQTT-1.5.3-2] [MQTT-3.3.2-2]. */
+export function isOwn(topic: string, device: Pick<Device, 'upPrefix'>): boolean {
+  return topic.startsWith(device.upPrefix) && !/[\0+#]/.test(topic);
+}

@@ -1,0 +1,169 @@
+import { downPrefix, upPrefix } from '../../src/contract/topic.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { Bucket } from '../device/rate-limit.ts';
+import type { AccountConnections, Connection, Device } from './connection.ts';
+import type { Rates } from './flow-control.ts';
+import type { ConnectorPorts } from '../ports.ts';
+
+export type Registry = ReturnType<typeof createRegistry>;
+
+export type RegistryOptions = {
+  rates: Rates;
+  maxConnectionsPerDevice: number;
+  ports: Pick<ConnectorPorts, 'presence' | 'measurementsPerSecond'>;
+  now: () => number;
+};
+
+const excessToldEveryMs = 60_000;
+
+/** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
+export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: RegistryOptions) {
+  const { presence } = ports;
+  const connections = new Set<Connection>();
+  const devices = new Map<string, Device>();
+  const accounts = new Map<number, AccountConnections>();
+  let connectedDevices = 0;
+
+  function deviceOf(identity: DeviceIdentity): Device {
+    const known = devices.get(identity.uuid);
+    if (known && known.identity.deviceId === identity.deviceId) return known;
+    const nowMs = now();
+    const account = accountOf(identity.accountId, nowMs);
+    account.devices += 1;
+    if (known) leave(known.account);
+    const device: Device = {
+      identity,
+      account,
+      upPrefix: upPrefix(identity.uuid),
+      downPrefix: downPrefix(identity.uuid),
+      connections: [],
+      messages: new Bucket(rates.messages, nowMs),
+      measurements: new Bucket(rates.measurements, nowMs),
+      others: new Bucket(rates.others, nowMs),
+      connects: new Bucket(rates.connects, nowMs),
+      excessToldMs: -Infinity,
+      toldMs: -Infinity,
+      timer: null,
+    };
+    devices.set(identity.uuid, device);
+    return device;
+  }
+
+  function accountOf(id: number, nowMs: number): AccountConnections {
+    const known = accounts.get(id);
+    if (known) return known;
+    const perSecond = ports.measurementsPerSecond(id);
+    const rate = { perSecond, burst: perSecond };
+    const account: AccountConnections = {
+      id,
+      devices: 0,
+      connections: 0,
+      bytes: 0,
+      waiting: new Set(),
+      rate,
+      measurements: new Bucket(rate, nowMs),
+      paused: new Set(),
+      timer: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  function leave(account: AccountConnections): void {
+    account.devices -= 1;
+    if (account.devices === 0) accounts.delete(account.id);
+  }
+
+  return {
+    /** Every connection, known or not. */
+    connections,
+
+    /** Whether the device may connect once more now; counts it where it may. */
+    takeConnect(identity: DeviceIdentity): boolean {
+      const { connects } = deviceOf(identity);
+      const nowMs = now();
+      if (connects.waitMs(rates.connects, nowMs) > 0) return false;
+      connects.take(1, rates.connects, nowMs);
+      return true;
+    },
+
+    /** Whether the account may have one more connection; one that takes another's place is no more. */
+    hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
+      const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
+      const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
+      const ends = isTakeover || open.length >= maxConnectionsPerDevice ? 1 : 0;
+      return deviceOf(identity).account.connections - ends < limit;
+    },
+
+    /** Whether it is time to say again why the device is not let in. */
+    mayTellOfExcess(identity: DeviceIdentity): boolean {
+      const device = deviceOf(identity);
+      const nowMs = now();
+      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
+      device.excessToldMs = nowMs;
+      return true;
+    },
+
+    /** Gives a connection its device. The same session gives way, and the oldest beyond the limit. */
+    admit(connection: Connection, identity: DeviceIdentity): void {
+      const device = deviceOf(identity);
+      connection.device = device;
+      closeSession(device, connection);
+      device.connections.push(connection);
+      device.account.connections += 1;
+      if (device.connections.length === 1) {
+        connectedDevices += 1;
+        presence(identity, 'connected');
+      }
+      const open = device.connections.filter(({ ending }) => ending === null);
+      if (open.length > maxConnectionsPerDevice) open[0]?.close('too-many-connections');
+    },
+
+    remove(connection: Connection): void {
+      connections.delete(connection);
+      const { device } = connection;
+      const index = device?.connections.indexOf(connection) ?? -1;
+      if (!device || index < 0) return;
+      device.connections.splice(index, 1);
+      device.account.connections -= 1;
+      if (device.connections.length > 0) return;
+      connectedDevices -= 1;
+      presence(device.identity, 'disconnected');
+    },
+
+    listConnectionsOf: (uuid: string): Connection[] => [...(devices.get(uuid)?.connections ?? [])],
+
+    /** Another process, or this one, has taken a session over. */
+    closeSessionsBut(uuid: string, clientId: string, connection: string): void {
+      for (const other of devices.get(uuid)?.connections ?? [])
+        if (other.clientId === clientId && other.id !== connection) other.close('replaced');
+    },
+
+    /** Forgets devices that are gone and could send at full rate again. */
+    forgetIdle(): void {
+      const nowMs = now();
+      for (const [uuid, device] of devices) {
+        if (device.connections.length > 0) continue;
+        const { messages, measurements, others, connects } = device;
+        const isIdle =
+          connects.isFull(rates.connects, nowMs) &&
+          nowMs - device.excessToldMs >= excessToldEveryMs &&
+          messages.isFull(rates.messages, nowMs) &&
+          measurements.isFull(rates.measurements, nowMs) &&
+          others.isFull(rates.others, nowMs);
+        if (!isIdle) continue;
+        devices.delete(uuid);
+        leave(device.account);
+      }
+    },
+
+    countDevices: () => connectedDevices,
+  };
+}
+
+/** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
+function closeSession(device: Device, { clientId, id }: Connection): void {
+  if (clientId === '') return;
+  for (const other of device.connections)
+    if (other.clientId === clientId && other.id !== id) other.close('replaced');
+}

@@ -1,0 +1,47 @@
+import type { Connection } from './connection.ts';
+import type { ConnectorLimits, Tuning } from '../options.ts';
+import type { Acknowledger } from './ack.ts';
+import type { Registry } from './registry.ts';
+
+export type TimeoutDeps = {
+  registry: Pick<Registry, 'connections' | 'forgetIdle'>;
+  acknowledger: Pick<Acknowledger, 'sweep'>;
+  limits: ConnectorLimits;
+  tuning: Tuning;
+  now: () => number;
+};
+
+/** One look at all connections now and then, instead of timers for each. Returns what ends it. */
+export function startTimeouts(deps: TimeoutDeps): () => void {
+  const { registry, acknowledger, limits, tuning, now } = deps;
+  const timer = setInterval(() => {
+    const nowMs = now();
+    for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
+    acknowledger.sweep(registry.connections, limits.storeTimeoutMs);
+    registry.forgetIdle();
+  }, tuning.sweepIntervalMs);
+  return () => clearInterval(timer);
+}
+
+function visit(
+  connection: Connection,
+  nowMs: number,
+  { storeTimeoutMs }: ConnectorLimits,
+  tuning: Tuning,
+): void {
+  const { sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
+  if (stage === 'authenticating' && nowMs - connection.heardMs > storeTimeoutMs) {
+    connection.refusal ??= 'unavailable';
+    connection.close('not-stored');
+  }
+  if (stage !== 'ready') return;
+  // Silent because we do not listen: the device may have spoken. One whose account has to wait is read.
+  const waitsForStore = (connection.unacked[0]?.sinceMs ?? Infinity) < Infinity;
+  if (connection.isStarved || waitsForStore) connection.heardMs = nowMs;
+  // One and a half times the keep-alive. [MQTT-3.1.2-24]
+  if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
+  if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) connection.close('unread');
+  if (blockedSinceMs !== null && nowMs - blockedSinceMs > tuning.drainTimeoutMs)
+    connection.close('unread');
+  downlinks?.retry();
+}

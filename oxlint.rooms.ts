@@ -1,0 +1,231 @@
+import type { OxlintOverride } from 'oxlint';
+
+/**
+ * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
+ * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
+ * the rooms together and may import everything.
+ */
+type Room = {
+  files: string;
+  /** Folders and files that it may import, as its own files write them. */
+  may: string[];
+  /** What it imports of a further folder is refused: all that begins like this. */
+  from?: string[];
+  /** Libraries that it must not know. */
+  not?: string[];
+  /** It imports no other library than these: it is pure, and has no clock and no process. */
+  only?: string[];
+  why: string;
+};
+
+const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
+const storage = ['pg', 'ioredis', 'graphile-worker', 'node-pg-migrate'];
+const web = ['koa', '@koa/*', 'koa-*'];
+const handed = 'A feature is handed what it needs of another one by assembly/.';
+
+function featureRoom(name: string, may: string): Room {
+  return {
+    files: `src/${name}/*.ts`,
+    may: may.split(' ').map((one) => `../${one}`),
+    not: ['aedes', 'koa', '@koa/*'],
+    why: handed,
+  };
+}
+
+const deviceSide = ['../ports.ts', '../options.ts', '../failure.ts'];
+const wire = ['../../src/contract/', '../../src/lib/'];
+const beneathDb = ['lib/', 'errors.ts', 'start-error.ts', 'version.ts'];
+
+export const rooms: Room[] = [
+  {
+    files: 'src/lib/*.ts',
+    may: ['../errors.ts'],
+    not: [...servers, 'pg', 'graphile-worker'],
+    why: 'lib/ has no word of ours.',
+  },
+  {
+    files: 'src/contract/*.ts',
+    may: ['./actions/', '../lib/', '../errors.ts'],
+    only: ['zod'],
+    why: 'contract/ is what is said on the wire.',
+  },
+  {
+    files: 'src/contract/actions/*.ts',
+    may: ['../*.ts'],
+    only: ['zod'],
+    why: 'An action knows what is said on the wire.',
+  },
+  {
+    files: 'src/engine/*.ts',
+    may: ['../contract/', '../errors.ts'],
+    only: ['zod'],
+    why: 'engine/ is pure.',
+  },
+  {
+    files: 'src/bus/*.ts',
+    may: ['../contract/', '../lib/'],
+    not: [...servers, 'pg'],
+    why: 'bus/ carries what is said within the service.',
+  },
+  {
+    files: 'src/db/*.ts',
+    may: beneathDb.map((one) => `../${one}`),
+    not: [...servers, 'ioredis'],
+    why: 'db/ knows no feature.',
+  },
+  {
+    files: 'src/db/*/**/*.ts',
+    from: ['../../'],
+    may: beneathDb.map((one) => `../../${one}`),
+    not: [...servers, 'ioredis'],
+    why: 'db/ knows no feature.',
+  },
+  {
+    files: 'src/history/*.ts',
+    may: ['../db/'],
+    not: [...servers, 'ioredis'],
+    why: 'history/ keeps and deletes rows.',
+  },
+  {
+    files: 'src/http/*.ts',
+    may: ['../lib/', '../errors.ts', '../log.ts'],
+    not: ['aedes', 'mqtt', ...storage],
+    why: 'http/ is handed its routes.',
+  },
+  {
+    files: 'src/config/*.ts',
+    may: [
+      '../../config/',
+      '../lib/',
+      '../start-error.ts',
+      '../notifications/settings.ts',
+      '../quotas/settings.ts',
+    ],
+    not: [...servers, ...storage],
+    why: 'config/ imports the settings of features, and no more of them.',
+  },
+  {
+    files: 'src/process/*.ts',
+    may: ['../config/', '../lib/', '../start-error.ts'],
+    not: [...servers, 'pg'],
+    why: 'process/ is what every process does at its start and its end.',
+  },
+  {
+    files: 'src/secret-check/*.ts',
+    may: ['../config/', '../db/', '../start-error.ts'],
+    not: [...servers, 'ioredis'],
+    why: handed,
+  },
+  featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
+  featureRoom('audit', 'db/ http/'),
+  featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
+  featureRoom('accounts', 'audit/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
+  featureRoom('broker-hooks', 'contract/ db/ http/ errors.ts'),
+  featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('events', 'bus/ contract/ db/ history/ http/ quotas/ errors.ts'),
+  featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
+  featureRoom('notifications', 'contract/ db/ http/ errors.ts'),
+  {
+    files: 'src/notifications/drivers/*.ts',
+    from: ['../../'],
+    may: ['../../errors.ts'],
+    not: ['aedes', 'koa', '@koa/*', 'pg'],
+    why: 'A driver knows one way to reach people.',
+  },
+  {
+    files: 'src/ingest/*.ts',
+    may: ['../contract/', '../db/', '../errors.ts'],
+    not: servers,
+    why: handed,
+  },
+  {
+    files: 'src/ingest/rules/*.ts',
+    may: ['../../contract/', '../../engine/'],
+    only: ['zod', 'node:crypto'],
+    why: 'rules/ is pure.',
+  },
+  {
+    files: 'src/ingest/queue/*.ts',
+    may: [
+      '../rules/',
+      '../../contract/',
+      '../../lib/',
+      '../../db/transaction.ts',
+      '../../errors.ts',
+    ],
+    not: [...servers, ...storage],
+    why: 'queue/ knows no table.',
+  },
+  {
+    files: 'src/ingest/store/*.ts',
+    may: [
+      '../rules/',
+      '../queue/',
+      '../../contract/',
+      '../../engine/',
+      '../../db/',
+      '../../bus/',
+      '../../errors.ts',
+      '../../log.ts',
+    ],
+    not: servers,
+    why: handed,
+  },
+  {
+    files: 'src/metrics/*.ts',
+    may: ['../../connector/', '../broker-hooks/', '../http/', '../ingest/', '../notifications/'],
+    not: [...servers, ...storage],
+    why: 'metrics/ imports the types of what it observes.',
+  },
+  {
+    files: 'connector/*.ts',
+    from: ['./bridge/', './device/', './mqtt/', '../'],
+    may: ['../src/contract/', '../src/bus/bus.ts'],
+    not: ['aedes', 'mqtt', ...web, ...storage],
+    why: 'connector/ is handed what it needs (ports.ts).',
+  },
+  {
+    files: 'connector/device/*.ts',
+    may: [...deviceSide, ...wire],
+    not: ['aedes', 'mqtt', ...web, ...storage],
+    why: 'device/ serves every transport.',
+  },
+  {
+    files: 'connector/mqtt/*.ts',
+    may: ['../device/', ...deviceSide, ...wire],
+    not: ['mqtt', ...web, ...storage],
+    why: 'mqtt/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
+  },
+  {
+    files: 'connector/bridge/*.ts',
+    may: ['../device/', ...deviceSide, ...wire],
+    not: ['aedes', ...web, ...storage],
+    why: 'bridge/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
+  },
+];
+
+const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch', 'performance'];
+
+const below = (path: string) => (path.endsWith('/') ? `${path}**` : path);
+
+function overrideOf({ files, may, from = ['../'], not = [], only, why }: Room): OxlintOverride {
+  const message = `${why} See oxlint.rooms.ts.`;
+  const allowed = may.map((path) => `!${below(path)}`);
+  const refused = only
+    ? ['*', '!./*.ts', ...only.map((library) => `!${library}`)]
+    : from.map((path) => below(path));
+  const patterns = [{ group: [...refused, ...allowed], message }];
+  if (not.length > 0) patterns.push({ group: not, message });
+  const globals = only ? impure.map((name) => ({ name, message })) : [];
+  return {
+    files: [files],
+    rules: {
+      'no-restricted-imports': ['error', { patterns }],
+      'no-restricted-globals': ['error', ...globals],
+    },
+  };
+}
+
+export const roomOverrides = rooms.map(overrideOf);

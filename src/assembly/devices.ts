@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { startConnector } from '../../connector/mqtt/server.ts';
+import type { Connector } from '../../connector/mqtt/server.ts';
+import { createDeviceAuthenticator } from '../devices/authenticate.ts';
+import { startPresence } from '../devices/presence.ts';
+import type { Presence } from '../devices/presence.ts';
+import { replaceConfigurations } from '../devices/queries.ts';
+import { keepRejections } from '../devices/rejections.ts';
+import { recordEvents } from '../events/record.ts';
+import { startIngest } from '../ingest/ingest.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import { createKnownSeries } from '../measurements/known-series.ts';
+import { findNewest } from '../measurements/newest.ts';
+import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
+import { notificationsOf } from '../notifications/notifications-of.ts';
+import { startNotifications } from '../notifications/notifications.ts';
+import { createDownlinks } from '../profiles/downlinks.ts';
+import type { Downlinks } from '../profiles/downlinks.ts';
+import { saveProfileAnswers } from '../profiles/save-answers.ts';
+import type { ConnectorSettings } from '../config/settings.ts';
+import { startActivity } from '../quotas/activity.ts';
+import type { QuotaHolds } from '../quotas/holds.ts';
+import { startBridgeSide } from './bridge-side.ts';
+import type { BridgeSide } from './bridge-side.ts';
+import { devicePorts } from './device-ports.ts';
+import type { ConnectorSide } from './device-ports.ts';
+import { createEventCounters, startHoldsOf } from './holds.ts';
+import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
+import { observeBridges } from '../metrics/observe-bridge.ts';
+import type { Shared } from './shared.ts';
+import { isSmsForAll } from './sms-rules.ts';
+
+const dayMs = 86_400_000;
+/** Two transactions beside each other, and what reads devices for them. */
+const ingestConnections = 4;
+/** Nobody waits for it but messages that have nowhere else to go. */
+const ingestConnectMs = 5_000;
+
+export type DeviceSide = {
+  /** The one that listens in this process; null where only bridges run. */
+  connector: Connector | null;
+  /** Whether every bridge of this process is connected, or stands by and could take over. */
+  isBridgeReady(): boolean;
+};
+
+/** The half that devices talk to: connectors, ingest behind them, and what rings phones. */
+export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
+  const downlinks = createDownlinks(shared);
+  const { ingest, holds } = await startIngestion(shared, downlinks);
+  const observer = observeConnector(shared.metrics.registry);
+  const observeBridge = observeBridges(shared.metrics.registry);
+  const runUuid = randomUUID();
+  const bridges: BridgeSide[] = [];
+  let connector: Connector | null = null;
+  for (const settings of pickConnectors(shared)) {
+    const presence = await startPresenceOf(shared, settings.id);
+    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
+    if (settings.kind === 'mqtt') connector = await startMqtt(side);
+    else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
+  }
+  return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
+}
+
+async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
+  const { db, log, releases } = shared;
+  const onError = (err: unknown) => log.warn({ err }, 'presence could not be written');
+  const presence = await startPresence({ db, connectorId, onError });
+  releases.add(() => presence.close());
+  return presence;
+}
+
+async function startMqtt(side: ConnectorSide): Promise<Connector> {
+  const { shared, observer } = side;
+  const { config, log, db, bus, keys, disabled } = shared;
+  const authenticator = createDeviceAuthenticator({
+    db,
+    keys: keys.deviceTokens,
+    bus,
+    isDisabled: disabled.has,
+  });
+  shared.releases.add(() => authenticator.close());
+  const connector = await startConnector(
+    {
+      tcp: config.mqttListen,
+      tls: config.mqttsListen,
+      limits: {
+        ...config.mqtt,
+        rejectionsPerMessage: config.quotas.rejectionsPerMessage,
+      },
+      trustedProxies: config.mqtt.trustedProxies,
+      log,
+      observe: observer,
+    },
+    {
+      ...devicePorts(side),
+      authenticateDevice: authenticator.authenticateDevice,
+      isStillAllowed: authenticator.isStillAllowed,
+      maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
+      othersWait: side.ingest.othersWait,
+      measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,
+    },
+  );
+  shared.memory.addIntake(connector.pause);
+  shared.edges.add((drainMs) => connector.close({ drainMs }));
+  return connector;
+}
+
+async function startIngestion(
+  shared: Shared,
+  downlinks: Downlinks,
+): Promise<{ ingest: Ingest; holds: QuotaHolds }> {
+  const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
+  const outbox = await startNotifications({
+    db,
+    connectionString: storage.connectionString,
+    config: config.notifications,
+    quotasOf: limitsOf,
+    isSmsForAll: isSmsForAll(config),
+    log,
+    clock,
+    onOutcome: observeOutbox(shared.metrics.registry),
+  });
+  releases.add(() => outbox.close());
+
+  const knownSeries = createKnownSeries();
+  const ingestDb = storage.open(ingestConnections, {
+    pipeline: true,
+    keepPlans: true,
+    connectTimeoutMs: ingestConnectMs,
+  });
+  // What answers now may be another server, which took over without all that was known of the one before.
+  ingestDb.pool.on('connect', knownSeries.clear);
+  const activity = await startActivity({
+    db,
+    limitsOf,
+    clock,
+    onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
+  });
+  releases.add(() => activity.close());
+  const { rate, eventQuota } = createEventCounters(activity, shared);
+  const { maxAheadMs, ringMaxAgeMs } = config.ingest;
+  const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
+  const ingest: Ingest = startIngest(
+    {
+      limits: {
+        maxAheadMs,
+        ringMaxAgeMs,
+        rejectionsPerMessage,
+        measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
+        eventMaxAgeMs: config.retention.eventsDays * dayMs,
+        sizesOf: limitsOf,
+      },
+      maxInFlight: 2,
+      anotherAtMessages: 1_000,
+      anotherAfterMs: 50,
+      maxBatchItems: 5_000,
+      maxRememberedDevices: 100_000,
+      maxRememberedBytes: memory.deviceBytes,
+    },
+    {
+      db: ingestDb,
+      bus,
+      log,
+      writers: {
+        addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
+        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
+        recordEvents,
+        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
+        settleProfiles: saveProfileAnswers,
+        replaceConfigurations,
+        notify: (tx, rings) => outbox.enqueue(tx, notificationsOf(rings)),
+      },
+      findNewest,
+      eventQuota,
+      handOver: downlinks.handOver,
+      observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
+    },
+  );
+  memory.addCache(ingest.forget);
+  releases.add((drainMs) => ingest.close(drainMs));
+  return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
+}
+
+/** Without a word, every bridge and the first connector that is this service's own. */
+function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSettings[] {
+  if (role.name === 'connector') return connectors.filter(({ id }) => id === role.id);
+  const own = connectors.find(({ kind }) => kind === 'mqtt');
+  return connectors.filter((connector) => connector === own || connector.kind === 'bridge');
+}

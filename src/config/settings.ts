@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { OutboxConfig } from '../notifications/settings.ts';
+import { QuotaSettings } from '../quotas/settings.ts';
+
+const count = z.int().min(1);
+const ms = z.int().min(1);
+const networks = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
+
+/** What a connector is called and where devices find it; null: as this process is reached. */
+const Reached = {
+  id: z.int().min(1),
+  name: z.string().min(1),
+  protocol: z.enum(['mqtt', 'mqtts', 'ws', 'wss']),
+  host: z.string().min(1).nullable(),
+  port: z.int().min(1).max(65_535).nullable(),
+};
+
+export const ConnectorSettings = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('mqtt'), ...Reached }),
+  z.strictObject({
+    kind: z.literal('bridge'),
+    ...Reached,
+    /** The external broker, as this service reaches it. */
+    broker: z.strictObject({
+      url: z.url({ protocol: /^(mqtts?|wss?)$/ }),
+      username: z.string().optional(),
+      passwordFile: z.string().optional(),
+      caFile: z.string().optional(),
+      /** Bridges with the same one share the messages; null: one is connected, others stand by. */
+      shareName: z
+        .string()
+        .regex(/^[^/+#]+$/, 'expected a name without "/", "+" and "#"')
+        .nullable()
+        .default('sensorium'),
+    }),
+  }),
+]);
+export type ConnectorSettings = z.infer<typeof ConnectorSettings>;
+
+const Attempts = z.strictObject({ attempts: count, windowSeconds: count });
+
+/** Everything of config/: the defaults stand, with what each is for, in config/default.ts. */
+export const Settings = z.strictObject({
+  connectors: z
+    .array(ConnectorSettings)
+    .min(1)
+    .refine(
+      (all) => new Set(all.map(({ id }) => id)).size === all.length,
+      'expected a different id for each connector',
+    ),
+  http: z.strictObject({
+    trustedProxies: networks,
+    corsOrigins: z.array(z.string()),
+    bodyLimitBytes: count,
+    headersTimeoutMs: ms,
+    requestTimeoutMs: ms,
+    connections: count,
+    connectionsPerAddress: count,
+  }),
+  accounts: z.strictObject({
+    openRegistration: z.boolean(),
+    registrationsPerAddress: Attempts,
+    failedLogins: z.strictObject({ perAccount: Attempts, perAddress: Attempts }),
+  }),
+  mqtt: z.strictObject({
+    maxPacketBytes: count,
+    maxConnectBytes: count,
+    connectTimeoutMs: ms,
+    maxKeepaliveSeconds: z.int().min(1).max(65_535),
+    maxConnectionsPerDevice: count,
+    maxSubscriptions: count,
+    maxTopicLevels: z.int().min(4),
+    messagesPerSecond: z.number().positive(),
+    messagesBurst: count,
+    measurementsPerSecond: z.number().positive(),
+    connectsPerSecond: z.number().positive(),
+    connectingPerAddress: count,
+    waitingPerAddress: count,
+    refusedLoginsPerSecond: z.number().positive(),
+    reconnectsPerSecond: z.number().positive(),
+    reconnectsBurst: count,
+    storeTimeoutMs: ms,
+    trustedProxies: networks,
+  }),
+  ingest: z.strictObject({
+    maxAheadMs: z.int().min(0),
+    ringMaxAgeMs: z.int().min(0),
+  }),
+  audit: z.strictObject({ days: count }),
+  memory: z
+    .strictObject({
+      deviceBytes: count.nullable(),
+      requestBytes: count.nullable(),
+      comeLaterAt: z.number().gt(0).lt(1),
+      goOnAt: z.number().gt(0).lt(1),
+    })
+    .refine(({ comeLaterAt, goOnAt }) => goOnAt < comeLaterAt, 'expected goOnAt below comeLaterAt'),
+  retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
+  database: z.strictObject({
+    maxConnections: z.int().min(4),
+    connectTimeoutMs: ms,
+    statementTimeoutMs: ms,
+  }),
+  notifications: OutboxConfig.strict(),
+  quotas: QuotaSettings,
+});
+export type Settings = z.infer<typeof Settings>;
+
+/** The same, where a default may be left out. */
+export type SettingsInput = z.input<typeof Settings>;

@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { Actions } from './actions/actions.ts';
+import { integer, integer32 } from './integer.ts';
+import { Position } from './measurement.ts';
+import { structuralProblems } from './purpose-structure.ts';
+import { Text } from './text.ts';
+
+/** Longest window, so that what a device has collected stays small enough to be written with every message. */
+const maxCount = 1_000;
+
+/** Specification section 2.5: "One sample gives it as the string form of a boolean." */
+const BooleanOrText = z.union(
+  [
+    z.boolean(),
+    z
+      .enum(['true', 'false'])
+      .transform((text) => text === 'true')
+      .pipe(z.boolean()),
+  ],
+  'expected a boolean, or one as text: "true" or "false"',
+);
+
+/** Conditions on one measurement; those that are present must all agree. */
+export const Thresholds = z.object({
+  isOneOf: z.array(z.number()).optional(),
+  isGt: z.number().optional(),
+  isLt: z.number().optional(),
+  isNotIn: z.array(z.number()).optional(),
+  isAny: z.boolean().optional(),
+  isInsideGeo: z.array(Position).min(3, 'a polygon has at least 3 points').optional(),
+});
+export type Thresholds = z.infer<typeof Thresholds>;
+
+/** `measurement` instructs the device, but for its `count`, which is the length of the window too. */
+export const Cause = z.object({
+  sId: Text.min(1),
+  orderId: integer32.optional(),
+  senseLog: z.boolean().default(false),
+  measurement: z
+    .object({
+      log: BooleanOrText.default(false),
+      interval: integer(0, Number.MAX_SAFE_INTEGER).optional(),
+      count: integer(0, maxCount).optional(),
+    })
+    .optional(),
+  threshold: z
+    .object({
+      count: integer(1, maxCount).optional(),
+      negate: z.boolean().default(false),
+      relative: z.boolean().default(false),
+      decimalAcc: integer(0, 20).optional(),
+    })
+    .optional(),
+  thresholds: Thresholds.default({}),
+});
+export type Cause = z.infer<typeof Cause>;
+
+export const PurposeEvent = z.object({
+  evId: integer32,
+  name: Text.optional(),
+  eventLog: z.boolean().default(false),
+  actions: Actions.default({}),
+  causes: z.array(Cause).max(32).default([]),
+});
+export type PurposeEvent = z.infer<typeof PurposeEvent>;
+
+export const State = z.object({
+  stId: integer32,
+  name: Text.optional(),
+  isGlobal: z.boolean().default(false),
+  events: z.array(PurposeEvent).max(64).default([]),
+});
+export type State = z.infer<typeof State>;
+
+/** Structural problems that are listed: each costs more than what it is found in. */
+const maxStructural = 100;
+
+/**
+ * States, their events, the causes and actions of those; specification section 2.5. Parsing lists
+ * every problem at once; unknown fields are left out.
+ */
+export const Purpose = z
+  .object({
+    puId: integer32,
+    name: Text.optional(),
+    initStId: integer32,
+    states: z.array(State).max(256),
+  })
+  .superRefine(
+    (purpose, context) => {
+      for (const { path, message } of structuralProblems(purpose).slice(0, maxStructural)) {
+        context.addIssue({ code: 'custom', path, message });
+      }
+    },
+    // A field of a wrong type elsewhere must not hide what else is wrong.
+    { when: () => true },
+  );
+export type Purpose = z.infer<typeof Purpose>;

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { Configuration } from './configuration.ts';
+import { Position } from './measurement.ts';
+import type { Rejection } from './rejection.ts';
+import { Text } from './text.ts';
+import type { DownTopic } from './topic.ts';
+
+export type { DownTopic } from './topic.ts';
+
+/** Milliseconds since the Unix epoch. */
+export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the Unix epoch.' });
+
+/** One measurement as a device sends it; the time of arrival stands in for an absent `ts`. */
+export const SentMeasurement = z.object({
+  sId: Text,
+  val: z.union([z.number(), Position], {
+    error: 'expected a finite number, or a position {lat, long} in degrees',
+  }),
+  ts: SentTs.optional(),
+});
+export type SentMeasurement = z.infer<typeof SentMeasurement>;
+
+/** A device's report of where its own engine stands. */
+export const StateReport = z.object({
+  puId: z.int32(),
+  stId: z.int32(),
+  evId: z.int32().optional(),
+  ts: SentTs.optional(),
+});
+export type StateReport = z.infer<typeof StateReport>;
+
+/** A `sense` event found by the device's own engine. */
+export const EventReport = z.object({
+  cause: z.object({
+    engine: z.object({
+      pId: Text,
+      puId: z.int32(),
+      stId: z.int32(),
+      evId: z.int32(),
+      ts: SentTs,
+    }),
+    senses: z.array(
+      z.object({
+        sId: Text,
+        val: z.number(),
+        ts: SentTs,
+        lat: Position.shape.lat.optional(),
+        long: Position.shape.long.optional(),
+      }),
+    ),
+  }),
+  timestamp: SentTs.optional(),
+});
+export type EventReport = z.infer<typeof EventReport>;
+
+/** A device's answer to a profile it was handed. */
+export const ProfileAnswer = z.object({
+  pId: Text,
+  state: z.enum(['current', 'rejected']),
+  engine: z.enum(['service', 'device']).optional(),
+  text: Text.optional(),
+});
+export type ProfileAnswer = z.infer<typeof ProfileAnswer>;
+
+/** What a device publishes on `up/profile`: its answer, or the wish to be sent what waits for it. */
+export const ProfileMessage = z.discriminatedUnion(
+  'state',
+  [ProfileAnswer, z.object({ state: z.literal('request') })],
+  { error: 'expected state to be "current", "rejected" or "request"' },
+);
+export type ProfileMessage = z.infer<typeof ProfileMessage>;
+
+/** Measurements, or events, in one message. */
+export const maxItems = 1_000;
+
+/** `index` is the item's place in the array that was sent, or null where a single one was sent. */
+export type Item<T> = { index: number | null; value: T };
+
+/** What a payload turned out to be. Items that are wrong are left out here and listed as rejections. */
+export type UplinkContent =
+  | { kind: 'measurements'; items: Item<SentMeasurement>[] }
+  | { kind: 'state'; report: StateReport }
+  | { kind: 'events'; items: Item<EventReport>[] }
+  | { kind: 'profile-answer'; answer: ProfileAnswer }
+  | { kind: 'profile-request' }
+  | { kind: 'configuration'; configuration: Configuration }
+  | { kind: 'none' };
+
+/** A message of a device, parsed, on its way to `ingest`. Free of any protocol library's types. */
+export type Uplink = {
+  /** As it was published, for rejections. */
+  topic: string;
+  /** First 1 KiB of the payload as text, for rejections; may be made when it is asked for. */
+  readonly excerpt: string;
+  arrivedTs: number;
+  content: UplinkContent;
+  /** Its account brings too many events and cannot be made to wait: none of its events is recorded. */
+  leavesEventsOut?: true;
+  /** A few of those that it has; the last one may stand for the others. */
+  rejections: Rejection[];
+  /** What it took to parse, in what an ordinary measurement takes of ingest; absent: nothing. */
+  readonly parsing?: number;
+};
+
+/** Who is told, once, what became of a message. */
+export type Delivery = {
+  /** Asked as long as no transaction holds the message: whether it need not be stored any more. */
+  readonly isWithdrawn: boolean;
+  /** It is committed. */
+  stored(): void;
+  /** It is not, nor will it be: `device-gone`, or `unavailable` where it was withdrawn or the service stops. */
+  failed(error: unknown): void;
+};
+
+/** A device whose credentials were checked. */
+export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
+
+/** A message towards a device. `pId` names the profile that an acknowledgement settles. */
+export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };

@@ -1,0 +1,82 @@
+import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type {
+  CauseDetail,
+  CauseSense,
+  DeviceEvent,
+  EngineCause,
+  SenseEvent,
+} from '../contract/event.ts';
+import { comparedNumber, liesWithin } from './thresholds.ts';
+import type { Place } from '../contract/place.ts';
+import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
+
+/** Which event of which profile; `stId` is that of the state that holds the event. */
+export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
+
+/** The `sense` event of a firing, with what completed each cause; specification section 6. */
+export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEvent {
+  const found: SenseEvent = {
+    type: 'sense',
+    ts: origin.ts,
+    cause: { engine: engineOf(origin), senses: [] },
+    why: [],
+  };
+  for (const [index, cause] of origin.event.causes.entries()) {
+    const collected = evidence.causes[index];
+    if (!collected?.agreed) continue;
+    found.cause.senses.push(senseOf(cause, collected.agreed));
+    found.why?.push(detailOf(cause, collected));
+  }
+  return found;
+}
+
+/** The `device` event of a move, or null where the device enters the state it is in. */
+export function deviceEventOf(origin: Origin, from: Place, to: Place): DeviceEvent | null {
+  const purposeChanged = from.puId !== to.puId;
+  if (!purposeChanged && from.stId === to.stId) return null;
+  return {
+    type: 'device',
+    ts: origin.ts,
+    event: purposeChanged ? 'purposeChanged' : 'stateChanged',
+    cause: { engine: engineOf(origin) },
+    newValue: purposeChanged ? to.puId : to.stId,
+    oldValue: purposeChanged ? from.puId : from.stId,
+  };
+}
+
+function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
+  return { pId, puId, stId: event.stId, evId: event.evId, ts };
+}
+
+/** The measurement as it is told of: a position is 1 where it is inside, and else 0. */
+export function senseOf(cause: CompiledCause, { val, ts }: Agreed): CauseSense {
+  const { sId } = cause;
+  if (typeof val === 'number') return { sId, val, ts };
+  return { sId, val: liesWithin(cause, val) ? 1 : 0, ts, lat: val.lat, long: val.long };
+}
+
+/** The number that was compared when a cause agreed; undefined for a position. */
+export function comparedOf(
+  cause: CompiledCause,
+  { agreed, baseline }: CauseEvidence,
+): number | undefined {
+  if (typeof agreed?.val !== 'number') return undefined;
+  return comparedNumber(cause, agreed.val, baseline);
+}
+
+function detailOf(cause: CompiledCause, collected: CauseEvidence): CauseDetail {
+  const { sId, orderId, toldThresholds, negate, needed } = cause;
+  const { matched, of } = collected;
+  const compared = comparedOf(cause, collected);
+  const detail: CauseDetail = {
+    sId,
+    orderId,
+    thresholds: toldThresholds,
+    negate,
+    matched,
+    of,
+    needed,
+  };
+  if (compared !== undefined) detail.compared = compared;
+  return detail;
+}

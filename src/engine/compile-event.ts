@@ -1,0 +1,178 @@
+import { listAsked } from '../contract/actions/actions.ts';
+import type { Action } from '../contract/actions/action.ts';
+import type { Actions } from '../contract/actions/actions.ts';
+import { preparePolygon } from './geo.ts';
+import type { Polygon } from './geo.ts';
+import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
+import type { Place } from '../contract/place.ts';
+
+/**
+ * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and
+ * others for a position.
+ */
+export type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
+
+export type CompiledCause = {
+  sId: string;
+  orderId: number;
+  reads: Reads;
+  thresholds: Thresholds;
+  /** What an event that it completed tells of the thresholds: without long lists, which would be kept with each event. */
+  toldThresholds: Thresholds;
+  /** Its limits, infinite where it has none, and its lists, null where it has none. */
+  above: number;
+  below: number;
+  lists: Thresholds | null;
+  polygon: Polygon | null;
+  negate: boolean;
+  relative: boolean;
+  decimalAcc: number | null;
+  /** Neither relative nor rounded: numbers are compared as they come. */
+  isPlain: boolean;
+  /** Numbers are compared as they come, and with its limits only. */
+  hasLimitsOnly: boolean;
+  /** How many measurements must agree, of how many. */
+  needed: number;
+  windowLength: number;
+  /** Whether its window has one outcome, and nothing beside it: what it collects is never changed, but another one. */
+  isSingle: boolean;
+  /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
+  cost: number;
+  costOfChange: number;
+};
+
+/** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
+export type MoveTarget = { place: Place; entersPurpose: boolean };
+
+export type LiveEvent = {
+  stId: number;
+  evId: number;
+  name: string;
+  isGlobal: boolean;
+  /** Its place in the evidence of a runtime: among the events of its state, or of all global ones. */
+  index: number;
+  /** Name of its evidence in a runtime that is stored. */
+  key: string;
+  /** By ascending orderId. */
+  causes: CompiledCause[];
+  actions: Actions;
+  /** Whether a firing is recorded as a `sense` event. */
+  record: boolean;
+  /** Whether a firing can ring: it has push or SMS. */
+  rings: boolean;
+  /** Whether every firing rings, not the first of an episode only: all causes are `isAny`. */
+  ringsAlways: boolean;
+  target: MoveTarget | null;
+  /** Whether a firing is seen by nobody, but for where it moves the device. */
+  isSilent: boolean;
+  /** Whether one measurement that its causes agree with fires it, and leaves nothing behind: nobody sees that either. */
+  isSpentAtOnce: boolean;
+};
+
+/** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
+export function compileEvent(
+  purpose: Purpose,
+  state: State,
+  event: PurposeEvent,
+  index: number,
+  initStIds: ReadonlyMap<number, number>,
+): LiveEvent {
+  const { actions } = event;
+  const causes = event.causes
+    .map(compileCause)
+    .toSorted((one, other) => one.orderId - other.orderId);
+  const asked = listAsked(actions);
+  const reaches = (whom: Action<Actions>['reaches']) => asked.some((kind) => kind.reaches === whom);
+  const record = event.eventLog || reaches('history');
+  const [cause] = causes;
+  const isSpentAtOnce =
+    causes.length > 0 &&
+    causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
+  const rings = reaches('people');
+  const isSilent = !record && !rings && !reaches('device');
+  return {
+    stId: state.stId,
+    evId: event.evId,
+    name: event.name ?? '',
+    isGlobal: state.isGlobal,
+    index,
+    key: `${state.stId}/${event.evId}`,
+    causes,
+    actions,
+    record,
+    rings,
+    ringsAlways: causes.every((cause) => cause.reads === 'anything'),
+    target: targetOf(purpose, actions, initStIds),
+    isSilent,
+    isSpentAtOnce: isSilent && isSpentAtOnce,
+  };
+}
+
+function compileCause(cause: Cause): CompiledCause {
+  const { thresholds, threshold } = cause;
+  const needed = threshold?.count ?? 1;
+  const windowLength = Math.max(needed, cause.measurement?.count ?? 0);
+  const reads = readsOf(thresholds);
+  const isPlain = threshold?.relative !== true && threshold?.decimalAcc === undefined;
+  const lists = thresholds.isOneOf || thresholds.isNotIn ? thresholds : null;
+  return {
+    sId: cause.sId,
+    orderId: cause.orderId ?? 0,
+    reads,
+    thresholds,
+    toldThresholds: withoutLongLists(thresholds),
+    above: thresholds.isGt ?? -Infinity,
+    below: thresholds.isLt ?? Infinity,
+    lists,
+    polygon: thresholds.isInsideGeo ? preparePolygon(thresholds.isInsideGeo) : null,
+    negate: threshold?.negate ?? false,
+    relative: threshold?.relative ?? false,
+    decimalAcc: threshold?.decimalAcc ?? null,
+    isPlain,
+    hasLimitsOnly: isPlain && lists === null && (reads === 'numbers' || reads === 'anything'),
+    needed,
+    windowLength,
+    isSingle: windowLength === 1 && threshold?.relative !== true,
+    cost: costOf(cause),
+    costOfChange: windowLength === 1 ? 1 : 2,
+  };
+}
+
+/** As measured: a rounding takes 8, each corner of a polygon 3, and 32 numbers of a list. */
+function costOf({ thresholds, threshold }: Cause): number {
+  const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
+  const listed = (isOneOf.length + isNotIn.length) / 32;
+  return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + 3 * isInsideGeo.length + listed;
+}
+
+/** Longest list that is kept with each event. */
+const longestTold = 16;
+
+function withoutLongLists(thresholds: Thresholds): Thresholds {
+  const isShort = ([, value]: [string, unknown]) =>
+    !Array.isArray(value) || value.length <= longestTold;
+  return Object.fromEntries(Object.entries(thresholds).filter(isShort));
+}
+
+function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Thresholds): Reads {
+  const members = [isGt, isLt, isOneOf, isNotIn];
+  const numbers = members.some((member) => member !== undefined);
+  if (isInsideGeo) return numbers ? 'nothing' : 'positions';
+  if (numbers) return 'numbers';
+  return isAny === true ? 'anything' : 'nothing';
+}
+
+function targetOf(
+  purpose: Purpose,
+  { engine }: Actions,
+  initStIds: ReadonlyMap<number, number>,
+): MoveTarget | null {
+  const { gotoPuId, gotoStId } = engine ?? {};
+  if (gotoPuId === undefined) {
+    if (gotoStId === undefined) return null;
+    return { place: { puId: purpose.puId, stId: gotoStId }, entersPurpose: false };
+  }
+  const stId = gotoStId ?? initStIds.get(gotoPuId);
+  if (stId === undefined) return null;
+  return { place: { puId: gotoPuId, stId }, entersPurpose: true };
+}

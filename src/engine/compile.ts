@@ -1,0 +1,171 @@
+import { compileEvent } from './compile-event.ts';
+import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { Purpose } from '../contract/purpose.ts';
+
+/** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
+export type Weight = { judging: number; causes: number; outcomes: number };
+
+/** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
+export type CauseReader = {
+  event: LiveEvent;
+  causes: number[];
+  /** Of each of them above, below and whether it is negated (1), where numbers are compared with nothing else. */
+  limits: Float64Array | null;
+  cost: number;
+  costOfChange: number;
+};
+
+/** All that read a sense, in the order in which they are tried. */
+export type Readers = ReadonlyMap<string, CauseReader[]>;
+
+export type CompiledState = {
+  stId: number;
+  isGlobal: boolean;
+  events: LiveEvent[];
+  readers: Readers;
+  /** With what the purpose's global states add. */
+  weight: Weight;
+};
+
+export type CompiledPurpose = {
+  puId: number;
+  initStId: number;
+  states: ReadonlyMap<number, CompiledState>;
+  /** Events of every global state, in order. */
+  globalEvents: LiveEvent[];
+  globalReaders: Readers;
+  /** Of these alone: where a device stands in a state that the purpose does not have. */
+  globalWeight: Weight;
+};
+
+/** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
+export type Profile = {
+  pId: string;
+  first: { puId: number; stId: number };
+  purposes: ReadonlyMap<number, CompiledPurpose>;
+  /** Every sense that any cause of the profile reads, numbered from 0 on. */
+  senses: ReadonlyMap<string, number>;
+};
+
+/** Lays purposes out for evaluation. They are taken as valid; a move to what is not there moves nothing. */
+export function compileProfile(pId: string, purposes: Purpose[]): Profile {
+  const initStIds = new Map(purposes.map((purpose) => [purpose.puId, purpose.initStId]));
+  const compiled = new Map(
+    purposes.map((purpose) => [purpose.puId, compilePurpose(purpose, initStIds)]),
+  );
+  const [first] = purposes;
+  return {
+    pId,
+    first: { puId: first?.puId ?? 0, stId: first?.initStId ?? 0 },
+    purposes: compiled,
+    senses: numbered(sensesOf(purposes)),
+  };
+}
+
+/** Each element and its number, from 0 on. */
+export function numbered(elements: ReadonlySet<string>): ReadonlyMap<string, number> {
+  return new Map([...elements].map((element, number) => [element, number]));
+}
+
+function sensesOf(purposes: Purpose[]): ReadonlySet<string> {
+  const events = purposes.flatMap(({ states }) => states.flatMap((state) => state.events));
+  return new Set(events.flatMap(({ causes }) => causes.map(({ sId }) => sId)));
+}
+
+/** The event of a state by its number, or null. */
+export function findEvent(
+  profile: Profile,
+  { puId, stId }: { puId: number; stId: number },
+  evId: number,
+): LiveEvent | null {
+  const state = profile.purposes.get(puId)?.states.get(stId);
+  return state?.events.find((event) => event.evId === evId) ?? null;
+}
+
+function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>): CompiledPurpose {
+  let globals = 0;
+  const states = purpose.states.map((state): CompiledState => {
+    const first = state.isGlobal ? globals : 0;
+    const events = state.events.map((event, index) =>
+      compileEvent(purpose, state, event, first + index, initStIds),
+    );
+    if (state.isGlobal) globals += events.length;
+    const readers = readersOf(events);
+    const weight = weightOf(events, readers);
+    return { stId: state.stId, isGlobal: state.isGlobal, events, readers, weight };
+  });
+  const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
+  const globalReaders = readersOf(globalEvents);
+  const globalWeight = weightOf(globalEvents, globalReaders);
+  for (const state of states) state.weight = sumOf(state.weight, globalWeight);
+  return {
+    puId: purpose.puId,
+    initStId: purpose.initStId,
+    states: new Map(states.map((state) => [state.stId, state])),
+    globalEvents,
+    globalReaders,
+    globalWeight,
+  };
+}
+
+function sumOf(own: Weight, global: Weight): Weight {
+  return {
+    judging: own.judging + global.judging,
+    causes: own.causes + global.causes,
+    outcomes: own.outcomes + global.outcomes,
+  };
+}
+
+function weightOf(events: LiveEvent[], readers: Readers): Weight {
+  const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
+  for (const list of readers.values()) {
+    const judging = list.reduce((sum, { cost }) => sum + cost, 0);
+    weight.judging = Math.max(weight.judging, judging);
+  }
+  for (const { causes } of events) {
+    weight.causes += causes.length;
+    for (const { windowLength } of causes) weight.outcomes += windowLength;
+  }
+  return weight;
+}
+
+function readersOf(events: LiveEvent[]): Readers {
+  const readers = new Map<string, CauseReader[]>();
+  for (const event of events) {
+    for (const [index, cause] of event.causes.entries()) {
+      // What reads nothing collects nothing, and never holds.
+      if (cause.reads !== 'nothing') addReader(readers, event, index, cause);
+    }
+  }
+  for (const list of readers.values())
+    for (const reader of list) reader.limits = limitsOf(reader.event.causes, reader.causes);
+  return readers;
+}
+
+/** Side by side, where they are read faster than from one cause after the other. */
+function limitsOf(causes: CompiledCause[], indexes: number[]): Float64Array | null {
+  const reading = indexes.map((index) => causes[index]).filter((cause) => cause !== undefined);
+  if (!reading.every((cause) => cause.hasLimitsOnly)) return null;
+  return Float64Array.from(
+    reading.flatMap(({ above, below, negate }) => [above, below, negate ? 1 : 0]),
+  );
+}
+
+function addReader(
+  readers: Map<string, CauseReader[]>,
+  event: LiveEvent,
+  index: number,
+  { sId, cost, costOfChange }: CompiledCause,
+): void {
+  const known = readers.get(sId);
+  const last = known?.at(-1);
+  if (last?.event === event) {
+    last.causes.push(index);
+    last.cost += cost;
+    last.costOfChange += costOfChange;
+    return;
+  }
+  const reader: CauseReader = { event, causes: [index], limits: null, cost, costOfChange };
+  if (known) known.push(reader);
+  else readers.set(sId, [reader]);
+}

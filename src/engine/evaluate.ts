@@ -1,0 +1,18 @@
+import type { Profile } from './compile.ts';
+import { Evaluator } from './evaluator.ts';
+import type { Evaluated } from './evaluator.ts';
+import type { Measurement } from '../contract/measurement.ts';
+import type { Runtime } from './runtime.ts';
+
+/** `runtime` is the very object that was given where the evidence is what it was. */
+export type Evaluation = { runtime: Runtime } & Evaluated;
+
+/**
+ * Evaluates one measurement that is news (`notice`): a pure function of its arguments, none of which it
+ * changes. Several of one device are cheaper in one go: `Evaluator`.
+ */
+export function evaluate(profile: Profile, runtime: Runtime, measurement: Measurement): Evaluation {
+  const evaluator = new Evaluator(profile, runtime);
+  const outcome = evaluator.measure(measurement, true);
+  return { runtime: evaluator.end(), ...outcome };
+}

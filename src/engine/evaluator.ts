@@ -1,0 +1,158 @@
+import { collect, isComplete, isSpent, useUp } from './collect-evidence.ts';
+import type { CompiledPurpose, CompiledState, Profile, CauseReader } from './compile.ts';
+import type { LiveEvent } from './compile-event.ts';
+import { Draft } from './draft.ts';
+import type { DeviceEvent, SenseEvent } from '../contract/event.ts';
+import { deviceEventOf, senseEventOf } from './build-event.ts';
+import type { Origin } from './build-event.ts';
+import type { Measurement } from '../contract/measurement.ts';
+import type { Place } from '../contract/place.ts';
+import type { Actions } from '../contract/actions/actions.ts';
+import { hasPlace, noEvidence } from './runtime.ts';
+import type { CauseEvidence, EventEvidence, Runtime } from './runtime.ts';
+import { storable } from './last-seen.ts';
+import { agreedOnce } from './window.ts';
+
+/** An event that fired. `ring`: push and SMS go out, for it is the first firing of its episode. */
+export type Firing = {
+  event: SenseEvent;
+  /** The event's name in its purpose, empty where it has none. */
+  name: string;
+  record: boolean;
+  ring: boolean;
+  actions: Actions;
+};
+
+/** The device moved; no `event` where it entered the state it was in. */
+export type Transition = { to: Place; event?: DeviceEvent };
+
+export type Evaluated = { firings: Firing[]; transition?: Transition };
+
+/** A measurement, and what it makes of a window of one where it agrees: all causes that it meets have this object. */
+type Given = Pick<Measurement, 'val' | 'ts'> & { once: CauseEvidence };
+
+const nothing: Evaluated = { firings: [] };
+
+/** What a cause of an event that fires takes, beside one that judges and stays as it is. */
+const costOfFiring = 5;
+
+/**
+ * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
+ * costs the live causes that read its sense; what it changes is copied once for all of them.
+ */
+export class Evaluator {
+  readonly #profile: Profile;
+  readonly #base: Runtime;
+  #place: Place;
+  #purpose: CompiledPurpose | undefined;
+  #state: CompiledState | undefined;
+  #local: Draft;
+  #global: Draft;
+  #cost = 0;
+
+  constructor(profile: Profile, runtime: Runtime) {
+    this.#profile = profile;
+    this.#base = runtime;
+    this.#place = runtime;
+    this.#purpose = profile.purposes.get(runtime.puId);
+    this.#state = this.#purpose?.states.get(runtime.stId);
+    this.#local = new Draft(runtime.local);
+    this.#global = new Draft(runtime.global);
+  }
+
+  /**
+   * Evaluates one measurement that is news (`notice`). Events are tried in order, those of the current
+   * state first, then those of the global states; the first one that moves the device ends it. Of
+   * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
+   */
+  measure({ sId, val, ts }: Measurement, givesAll: boolean): Evaluated {
+    const own = this.#state?.readers.get(sId);
+    const global = this.#purpose?.globalReaders.get(sId);
+    if (!own && !global) return nothing;
+    const given: Given = { val, ts, once: agreedOnce({ val: storable(val), ts }) };
+    const { stId } = this.#place;
+    const outcome: Evaluated = { firings: [] };
+    if (own)
+      for (const reader of own) if (this.#offer(reader, given, givesAll, outcome)) return outcome;
+    if (global) {
+      for (const reader of global) {
+        if (reader.event.stId === stId) continue;
+        if (this.#offer(reader, given, givesAll, outcome)) return outcome;
+      }
+    }
+    return outcome;
+  }
+
+  /** What it has taken so far, in causes that judged a measurement and stayed as they were (`CompiledCause`). */
+  get cost(): number {
+    return this.#cost;
+  }
+
+  /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
+  end(): Runtime {
+    const [local, global] = [this.#local.end(), this.#global.end()];
+    const base = this.#base;
+    if (this.#place === base && local === base.local && global === base.global) return base;
+    const { puId, stId } = this.#place;
+    return { puId, stId, local, global };
+  }
+
+  /** Whether the event has moved the device. */
+  #offer(
+    reader: CauseReader,
+    { val, ts, once }: Given,
+    givesAll: boolean,
+    outcome: Evaluated,
+  ): boolean {
+    const { event } = reader;
+    const draft = event.isGlobal ? this.#global : this.#local;
+    if (!givesAll && isSpent(reader, draft, val)) {
+      this.#cost += reader.cost + 1;
+      return this.#move(event, ts, outcome);
+    }
+    const evidence = collect(reader, draft, val, once);
+    this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
+    // What is kept never holds as a whole: it would have fired, and been used up.
+    if (!evidence || !isComplete(event, evidence)) return false;
+    this.#cost += costOfFiring * (1 + event.causes.length);
+    if (givesAll || !event.isSilent) {
+      const found = senseEventOf(this.#originOf(event, ts), evidence);
+      outcome.firings.push(firingOf(event, found, evidence));
+    }
+    draft.set(event.index, useUp(event, evidence));
+    return this.#move(event, ts, outcome);
+  }
+
+  /** Where an event that fired moves the device, if anywhere. */
+  #move(event: LiveEvent, ts: number, outcome: Evaluated): boolean {
+    if (!event.target || !hasPlace(this.#profile, event.target.place)) return false;
+    const { place: to, entersPurpose } = event.target;
+    const moved = deviceEventOf(this.#originOf(event, ts), this.#place, to);
+    outcome.transition = moved ? { to, event: moved } : { to };
+    this.#enter(to, entersPurpose);
+    return true;
+  }
+
+  #originOf(event: LiveEvent, ts: number): Origin {
+    return { pId: this.#profile.pId, puId: this.#place.puId, event, ts };
+  }
+
+  #enter(place: Place, entersPurpose: boolean): void {
+    this.#place = place;
+    this.#purpose = this.#profile.purposes.get(place.puId);
+    this.#state = this.#purpose?.states.get(place.stId);
+    this.#local = new Draft(noEvidence);
+    if (entersPurpose) this.#global = new Draft(noEvidence);
+  }
+}
+
+function firingOf(event: LiveEvent, found: SenseEvent, evidence: EventEvidence): Firing {
+  const ring = event.rings && !evidence.rung;
+  return {
+    event: event.rings && !ring ? { ...found, notified: false } : found,
+    name: event.name,
+    record: event.record,
+    ring,
+    actions: event.actions,
+  };
+}

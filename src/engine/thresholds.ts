@@ -1,0 +1,64 @@
+import type { CompiledCause } from './compile-event.ts';
+import { roundDecimal } from './decimal.ts';
+import { isInside } from './geo.ts';
+import type { Measurement, Position } from '../contract/measurement.ts';
+import type { Thresholds } from '../contract/purpose.ts';
+
+/**
+ * Whether a measured value agrees with a cause; null where the cause does not evaluate such a value.
+ * `baseline` is what a `relative` cause measures from.
+ */
+export function judge(
+  cause: CompiledCause,
+  val: Measurement['val'],
+  baseline: number | undefined,
+): boolean | null {
+  const { reads } = cause;
+  if (typeof val === 'number') {
+    if (reads === 'positions' || reads === 'nothing') return null;
+    const compared = cause.isPlain ? val : comparedNumber(cause, val, baseline);
+    return meets(cause, compared) !== cause.negate;
+  }
+  if (reads === 'numbers' || reads === 'nothing') return null;
+  return liesWithin(cause, val) !== cause.negate;
+}
+
+/** Whether a number agrees with the cause that stands at `at` in a reader's limits; `judge` says the same. */
+export function agreesWithLimits(limits: Float64Array, at: number, val: number): boolean {
+  const from = 3 * at;
+  const meets = val > (limits[from] as number) && val < (limits[from + 1] as number);
+  return meets !== (limits[from + 2] === 1);
+}
+
+/** The number that thresholds are compared with: after `relative`, then `decimalAcc`. */
+export function comparedNumber(
+  { relative, decimalAcc }: CompiledCause,
+  val: number,
+  baseline: number | undefined,
+): number {
+  const difference = relative ? finite(val - (baseline ?? val)) : val;
+  const rounded = decimalAcc === null ? difference : roundDecimal(difference, decimalAcc);
+  // No negative zero: it would not survive JSON.
+  return rounded === 0 ? 0 : rounded;
+}
+
+/** Whether a position lies in the cause's polygon, if it has one. */
+export function liesWithin({ polygon }: CompiledCause, position: Position): boolean {
+  return polygon === null || isInside(polygon, position);
+}
+
+/** The difference of two very large numbers is beyond what JSON can hold. */
+function finite(difference: number): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, difference));
+}
+
+function meets({ above, below, lists }: CompiledCause, compared: number): boolean {
+  return compared > above && compared < below && (lists === null || isListed(lists, compared));
+}
+
+function isListed({ isOneOf, isNotIn }: Thresholds, compared: number): boolean {
+  return (
+    (isOneOf === undefined || isOneOf.includes(compared)) &&
+    (isNotIn === undefined || !isNotIn.includes(compared))
+  );
+}

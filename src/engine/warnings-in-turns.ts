@@ -1,0 +1,32 @@
+import type { DeviceSenses } from './unfireable.ts';
+import type { PurposePath } from './check-profile.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import { warnInParts } from './warnings.ts';
+import type { Problem } from '../errors.ts';
+
+/** Whoever wrote that much that is hardly meant needs no list of all. */
+const maxWarnings = 100;
+
+/** What is looked through before others have their turn: some milliseconds. */
+const sizeOfTurn = 2_000;
+
+/** The first hundred warnings of a profile (`listWarnings`); others have their turn in each `pause`. */
+export async function listWarningsInTurns(
+  purposes: Purpose[],
+  devices: DeviceSenses | undefined,
+  pathOf: PurposePath,
+  pause: () => Promise<void>,
+): Promise<Problem[]> {
+  const found: Problem[] = [];
+  let size = 0;
+  await pause();
+  for (const part of warnInParts(purposes, devices, pathOf)) {
+    found.push(...part.warnings);
+    if (found.length >= maxWarnings) break;
+    size += part.size;
+    if (size < sizeOfTurn) continue;
+    size = 0;
+    await pause();
+  }
+  return found.slice(0, maxWarnings);
+}

@@ -1,0 +1,85 @@
+import type { Problem } from '../errors.ts';
+import { compileProfile } from './compile.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { Profile } from './compile.ts';
+import { knownSenses, whyUnfireable } from './unfireable.ts';
+import type { DeviceSenses } from './unfireable.ts';
+import { purposesPath } from './check-profile.ts';
+import type { PurposePath } from './check-profile.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import { placeKey, reach } from './reachability.ts';
+
+/** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
+export type WarnedPart = { size: number; warnings: Problem[] };
+
+/**
+ * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
+ * that send a device back and forth on any measurement. For one purpose on its own pass it alone with
+ * `() => ''` as `pathOf`. `devices`: the senses of each chosen device, where they are known.
+ */
+export function listWarnings(
+  purposes: Purpose[],
+  devices?: DeviceSenses,
+  pathOf: PurposePath = purposesPath,
+): Problem[] {
+  return [...warnInParts(purposes, devices, pathOf)].flatMap(({ warnings }) => warnings);
+}
+
+/** The same part by part, so that whoever calls may stop at enough, or do something else in between. */
+export function* warnInParts(
+  purposes: Purpose[],
+  devices?: DeviceSenses,
+  pathOf: PurposePath = purposesPath,
+): Generator<WarnedPart> {
+  const profile = compileProfile('', purposes);
+  const senses = devices && knownSenses(devices);
+  yield { size: 1_000_000, warnings: [] };
+  const reached = reach(profile);
+  for (const [index, purpose] of purposes.entries()) {
+    const path = pathOf(index);
+    if (!reached.purposes.has(purpose.puId)) {
+      yield one(path, 'no event of the profile leads to this purpose');
+    }
+    for (const [s, { stId, isGlobal }] of purpose.states.entries()) {
+      const place = { puId: purpose.puId, stId };
+      const at = `${path}/states/${s}`;
+      if (!isGlobal && !reached.states.has(placeKey(place))) {
+        yield one(at, 'nothing leads to this state');
+      }
+      for (const [e, event] of eventsAt(profile, place).entries()) {
+        const inEvent = `${at}/events/${e}`;
+        for (const { size, reason } of whyUnfireable(event, senses)) {
+          if (reason === null) yield { size, warnings: [] };
+          else yield one(inEvent, `this event can never fire: ${reason}`, size);
+        }
+        for (const message of swings(profile, place, event)) yield one(inEvent, message);
+      }
+    }
+  }
+}
+
+function one(path: string, message: string, size = 1): WarnedPart {
+  return { size, warnings: [{ path, message }] };
+}
+
+function eventsAt(profile: Profile, { puId, stId }: { puId: number; stId: number }): LiveEvent[] {
+  return profile.purposes.get(puId)?.states.get(stId)?.events ?? [];
+}
+
+/** Said once a pair: at the event of the state that comes first. */
+function swings(
+  profile: Profile,
+  from: { puId: number; stId: number },
+  event: LiveEvent,
+): string[] {
+  const to = movesOnAny(event);
+  if (!to || placeKey(to) <= placeKey(from)) return [];
+  const back = eventsAt(profile, to).map(movesOnAny);
+  if (!back.some((place) => place && placeKey(place) === placeKey(from))) return [];
+  return [`this state and state ${to.stId} send a device back and forth on any measurement`];
+}
+
+function movesOnAny({ causes, ringsAlways, target }: LiveEvent) {
+  const onAny = causes.length > 0 && ringsAlways && !causes.some((cause) => cause.negate);
+  return onAny ? (target?.place ?? null) : null;
+}

@@ -1,0 +1,123 @@
+import type { Database } from '../db/database.ts';
+import { historyTables, readHistoryKind, type HistoryTable } from './kind.ts';
+import { daysOf, type Retention } from './retention.ts';
+
+export type PruneOptions = {
+  retention: Retention;
+  nowTs: number;
+  /** Stops between two batches. */
+  signal?: AbortSignal;
+  batchRows?: number;
+};
+
+/** The newest events are kept this long for streams that resume. */
+export const feedMs = 24 * 3_600_000;
+
+const dayMs = 86_400_000;
+
+/** Any number that nothing else locks: one process prunes at a time. */
+const pruneLock = 7203;
+
+/**
+ * Deletes what is past its time, a batch a transaction. With TimescaleDB that is only what streams
+ * resume from: whole chunks of the rest go by its own policies. Gives how many rows went.
+ */
+export async function pruneHistory(db: Database, options: PruneOptions): Promise<number> {
+  let deleted = await pruneFeed(db, options);
+  if ((await readHistoryKind(db)) === 'timescaledb') return deleted;
+  for (const table of historyTables) deleted += await pruneTable(db, table, options);
+  return deleted;
+}
+
+async function pruneFeed(db: Database, options: PruneOptions): Promise<number> {
+  const { batchRows = 10_000, nowTs, signal } = options;
+  let total = 0;
+  while (signal?.aborted !== true) {
+    const { rowCount } = await db.query(
+      `delete from event_feed
+        where ctid = any(array(
+          select ctid from event_feed where recorded_at < ms_to_timestamp($1) limit $2))`,
+      [nowTs - feedMs, batchRows],
+    );
+    total += rowCount ?? 0;
+    if ((rowCount ?? 0) < batchRows) break;
+  }
+  return total;
+}
+
+/** Values of a key's columns before `ts`: what they name is a stretch of the index. */
+type Stretch = (number | string)[];
+
+/** No key begins with one of these. */
+const least = { series_id: 0, device_id: 0, type: '', s_id: '' };
+
+async function pruneTable(
+  db: Database,
+  table: HistoryTable,
+  { retention, nowTs, signal, batchRows = 10_000 }: PruneOptions,
+): Promise<number> {
+  const beforeTs = nowTs - daysOf(table.name, retention) * dayMs;
+  let after: Stretch | null = table.key.map((column) => least[column]);
+  let total = 0;
+  while (after && signal?.aborted !== true) {
+    const batch: Batch = await pruneBatch(db, table, after, beforeTs, batchRows);
+    total += batch.deleted;
+    if (batch.deleted < batchRows) after = batch.last;
+  }
+  return total;
+}
+
+type Batch = { deleted: number; last: Stretch | null };
+
+/**
+ * No index leads to what is old: it would cost every insert. The key does, stretch by stretch; the
+ * next one is found by one look, however many rows the one before it has.
+ */
+async function pruneBatch(
+  db: Database,
+  { name, key }: HistoryTable,
+  after: Stretch,
+  beforeTs: number,
+  batchRows: number,
+): Promise<Batch> {
+  return db.transaction(async (tx) => {
+    const lock = await tx.query<{ held: boolean }>('select pg_try_advisory_xact_lock($1) as held', [
+      pruneLock,
+    ]);
+    if (lock.rows[0]?.held !== true) return { deleted: 0, last: null };
+    const columns = (of: string) => key.map((column) => `${of}.${column}`).join();
+    const next = (before: string) => `
+      select ${columns('t')} from ${name} t
+       where (${columns('t')}) > (${before})
+       order by ${columns('t')}
+       limit 1`;
+    const { rows } = await tx.query<{ deleted: number; last: Stretch | null }>(
+      `with recursive stretch as (
+         (${next(key.map((_, i) => `$${i + 3}`).join())})
+         union all
+         select found.* from stretch cross join lateral (${next(columns('stretch'))}) found
+       ), chosen as materialized (
+         select * from stretch limit 200
+       ), gone as (
+         delete from ${name}
+          where ctid = any(array(
+            select old.ctid
+              from chosen
+             cross join lateral (
+               select t.ctid
+                 from ${name} t
+                where (${columns('t')}) = (${columns('chosen')})
+                  and t.ts < ms_to_timestamp($1)) old
+             limit $2))
+         returning 1
+       )
+       select (select count(*) from gone) as deleted,
+              (select json_build_array(${columns('c')})
+                 from chosen c
+                order by ${key.map((column) => `c.${column} desc`).join()}
+                limit 1) as last`,
+      [beforeTs, batchRows, ...after],
+    );
+    return { deleted: rows[0]?.deleted ?? 0, last: rows[0]?.last ?? null };
+  });
+}

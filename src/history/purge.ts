@@ -1,0 +1,86 @@
+import type { Database } from '../db/database.ts';
+import { historyTables, readHistoryKind } from './kind.ts';
+
+/** So many devices share a statement, and so many rows of ordinary tables a transaction. */
+const devicesAtOnce = 50;
+const rowsAtOnce = 10_000;
+
+/**
+ * Deletes all history of devices that are gone, also from compressed chunks and from the hourly
+ * aggregate. A transaction deletes one chunk's share, or some thousand rows, so nobody waits long for
+ * one; when it is broken off, the next call goes on. Nothing may be stored for these devices any more.
+ */
+export async function purgeDevices(db: Database, deviceIds: readonly number[]): Promise<void> {
+  const kind = await readHistoryKind(db);
+  for (let at = 0; at < deviceIds.length; at += devicesAtOnce) {
+    const some = deviceIds.slice(at, at + devicesAtOnce);
+    const owners = { device_id: some, series_id: await listSeriesIds(db, some) };
+    const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
+    for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);
+    if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
+    await db.query('delete from event_feed where device_id = any($1)', [some]);
+    // Last: without it nobody would know whose measurements are left.
+    await db.query('delete from series where device_id = any($1)', [some]);
+  }
+}
+
+async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'select id from series where device_id = any($1::bigint[])',
+    [deviceIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+async function purgeTable(
+  db: Database,
+  table: string,
+  column: string,
+  owners: number[],
+): Promise<void> {
+  for (;;) {
+    const { rowCount } = await db.query(
+      `delete from ${table}
+        where ctid = any(array(
+          select ctid from ${table} where ${column} = any($1::bigint[]) limit ${rowsAtOnce}))`,
+      [owners],
+    );
+    if ((rowCount ?? 0) < rowsAtOnce) return;
+  }
+}
+
+async function purgeChunks(
+  db: Database,
+  table: string,
+  column: string,
+  owners: number[],
+): Promise<void> {
+  const { rows } = await db.query<{ range_start: number; range_end: number }>(
+    `select range_start, range_end
+       from timescaledb_information.chunks
+      where hypertable_schema = current_schema and hypertable_name = $1
+      order by range_start`,
+    [table],
+  );
+  for (const { range_start, range_end } of rows) {
+    await db.query(
+      `delete from ${table}
+        where ${column} = any($1::bigint[])
+          and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
+      [owners, range_start, range_end],
+    );
+  }
+}
+
+/** The aggregate would forget them at its next refresh; meanwhile it would still answer. */
+async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
+  const { rows } = await db.query<{ relation: string }>(
+    `select format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)
+              as relation
+       from timescaledb_information.continuous_aggregates
+      where view_schema = current_schema and view_name = 'measurement_hour'`,
+  );
+  for (const { relation } of rows) {
+    await db.query(`delete from ${relation} where series_id = any($1::bigint[])`, [seriesIds]);
+  }
+}

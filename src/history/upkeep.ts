@@ -1,0 +1,41 @@
+import type { Database } from '../db/database.ts';
+import { listFailedJobs, type FailedJob } from './failed-jobs.ts';
+import { pruneHistory } from './prune.ts';
+import type { Retention } from './retention.ts';
+
+export type UpkeepOptions = {
+  db: Database;
+  retention: Retention;
+  /** How often; an hour. */
+  intervalMs?: number;
+  clock?: () => number;
+  onError: (error: unknown) => void;
+  /** Told each time anew, as long as there are some. */
+  onFailedJobs: (jobs: FailedJob[]) => void;
+  /** What else is to be done as often. */
+  chores?: ((signal: AbortSignal) => Promise<void>)[];
+};
+
+/**
+ * Prunes now and then, and looks whether TimescaleDB's own jobs did their part. A fault is told and
+ * tried again the next time. Gives what stops it.
+ */
+export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
+  const { db, retention, intervalMs = 3_600_000, clock = Date.now } = options;
+  const stopping = new AbortController();
+  let running = Promise.resolve();
+  async function work(): Promise<void> {
+    await pruneHistory(db, { retention, nowTs: clock(), signal: stopping.signal });
+    for (const chore of options.chores ?? []) await chore(stopping.signal);
+    const failed = await listFailedJobs(db);
+    if (failed.length > 0) options.onFailedJobs(failed);
+  }
+  const run = () => void (running = running.then(work).catch(options.onError));
+  const timer = setInterval(run, intervalMs);
+  run();
+  return async () => {
+    clearInterval(timer);
+    stopping.abort();
+    await running;
+  };
+}

@@ -1,0 +1,182 @@
+import { enqueue, unlink, type LinkedQueue, type Queued } from './account-queue.ts';
+
+export type TurnOptions = {
+  /** What an account may spend when its turn comes, as `Budget` counts. */
+  quantum: number;
+  /** An account never owes more than this: what it takes beyond is forgiven. */
+  maxDebt: number;
+  /** Accounts that owe something and have nothing waiting; the debts of further ones are forgotten. */
+  maxDebtors?: number;
+};
+
+/**
+ * Deficit round robin over accounts (Shreedhar and Varghese, 1995); an account's own elements keep their
+ * order. Costs need not be known before an element is taken: they are charged afterwards, and an account
+ * that spent more than it had passes its turns until that is made up for. The account that waits alone is
+ * never held back.
+ */
+export type AccountTurns<T> = {
+  /** Puts it behind what its account has waiting. */
+  add(element: T): void;
+  /** Takes it out of the middle. */
+  remove(element: T): void;
+  /** The next one whose turn it is; null where nothing waits. Its cost is to be charged before the next. */
+  next(): T | null;
+  /** What the account of the element taken last may still spend in this turn; `Infinity` while no other waits. */
+  room(): number;
+  /** Below zero it is given back. */
+  charge(accountId: number, cost: number): void;
+  /** Whether something of another account waits. */
+  othersWait(accountId: number): boolean;
+  /** How many elements wait. */
+  size(): number;
+  /** How many accounts are known: those that wait, and those that owe. */
+  countAccounts(): number;
+};
+
+type Account<T> = LinkedQueue<T> & {
+  readonly id: number;
+  /** What it may still spend; below zero what it owes. */
+  deficit: number;
+  /** In the ring: something of it waits, or did when its turn was last over. */
+  isInRing: boolean;
+  /** The round in which it left the ring, or was last reckoned with since. */
+  round: number;
+  next: Account<T> | null;
+};
+
+const leastRemembered = 1_000;
+
+export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): AccountTurns<T> {
+  const { quantum, maxDebt, maxDebtors = 10_000 } = options;
+  const accounts = new Map<number, Account<T>>();
+  /** The ring, from the account whose turn it is to the one that waits longest for its own. */
+  let head: Account<T> | null = null;
+  let tail: Account<T> | null = null;
+  /** When its turn is over every account has had one. */
+  let endOfRound: Account<T> | null = null;
+  let round = 0;
+  let size = 0;
+  /** Accounts of which something waits. */
+  let waiting = 0;
+  let sweepAt = leastRemembered;
+
+  function accountOf(id: number): Account<T> {
+    const known = accounts.get(id);
+    if (known) return known;
+    if (accounts.size >= sweepAt) sweep();
+    const account: Account<T> = {
+      first: null,
+      last: null,
+      id,
+      deficit: 0,
+      isInRing: false,
+      round,
+      next: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  /** What an account owes goes down by a turn a round, also while nothing of it waits. */
+  function payOff(account: Account<T>): void {
+    account.deficit = Math.min(0, account.deficit + (round - account.round) * quantum);
+    account.round = round;
+  }
+
+  /** Those that owe nothing any more, and the oldest of too many that do. */
+  function sweep(): void {
+    let debtors = 0;
+    for (const account of accounts.values()) {
+      if (account.isInRing) continue;
+      payOff(account);
+      if (account.deficit === 0) accounts.delete(account.id);
+      else debtors += 1;
+    }
+    for (const account of accounts.values()) {
+      if (debtors <= maxDebtors / 2) break;
+      if (account.isInRing) continue;
+      accounts.delete(account.id);
+      debtors -= 1;
+    }
+    sweepAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
+  }
+
+  function enter(account: Account<T>): void {
+    payOff(account);
+    account.deficit += quantum;
+    account.isInRing = true;
+    pushBack(account);
+  }
+
+  function pushBack(account: Account<T>): void {
+    account.next = null;
+    if (tail) tail.next = account;
+    else head = endOfRound = account;
+    tail = account;
+  }
+
+  function endTurn(account: Account<T>): void {
+    head = account.next;
+    if (!head) tail = null;
+    const isRoundOver = account === endOfRound;
+    if (isRoundOver) {
+      round += 1;
+      endOfRound = tail;
+    }
+    if (account.first) {
+      account.deficit += quantum;
+      pushBack(account);
+      if (isRoundOver) endOfRound = account;
+      return;
+    }
+    account.isInRing = false;
+    account.round = round;
+    account.next = null;
+    // What was not spent lapses.
+    if (account.deficit >= 0) accounts.delete(account.id);
+  }
+
+  function takeOut(account: Account<T>, element: T): void {
+    unlink(account, element);
+    size -= 1;
+    if (!account.first) waiting -= 1;
+  }
+
+  return {
+    add(element) {
+      const account = accountOf(element.accountId);
+      if (!account.first) waiting += 1;
+      enqueue(account, element);
+      size += 1;
+      if (!account.isInRing) enter(account);
+    },
+    remove(element) {
+      const account = accounts.get(element.accountId);
+      if (account) takeOut(account, element);
+    },
+    next() {
+      while (head) {
+        const { first } = head;
+        if (first && head.deficit > 0) {
+          takeOut(head, first);
+          return first;
+        }
+        endTurn(head);
+      }
+      return null;
+    },
+    room: () => (head?.next ? Math.max(0, head.deficit) : Infinity),
+    charge(accountId, cost) {
+      const known = accounts.get(accountId);
+      if (!known && cost <= 0) return;
+      const account = known ?? accountOf(accountId);
+      if (!account.isInRing) payOff(account);
+      account.deficit = Math.max(-maxDebt, Math.min(quantum, account.deficit - cost));
+      if (!account.isInRing && account.deficit >= 0) accounts.delete(accountId);
+    },
+    othersWait: (accountId) => waiting > (accounts.get(accountId)?.first ? 1 : 0),
+    size: () => size,
+    countAccounts: () => accounts.size,
+  };
+}

@@ -1,0 +1,66 @@
+import type { Rejection } from '../../contract/rejection.ts';
+import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
+import { applyConfiguration } from './configuration.ts';
+import { applyEvents } from './events.ts';
+import { applyMeasurements } from './measurements.ts';
+import { applyState } from './state.ts';
+import { costs } from './budget.ts';
+import type { Budget } from './budget.ts';
+import type { UplinkContent } from '../../contract/uplink.ts';
+import type { DeviceContext } from './device-context.ts';
+import { collectRejections } from './collect-rejections.ts';
+import type { Unit } from './message.ts';
+import type { Changes } from './changes.ts';
+import type { Applied, ApplyLimits, Scope } from './scope.ts';
+
+/**
+ * Takes one message into account: adds what is to be written to `rows` and gives the device's
+ * context after it, and how many of its items were applied before the budget was spent. Pure but for
+ * `rows` and `budget`, which belong to the transaction being planned.
+ */
+export function apply(
+  context: DeviceContext,
+  unit: Unit,
+  rows: Changes,
+  limits: ApplyLimits,
+  budget: Budget,
+): Applied {
+  const { arrivedTs } = unit.message.uplink;
+  const rejections = collectRejections(context, unit, rows, limits.rejectionsPerMessage);
+  const reject = (rejection: Rejection) => {
+    budget.spend(rejections.add(rejection) ? costs.rejection : costs.counted);
+  };
+  for (const rejection of unit.rejections) reject(rejection);
+  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
+  const applied = applyContent(context, unit.content, scope);
+  const recentRejections = rejections.end();
+  if (recentRejections === context.recentRejections) return applied;
+  return { ...applied, context: { ...applied.context, recentRejections: recentRejections } };
+}
+
+function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): Applied {
+  if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
+  if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
+  // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
+  const running =
+    context.pending && !context.answersProfiles
+      ? becomeCurrent(context, context.pending, {}, scope)
+      : context;
+  switch (content.kind) {
+    case 'measurements':
+      return applyMeasurements(running, content.items, scope);
+    case 'state':
+      return whole(applyState(running, content.report, scope));
+    case 'events':
+      return applyEvents(running, content.items, scope);
+    case 'configuration':
+      return whole(applyConfiguration(running, content.configuration, scope));
+    case 'none':
+      return whole(running);
+  }
+}
+
+/** Of a message that is a single item. */
+function whole(context: DeviceContext): Applied {
+  return { context, items: 1 };
+}

@@ -1,0 +1,77 @@
+import type { Configuration } from '../../contract/configuration.ts';
+import type { NewEvent, SenseEvent } from '../../contract/event.ts';
+import type { Actions } from '../../contract/actions/actions.ts';
+import type { Rejection } from '../../contract/rejection.ts';
+import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import type { Message } from './message.ts';
+
+/** A measurement as the table keeps it: a position has its latitude in `val`. */
+export type MeasurementRow = {
+  deviceId: number;
+  sId: string;
+  ts: number;
+  val: number;
+  long: number | undefined;
+};
+
+/** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
+export type RejectionRow = Rejection & {
+  deviceId: number;
+  messageId: string;
+  item: number;
+  ts: number;
+  topic: string;
+  payload: string;
+};
+
+export type ProfileAnswerRow = {
+  deviceId: number;
+  pId: string;
+  state: 'current' | 'rejected';
+  engine: 'service' | 'device' | undefined;
+  text: string | undefined;
+  ts: number;
+};
+
+/** An event whose push and SMS are due; `key` is that of a reported event, which rings only when it is new. */
+export type DueNotice = {
+  device: DeviceIdentity;
+  event: SenseEvent;
+  actions: Actions;
+  /** The event's name in its purpose, empty where it has none. */
+  name: string;
+  key: string | undefined;
+};
+
+/** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
+export type Effect =
+  { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
+
+/** What one transaction writes, and what follows it. */
+export type Changes = {
+  measurements: MeasurementRow[];
+  events: NewEvent[];
+  rings: DueNotice[];
+  rejections: RejectionRow[];
+  /** Those of them that count the further ones of a minute, by device and minute. */
+  minutes: Map<string, RejectionRow>;
+  /** How many rejections of these messages are kept one by one once it is committed. */
+  kept: Map<Message, number>;
+  profiles: ProfileAnswerRow[];
+  configurations: { deviceId: number; configuration: Configuration }[];
+  effects: Effect[];
+};
+
+export function noChanges(): Changes {
+  return {
+    measurements: [],
+    events: [],
+    rings: [],
+    rejections: [],
+    minutes: new Map(),
+    kept: new Map(),
+    profiles: [],
+    configurations: [],
+    effects: [],
+  };
+}

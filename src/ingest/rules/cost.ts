@@ -1,0 +1,44 @@
+import type { Profile, Weight } from '../../engine/compile.ts';
+import type { Place } from '../../contract/place.ts';
+import { costs } from './budget.ts';
+import type { DeviceContext } from './device-context.ts';
+
+/**
+ * What a device's messages take at most, in ordinary measurements (`Budget`), before any firing: each
+ * measurement, and once, to read the device or to write down its evidence.
+ */
+export type DeviceCost = { perItem: number; once: number };
+
+const plain: DeviceCost = { perItem: 1, once: 0 };
+/** What its profile asks for is not known: the device was not read yet. */
+const unread: DeviceCost = { perItem: 1, once: costs.reading };
+
+export function costOf(context: DeviceContext | null): DeviceCost {
+  if (!context) return unread;
+  const { current, runtime } = context;
+  if (current?.engine !== 'service' || !runtime) return plain;
+  const weight = findWeight(current.profile, runtime);
+  if (!weight) return plain;
+  return { perItem: 1 + weight.judging * costs.cause, once: evidenceCostOf(weight) };
+}
+
+/** What it takes at most to write down, or to read, the evidence of a device that stands there. */
+export function evidenceCost(profile: Profile, place: Place): number {
+  const weight = findWeight(profile, place);
+  return weight ? evidenceCostOf(weight) : 0;
+}
+
+/** What that evidence takes at most while it is remembered, in bytes; measured. */
+export function evidenceBytes(profile: Profile, place: Place): number {
+  const weight = findWeight(profile, place);
+  return weight ? weight.causes * 200 + weight.outcomes / 3 : 0;
+}
+
+function evidenceCostOf({ causes, outcomes }: Weight): number {
+  return causes * costs.evidence + outcomes * costs.outcome;
+}
+
+function findWeight(profile: Profile, { puId, stId }: Place): Weight | undefined {
+  const purpose = profile.purposes.get(puId);
+  return purpose?.states.get(stId)?.weight ?? purpose?.globalWeight;
+}

@@ -1,0 +1,60 @@
+import { findEvent } from '../../engine/compile.ts';
+import type { NewEvent, SenseEvent } from '../../contract/event.ts';
+import type { EventReport, Item } from '../../contract/uplink.ts';
+import { costs } from './budget.ts';
+import type { DeviceContext } from './device-context.ts';
+import { checkSense, checkTime } from './validate.ts';
+import type { Applied, Scope } from './scope.ts';
+
+/**
+ * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
+ * many as the budget allows.
+ */
+export function applyEvents(
+  context: DeviceContext,
+  items: Item<EventReport>[],
+  scope: Scope,
+): Applied {
+  let applied = 0;
+  while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
+    const { index, value } = items[applied++] as Item<EventReport>;
+    const path = index === null ? '' : `/${index}`;
+    const wrong = judge(context, value, scope, path);
+    if (wrong) scope.reject(wrong);
+    else keep(context, value, scope);
+  }
+  return { context, items: Math.max(1, applied) };
+}
+
+function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
+  const { eventMaxAgeMs } = scope.limits;
+  const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
+  if (wrongTime) return wrongTime;
+  for (const [index, sense] of cause.senses.entries()) {
+    const at = `${path}/cause/senses/${index}`;
+    // A position arrives as 1 (inside) or 0, which the range of its sense says nothing about.
+    const val = sense.lat === undefined ? sense.val : undefined;
+    const wrong = checkSense(context.senses, sense.sId, val, at);
+    if (wrong) return wrong;
+  }
+  return null;
+}
+
+/** Recognised by what the device calls it, so that a redelivery is the same event. */
+function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): void {
+  const { rows, arrivedTs, limits } = scope;
+  const { deviceId, accountId } = context.device;
+  const { pId, puId, stId, evId, ts } = cause.engine;
+  const key = `${pId}/${puId}/${stId}/${evId}`;
+  const event: SenseEvent = { type: 'sense', ts, cause };
+  scope.budget.spend(costs.firing + costs.firingCause * cause.senses.length);
+  const reported: NewEvent = { accountId, deviceId, key, event };
+  rows.events.push(reported);
+
+  const profile = context.current?.profile;
+  const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
+  if (found?.rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
+    const { actions, name } = found;
+    rows.rings.push({ device: context.device, event, actions, name, key });
+  }
+}

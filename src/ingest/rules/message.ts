@@ -1,0 +1,49 @@
+import type { Rejection } from '../../contract/rejection.ts';
+import type { Delivery, Uplink, UplinkContent } from '../../contract/uplink.ts';
+
+/** A message on its way to the database, and whom to tell. */
+export class Message {
+  /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
+  id: string | undefined = undefined;
+  /** How many of its rejections are committed one by one. */
+  kept = 0;
+  /** How many of its sense events are committed, or being committed. */
+  recorded = 0;
+  /** How many of its units are not settled yet. */
+  open = 1;
+  readonly uplink: Uplink;
+  readonly delivery: Delivery;
+
+  constructor(uplink: Uplink, delivery: Delivery) {
+    this.uplink = uplink;
+    this.delivery = delivery;
+  }
+
+  /** One of its units is committed. */
+  settle(): void {
+    this.open -= 1;
+    if (this.open === 0) this.delivery.stored();
+  }
+
+  /** One of its units will not be stored, and so the message is not. Told once. */
+  fail(error: unknown): void {
+    if (this.open <= 0) return;
+    // What is left of it does not count any more.
+    this.open = -Infinity;
+    this.delivery.failed(error);
+  }
+}
+
+/** The part of a message that stands or falls together: all of it, until a failed batch is split. */
+export type Unit = {
+  message: Message;
+  content: UplinkContent;
+  rejections: Rejection[];
+  /** It was taken out of where it belongs: its rejection is all that is left of it. */
+  isRefused?: true;
+};
+
+/** How many items a unit brings into a batch. */
+export function sizeOf(content: UplinkContent): number {
+  return 'items' in content ? Math.max(1, content.items.length) : 1;
+}

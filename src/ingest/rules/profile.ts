@@ -1,0 +1,98 @@
+import type { Profile } from '../../engine/compile.ts';
+import { cutText } from '../../contract/sizes.ts';
+import { startRuntime } from '../../engine/runtime.ts';
+import type { ProfileAnswer } from '../../contract/uplink.ts';
+import type { DeviceContext } from './device-context.ts';
+import { recordMove } from './record-event.ts';
+import type { Scope } from './scope.ts';
+
+/** A device's word on the profile it was handed; counts only for the one that waits for it, or runs. */
+export function applyAnswer(
+  context: DeviceContext,
+  given: ProfileAnswer,
+  scope: Scope,
+): DeviceContext {
+  const answer = withShortText(context, given, scope);
+  const answering = { ...context, answersProfiles: true };
+  const { pending, current } = context;
+  if (pending?.pId === answer.pId) {
+    return answer.state === 'current'
+      ? becomeCurrent(answering, pending, answer, scope)
+      : refuse({ ...answering, pending: null }, answer, scope);
+  }
+  if (current?.profile.pId === answer.pId) {
+    return answer.state === 'current'
+      ? confirm(answering, answer, scope)
+      : refuse({ ...answering, current: null, runtime: null }, answer, scope);
+  }
+  const waiting = pending
+    ? `${pending.pId} is the one that waits for an answer`
+    : 'none waits for an answer';
+  const message = `Profile ${answer.pId} is not pending here: ${waiting}.`;
+  scope.reject({ reason: 'unknown-profile', message, path: '/pId' });
+  return answering;
+}
+
+/** A device's answer counts, however much it has to say. */
+function withShortText(
+  { device }: DeviceContext,
+  answer: ProfileAnswer,
+  { limits }: Scope,
+): ProfileAnswer {
+  const sizes = limits.sizesOf?.(device.accountId);
+  if (answer.text === undefined || !sizes) return answer;
+  return { ...answer, text: cutText(answer.text, sizes.textLength) };
+}
+
+/** From now on the device answers for itself; what waits for it, or runs unasked, is handed over. */
+export function applyRequest(context: DeviceContext, { rows }: Scope): DeviceContext {
+  rows.effects.push({ kind: 'hand-over', device: context.device });
+  return context.answersProfiles ? context : { ...context, answersProfiles: true };
+}
+
+/** The profile runs: the device stands in its first purpose's initial state. */
+export function becomeCurrent(
+  context: DeviceContext,
+  profile: Profile,
+  { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
+  scope: Scope,
+): DeviceContext {
+  const { deviceId } = context.device;
+  const ts = scope.arrivedTs;
+  scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
+  const runtime = startRuntime(profile);
+  const place = { puId: runtime.puId, stId: runtime.stId };
+  const running: DeviceContext = {
+    ...context,
+    current: { profile, engine },
+    pending: null,
+    runtime,
+  };
+  if (place.puId !== context.place.puId) recordMove(running, place, { evId: 0, ts }, scope);
+  return { ...running, place, placeTs: ts, reported: null };
+}
+
+/** A device that was a plain sensor answers for the profile it already runs, or says so once more. */
+function confirm(
+  context: DeviceContext,
+  answer: ProfileAnswer,
+  { rows, arrivedTs }: Scope,
+): DeviceContext {
+  const { current } = context;
+  const engine = answer.engine ?? 'service';
+  if (!current || current.engine === engine) return context;
+  const { deviceId } = context.device;
+  const pId = current.profile.pId;
+  rows.profiles.push({ deviceId, pId, state: 'current', engine, text: answer.text, ts: arrivedTs });
+  return { ...context, current: { ...current, engine } };
+}
+
+function refuse(
+  context: DeviceContext,
+  { pId, text }: ProfileAnswer,
+  { rows, arrivedTs: ts }: Scope,
+): DeviceContext {
+  const { deviceId } = context.device;
+  rows.profiles.push({ deviceId, pId, state: 'rejected', engine: undefined, text, ts });
+  return context;
+}

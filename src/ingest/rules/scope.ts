@@ -1,0 +1,31 @@
+import type { Sizes } from '../../contract/sizes.ts';
+import type { Rejection } from '../../contract/rejection.ts';
+import type { Budget } from './budget.ts';
+import type { DeviceContext } from './device-context.ts';
+import type { Changes } from './changes.ts';
+
+/** How far a device's time may be off, in milliseconds, and up to what age an event rings a phone. */
+export type ApplyLimits = {
+  maxAheadMs: number;
+  /** What is older than the history keeps would be gone at once. */
+  measurementMaxAgeMs: number;
+  eventMaxAgeMs: number;
+  ringMaxAgeMs: number;
+  /** How much an account's devices may say of themselves; absent: anything. */
+  sizesOf?: (accountId: number) => Sizes;
+  /** Rejections of one message that are kept one by one. */
+  rejectionsPerMessage: number;
+};
+
+/** What a rule sees of the message it applies. `reject` keeps an item and says why. */
+export type Scope = {
+  arrivedTs: number;
+  rows: Changes;
+  limits: ApplyLimits;
+  /** Where it is spent, what is left of the message's items waits for another transaction. */
+  budget: Budget;
+  reject: (rejection: Rejection) => void;
+};
+
+/** The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`). */
+export type Applied = { context: DeviceContext; items: number };

@@ -1,0 +1,40 @@
+import type { Sense } from '../../contract/configuration.ts';
+import type { Rejection } from '../../contract/rejection.ts';
+
+/** A time no clock should show: too far ahead of the arrival, or older than what is kept. Null when fine. */
+export function checkTime(
+  ts: number,
+  { arrivedTs, limits }: { arrivedTs: number; limits: { maxAheadMs: number } },
+  maxAgeMs: number,
+  path: string,
+): Rejection | null {
+  if (ts > arrivedTs + limits.maxAheadMs) {
+    const message = `ts ${ts} is ${ts - arrivedTs} ms ahead of the service's clock; at most ${limits.maxAheadMs} ms are accepted.`;
+    return { reason: 'future-timestamp', message, path };
+  }
+  if (ts < arrivedTs - maxAgeMs) {
+    const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).`;
+    return { reason: 'expired-timestamp', message, path };
+  }
+  return null;
+}
+
+/** A sense the configuration does not name, or a number outside its range. Null when fine. */
+export function checkSense(
+  senses: ReadonlyMap<string, Sense>,
+  sId: string,
+  val: unknown,
+  path: string,
+): Rejection | null {
+  const sense = senses.get(sId);
+  if (!sense) {
+    const message = `The device's configuration has no sense ${sId}.`;
+    return { reason: 'unknown-sense', message, path: `${path}/sId` };
+  }
+  if (typeof val !== 'number') return null;
+  const below = sense.min !== undefined && val < sense.min;
+  const above = sense.max !== undefined && val > sense.max;
+  if (!below && !above) return null;
+  const message = `${val} is outside the range ${sense.min ?? '-∞'} to ${sense.max ?? '∞'} of sense ${sId}.`;
+  return { reason: 'out-of-range', message, path: `${path}/val` };
+}

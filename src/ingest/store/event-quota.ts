@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import type { NewEvent } from '../../contract/event.ts';
+import type { Rejection } from '../../contract/rejection.ts';
+import type { Message } from '../rules/message.ts';
+import { sizeOf } from '../rules/message.ts';
+import type { Work } from '../queue/device-queue.ts';
+import type { Plan } from './plan-batch.ts';
+
+export type EventCounts = { measurements: number; events: number; leftOut: number; moves: number };
+
+const noCounts = (): EventCounts => ({ measurements: 0, events: 0, leftOut: 0, moves: 0 });
+
+/** Counts what accounts bring, and says how many more of their events may be recorded. */
+export type EventQuota = {
+  /** Today (UTC). */
+  eventsLeft(accountId: number): number;
+  /** Of one message. */
+  eventsPerMessage(accountId: number): number;
+  /** Of a commit; `events` are sense events, `moves` the others. */
+  count(accountId: number, counts: EventCounts): void;
+};
+
+const tellEveryMs = 60_000;
+const mostRemembered = 10_000;
+
+/** Those of a plan that are not recorded, the devices that are told so, and what each message records. */
+export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Message, number> };
+
+/** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
+export function createEventQuota(quota: EventQuota, nowMs: () => number = () => performance.now()) {
+  const toldMs = new Map<number, number>();
+
+  /** Takes the sense events beyond the quota out of a plan, before it is written. */
+  function apply(plan: Plan, work: Work[]): LeftOut {
+    const { beyond: events, recorded } = takeBeyond(plan, quota);
+    if (events.length === 0) return { events, told: [], recorded };
+    ringAnyway(plan, events);
+    const counts = new Map<number, number>();
+    for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
+    const isDue = (deviceId: number) =>
+      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= nowMs();
+    const due = work.filter(({ queue }) => {
+      const { deviceId } = queue.device;
+      return counts.has(deviceId) && isDue(deviceId);
+    });
+    for (const one of due) {
+      const { deviceId, accountId } = one.queue.device;
+      const isDayOver = quota.eventsLeft(accountId) <= 0;
+      tell(plan, one, counts.get(deviceId) ?? 0, isDayOver ? 'eventsPerDay' : 'eventsPerSecond');
+    }
+    return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded };
+  }
+
+  /** What follows of a message that was cut is planned on top of what is being committed. */
+  function committing({ recorded, told }: LeftOut): void {
+    for (const [message, count] of recorded) message.recorded += count;
+    if (toldMs.size > mostRemembered) toldMs.clear();
+    for (const deviceId of told) toldMs.set(deviceId, nowMs());
+  }
+
+  /** It was not committed, and is planned again. */
+  function undo({ recorded, told }: LeftOut): void {
+    for (const [message, count] of recorded) message.recorded -= count;
+    for (const deviceId of told) toldMs.delete(deviceId);
+  }
+
+  /** Counts what was committed. */
+  function committed(work: Work[], rows: NewEvent[], { events }: LeftOut): void {
+    const counts = new Map<number, EventCounts>();
+    let last = -1;
+    let its: EventCounts = noCounts();
+    const of = (accountId: number) => {
+      if (accountId === last) return its;
+      last = accountId;
+      its = counts.get(accountId) ?? noCounts();
+      counts.set(accountId, its);
+      return its;
+    };
+    for (const { queue, units } of work)
+      for (const { content } of units)
+        if (content.kind === 'measurements') of(queue.accountId).measurements += sizeOf(content);
+    for (const { accountId, event } of rows)
+      of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
+    for (const { accountId } of events) of(accountId).leftOut += 1;
+    for (const [accountId, sums] of counts) quota.count(accountId, sums);
+  }
+
+  return { apply, committing, undo, committed };
+}
+
+export type EventQuotaRule = ReturnType<typeof createEventQuota>;
+
+function takeBeyond({ rows, sources }: Plan, quota: EventQuota) {
+  const left = new Map<number, number>();
+  const recorded = new Map<Message, number>();
+  const beyond: NewEvent[] = [];
+  for (const [n, { message, from }] of sources.entries()) {
+    const end = sources[n + 1]?.from ?? rows.events.length;
+    for (let place = from; place < end; place += 1) {
+      const event = rows.events[place] as NewEvent;
+      if (event.event.type !== 'sense') continue;
+      const { accountId } = event;
+      const today = left.get(accountId) ?? quota.eventsLeft(accountId);
+      const before = recorded.get(message) ?? 0;
+      const isTooMany = message.recorded + before >= quota.eventsPerMessage(accountId);
+      if (today <= 0 || isTooMany || message.uplink.leavesEventsOut) beyond.push(event);
+      else {
+        left.set(accountId, today - 1);
+        recorded.set(message, before + 1);
+      }
+    }
+  }
+  if (beyond.length > 0) {
+    const out = new Set(beyond);
+    rows.events = rows.events.filter((event) => !out.has(event));
+  }
+  return { beyond, recorded };
+}
+
+/** A reported event rings where its row is new; without a row a redelivery rings again. */
+function ringAnyway({ rows }: Plan, events: NewEvent[]): void {
+  const out = new Set(events.map(({ event }) => event));
+  rows.rings = rows.rings.map((ring) => (out.has(ring.event) ? { ...ring, key: undefined } : ring));
+}
+
+type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
+
+const until: Record<UsedUp, string> = {
+  eventsPerDay: ', nor are further ones today (UTC)',
+  eventsPerSecond: ': they came too many at once',
+};
+
+function tell({ rows }: Plan, { queue, units }: Work, count: number, quota: UsedUp): void {
+  const { deviceId, uuid } = queue.device;
+  const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
+  const rejection: Rejection = {
+    reason: 'events-not-recorded',
+    message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
+  };
+  const row = { messageId: randomUUID(), item: -1, payload: '', ts, topic };
+  rows.rejections.push({ ...rejection, ...row, deviceId });
+  const payload = { topic, ...rejection, ts };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+}

@@ -1,0 +1,124 @@
+import { setImmediate } from 'node:timers/promises';
+import { numbered } from '../../engine/compile.ts';
+import type { Profile } from '../../engine/compile.ts';
+import { readRuntime } from '../../engine/read-runtime.ts';
+import { sensesOf } from '../../contract/senses.ts';
+import type { Newest, LastSeen } from '../../engine/last-seen.ts';
+import type { Sql } from '../../db/sql.ts';
+import { Budget } from '../rules/budget.ts';
+import type { DeviceContext, Reported } from '../rules/device-context.ts';
+import type { DeviceQueue } from '../queue/device-queue.ts';
+import { loadContents, pickLeft, profileOf } from './load-contents.ts';
+import type { Layouts } from './load-contents.ts';
+import { Pages } from '../rules/pages.ts';
+import { claimStates, listDeviceStates } from './queries.ts';
+import type { DeviceRow } from './queries.ts';
+import type { ContextCache } from './context-cache.ts';
+import { evidenceCost } from '../rules/cost.ts';
+
+/** How much of what was read is taken in at a stretch: `Budget`. */
+const readAtOnce = 1_000;
+
+const none: ReadonlyMap<string, number> = new Map();
+
+/** The newest measurement of each of these senses, by device. */
+export type FindNewest = (
+  tx: Sql,
+  wanted: { deviceId: number; sId: string }[],
+) => Promise<ReadonlyMap<number, LastSeen>>;
+
+/** What was read, by device; `left`: queues that there was no room for. */
+export type Loaded = {
+  contexts: ReadonlyMap<number, DeviceContext>;
+  left: ReadonlySet<DeviceQueue>;
+};
+
+export type ContextLoader = (tx: Sql, queues: DeviceQueue[]) => Promise<Loaded>;
+
+/**
+ * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
+ * process that has one of their messages under way is waited for, so that what is the newest in the
+ * history is the newest. A device that was removed has none. Reads as many of the devices as
+ * `remembered` has room for at once, one at least.
+ */
+export function createContextLoader(
+  findNewest: FindNewest,
+  remembered: ContextCache,
+): ContextLoader {
+  return async (tx, queues) => {
+    const left = await pickLeft(tx, queues, remembered);
+    const taken = left.size > 0 ? queues.filter((queue) => !left.has(queue)) : queues;
+    const deviceIds = taken.map(({ device }) => device.deviceId);
+    const [, rows] = await Promise.all([
+      claimStates(tx, deviceIds),
+      listDeviceStates(tx, deviceIds),
+    ]);
+    const layouts = await loadContents(tx, rows, remembered);
+    const read = await toContexts(rows, layouts);
+    const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const contexts = new Map(
+      read.map((context) => {
+        const { deviceId } = context.device;
+        return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
+      }),
+    );
+    return { contexts, left };
+  };
+}
+
+/** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
+async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceContext[]> {
+  const contexts: DeviceContext[] = [];
+  let budget = new Budget(readAtOnce);
+  for (const row of rows) {
+    if (budget.isSpent) {
+      await setImmediate();
+      budget = new Budget(readAtOnce);
+    }
+    const context = toContext(row, layouts);
+    const { current, runtime } = context;
+    budget.spend(1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0));
+    contexts.push(context);
+  }
+  return contexts;
+}
+
+function toContext(row: DeviceRow, layouts: Layouts): DeviceContext {
+  const current = profileOf(row.current_profile, row.current_content, layouts);
+  const pending = profileOf(row.pending_profile, row.pending_content, layouts);
+  return {
+    device: { deviceId: row.device_id, uuid: row.uuid, accountId: row.account_id },
+    version: row.version,
+    senses: sensesOf(row.configuration),
+    place: { puId: row.pu_id, stId: row.st_id },
+    placeTs: row.state_at,
+    reported: toReported(row),
+    answersProfiles: row.answers_profiles,
+    current: current ? { profile: current, engine: row.engine ?? 'service' } : null,
+    pending: pending ?? null,
+    runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
+    watched: watchedBy(current, pending),
+    seen: Pages.of<Newest>([]),
+    recentRejections: null,
+  };
+}
+
+function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, number> {
+  if (!current || !pending) return (current ?? pending)?.senses ?? none;
+  const both = new Set([...current.senses.keys(), ...pending.senses.keys()]);
+  return numbered(both);
+}
+
+function pagesOf({ watched }: DeviceContext, newest: LastSeen): Pages<Newest> {
+  const senses = [...watched.keys()];
+  return Pages.of(senses.map((sId) => (Object.hasOwn(newest, sId) ? newest[sId] : undefined)));
+}
+
+function wantedOf({ device: { deviceId }, watched }: DeviceContext) {
+  return [...watched.keys()].map((sId) => ({ deviceId, sId }));
+}
+
+function toReported(row: DeviceRow): Reported | null {
+  const { reported_at: ts, reported_pu_id: puId, reported_st_id: stId } = row;
+  return ts === null || puId === null || stId === null ? null : { ts, puId, stId };
+}

@@ -1,0 +1,158 @@
+import { apply } from '../rules/apply.ts';
+import { Budget } from '../rules/budget.ts';
+import type { DeviceContext } from '../rules/device-context.ts';
+import { sizeOf } from '../rules/message.ts';
+import type { Message, Unit } from '../rules/message.ts';
+import type { DeviceQueue, Work } from '../queue/device-queue.ts';
+import { noChanges } from '../rules/changes.ts';
+import type { Changes } from '../rules/changes.ts';
+import type { ApplyLimits } from '../rules/scope.ts';
+import { shareOut } from './share-out.ts';
+import { cutUnit } from './split.ts';
+import { evidenceCost } from '../rules/cost.ts';
+
+/** One transaction, computed and not yet written. */
+export type Plan = {
+  rows: Changes;
+  /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
+  moved: DeviceContext[];
+  /** Devices that stay where they are, with other evidence. */
+  evaluated: DeviceContext[];
+  /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
+  held: DeviceContext[];
+  unchanged: DeviceContext[];
+  /** What each queue knows after the commit. */
+  after: { queue: DeviceQueue; context: DeviceContext }[];
+  settled: Unit[];
+  /** Messages of devices that are no more. */
+  orphaned: Unit[];
+  /** What of the batch it holds, and what for another transaction is left: all of it where it was not cut. */
+  planned: Work[];
+  left: Work[];
+  /** The messages that were cut: units of them are in both. */
+  cut: Message[];
+  /** Which of the rows' events are of which message: from this place on, up to the next one's. */
+  sources: { message: Message; from: number }[];
+  /** What it cost: `Budget`. */
+  cost: number;
+  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  charges: Map<number, number>;
+};
+
+/**
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
+ * has its share; at least one item. Pure: the queues are read, not written, and the units stay as they are.
+ */
+export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
+  const plan: Plan = {
+    rows: noChanges(),
+    moved: [],
+    evaluated: [],
+    held: [],
+    unchanged: [],
+    after: [],
+    settled: [],
+    orphaned: [],
+    planned: [],
+    left: [],
+    cut: [],
+    sources: [],
+    cost: 0,
+    charges: new Map(),
+  };
+  const budget = new Budget(maxCost);
+  const shares = shareOut(batch, maxCost);
+  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  const most = maxCost + maxCost / Math.max(2, shares.length);
+  for (const { accountId, works, charged, own, kept } of shares) {
+    const before = budget.spent;
+    budget.allow(before < most ? Math.max(own, maxCost - before - kept) : 0);
+    for (const work of works) {
+      if (budget.isSpent) plan.left.push(work);
+      else planLane(work, plan, limits, budget);
+    }
+    plan.charges.set(accountId, budget.spent - before - charged);
+  }
+  plan.cost = budget.spent;
+  return plan;
+}
+
+/** Has a plan leave messages of devices for which there was no room to be read. */
+export function leaveUnread(plan: Plan, unread: Work[]): void {
+  for (const work of unread) {
+    const { accountId, charged } = work.queue;
+    plan.left.push(work);
+    plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
+  }
+}
+
+function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
+  const { queue, units } = work;
+  const before = queue.context;
+  if (!before) {
+    plan.orphaned.push(...units);
+    plan.planned.push(work);
+    return;
+  }
+  let context = before;
+  let done = 0;
+  let cut: [Unit, Unit] | null = null;
+  while (done < units.length && !cut && (done === 0 || !budget.isSpent)) {
+    const unit = units[done++] as Unit;
+    const from = plan.rows.events.length;
+    const applied = apply(context, unit, plan.rows, limits, budget);
+    context = applied.context;
+    if (plan.rows.events.length > from) plan.sources.push({ message: unit.message, from });
+    if (applied.items < sizeOf(unit.content)) cut = cutUnit(unit, applied.items);
+  }
+  keepPlanned(work, done, cut, plan);
+  if (keepsRow(before, context)) {
+    (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
+    if (context !== before) plan.after.push({ queue, context });
+    return;
+  }
+  if (context.current && context.runtime && context.runtime !== before.runtime) {
+    budget.spend(evidenceCost(context.current.profile, context.runtime));
+  }
+  (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
+  plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+}
+
+/** Divides a queue's units into those that the plan holds, and those that are left. */
+function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: Plan): void {
+  const { queue, units } = work;
+  if (done === units.length && !cut) {
+    plan.planned.push(work);
+    plan.settled.push(...units);
+    return;
+  }
+  const [first, rest] = cut ?? [];
+  const planned = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
+  const left = rest ? [rest, ...units.slice(done)] : units.slice(done);
+  if (first) plan.cut.push(first.message);
+  plan.settled.push(...planned);
+  plan.planned.push({ queue, units: planned });
+  plan.left.push({ queue, units: left });
+}
+
+/**
+ * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has, or
+ * how many rejections it had.
+ */
+function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
+  if (after === before) return true;
+  const members = Object.keys(after) as (keyof DeviceContext)[];
+  const isElsewhere = (member: keyof DeviceContext) =>
+    member === 'seen' || member === 'recentRejections';
+  return members.every((member) => isElsewhere(member) || after[member] === before[member]);
+}
+
+/** Whether a device's row has nothing new to keep, but perhaps its evidence. */
+function standsAs(before: DeviceContext, after: DeviceContext): boolean {
+  return (
+    after.place === before.place &&
+    after.placeTs === before.placeTs &&
+    after.reported === before.reported &&
+    after.answersProfiles === before.answersProfiles
+  );
+}

@@ -1,0 +1,101 @@
+import type { NewEvent } from '../../contract/event.ts';
+import type { Sql } from '../../db/sql.ts';
+import type { Transaction } from '../../db/transaction.ts';
+import { MillisecondFull } from './millisecond-full.ts';
+import { countUnchanged, holdUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
+import type { Plan } from './plan-batch.ts';
+import type {
+  MeasurementRow,
+  ProfileAnswerRow,
+  RejectionRow,
+  DueNotice,
+  Changes,
+} from '../rules/changes.ts';
+
+/** What other features write inside the transaction of a batch. */
+export type Writers = {
+  /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
+  addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
+  /** Stores what is not there yet; gives those for which there is no room. */
+  storeMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
+  /** Gives the events that were not there before. */
+  recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
+  keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
+  settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
+  replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
+  notify: (tx: Sql, rings: DueNotice[]) => Promise<void>;
+};
+
+/** A device changed since it was read: the plan is void, and is made again from what is there now. */
+export class StaleContext extends Error {
+  /** Those of which it was told meanwhile that they changed. */
+  readonly forgotten = new Set<number>();
+}
+
+/**
+ * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it
+ * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
+ * The statements do not wait for each other's answers; the server takes them in this order.
+ */
+export async function write(
+  tx: Transaction,
+  plan: Plan,
+  areNew: boolean,
+  writers: Writers,
+): Promise<NewEvent[]> {
+  const { rows, moved, evaluated, held, unchanged } = plan;
+  const [, saved, judged, stayed, kept, recorded] = await all([
+    lockIngest(tx),
+    moved.length > 0 ? saveStates(tx, moved) : 0,
+    evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
+    held.length > 0 ? holdUnchanged(tx, held) : 0,
+    unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
+    rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
+    rows.measurements.length > 0 && storeMeasurements(tx, rows.measurements, areNew, writers),
+    rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
+    rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
+    rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+  ]);
+  const stood =
+    saved === moved.length &&
+    judged === evaluated.length &&
+    stayed === held.length &&
+    kept === unchanged.length;
+  if (!stood) throw new StaleContext();
+  const rings = ringing(rows.rings, recorded);
+  if (rings.length > 0) await writers.notify(tx, rings);
+  return recorded;
+}
+
+/**
+ * What comes of all of them. Where one fails, its error, but not before the others have ended too: one
+ * that goes on in several statements must not reach the connection after the rollback.
+ */
+async function all<T extends readonly unknown[] | []>(
+  pending: T,
+): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
+  const [results] = await Promise.allSettled([Promise.all(pending), Promise.allSettled(pending)]);
+  if (results.status === 'rejected') throw results.reason;
+  return results.value;
+}
+
+async function storeMeasurements(
+  tx: Transaction,
+  rows: MeasurementRow[],
+  areNew: boolean,
+  writers: Writers,
+): Promise<void> {
+  if (areNew) return writers.addMeasurements(tx, rows);
+  const full = await writers.storeMeasurements(tx, rows);
+  if (full.length > 0) throw new MillisecondFull(full);
+}
+
+/** A reported event that was delivered before has rung before. */
+function ringing(rings: DueNotice[], recorded: NewEvent[]): DueNotice[] {
+  const nameOf = (deviceId: number, key: string, ts: number) => `${deviceId} ${ts} ${key}`;
+  const fresh = new Set(recorded.map((e) => nameOf(e.deviceId, e.key, e.event.ts)));
+  return rings.filter(
+    ({ key, device, event }) =>
+      key === undefined || fresh.has(nameOf(device.deviceId, key, event.ts)),
+  );
+}

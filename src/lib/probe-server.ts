@@ -1,0 +1,115 @@
+import { connect, isIP, type NetConnectOpts } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+
+/** Where something is expected to listen: a TCP address, or the path of a Unix socket. */
+export type ServerPlace = { host: string; port: number } | { path: string };
+
+/** What came of a question: `failed` where there was no connection, or no TLS on it. */
+export type ServerAnswer =
+  | { kind: 'said'; bytes: Buffer }
+  | { kind: 'closed' }
+  | { kind: 'silent' }
+  | { kind: 'failed'; error: Error };
+
+/**
+ * Connects, sends `question` and gives the first bytes that come back. It knows no protocol, so
+ * nothing that a stranger sends can harm a client library.
+ */
+export function ask(
+  place: ServerPlace,
+  question: Buffer | string,
+  { timeoutMs, tls = false }: { timeoutMs: number; tls?: boolean },
+): Promise<ServerAnswer> {
+  return new Promise((resolve) => {
+    const { socket, connected } = open(place, tls);
+    let isConnected = false;
+    const end = (answer: ServerAnswer) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(answer);
+    };
+    const timeout = () => new Error(`no connection within ${timeoutMs / 1_000} s`);
+    const timer = setTimeout(
+      () => end(isConnected ? { kind: 'silent' } : { kind: 'failed', error: timeout() }),
+      timeoutMs,
+    );
+    socket.once('connect', () => (isConnected = true));
+    socket.once(connected, () => socket.write(question));
+    socket.once('data', (bytes: Buffer) => end({ kind: 'said', bytes }));
+    socket.once('close', () => end({ kind: 'closed' }));
+    socket.on('error', (error) =>
+      end(isConnected && !isTlsError(error) ? { kind: 'closed' } : { kind: 'failed', error }),
+    );
+  });
+}
+
+function open(place: ServerPlace, tls: boolean) {
+  const options: NetConnectOpts = place;
+  if (!tls) return { socket: connect(options), connected: 'connect' };
+  const servername = 'host' in place && isIP(place.host) === 0 ? { servername: place.host } : {};
+  return { socket: connectTls({ ...options, ...servername }), connected: 'secureConnect' };
+}
+
+/** A certificate that is not accepted, or an answer that is no TLS. */
+export function isTlsError(error: Error): boolean {
+  return isCertificateError(error) || /^(ERR_SSL|EPROTO)/.test(codeOf(error));
+}
+
+/** A certificate that is not accepted: of an unknown authority, of another host, or expired. */
+export function isCertificateError(error: Error): boolean {
+  return /^ERR_TLS|CERT|VERIFY/.test(codeOf(error));
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error ? String(error.code) : '';
+}
+
+/** PostgreSQL's SSLRequest. Every server answers it with one byte: S or N. */
+export const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+
+/** Whether this is how PostgreSQL answers an SSLRequest; one byte more would be somebody else's. */
+export function isPostgres(answer: ServerAnswer): boolean {
+  return answer.kind === 'said' && /^[NS]$/.test(answer.bytes.toString('latin1'));
+}
+
+/** How those that are met by mistake begin to speak. */
+const known: [RegExp, string][] = [
+  [/^HTTP\/\d/, 'an HTTP server'],
+  [/^SSH-/, 'an SSH server'],
+  [/^(\+PONG|[-+](ERR|NOAUTH|OK|LOADING|DENIED|WRONGPASS|NOPERM)\b)/, 'a Redis server'],
+  [/^220[ -]/, 'a mail or FTP server'],
+  // oxlint-disable-next-line no-control-regex -- bytes, not text
+  [/^..\0[\0-\x03](\x0a[\d.]|\xff)/s, 'a MySQL or MariaDB server'],
+  // oxlint-disable-next-line no-control-regex
+  [/^[\x15\x16]\x03[\0-\x04]/, 'a server that expects TLS'],
+];
+
+/** What the bytes are the beginning of, in words: "an HTTP server". */
+export function recognise(bytes: Buffer): string {
+  const text = bytes.toString('latin1');
+  const found = known.find(([pattern]) => pattern.test(text));
+  return found?.[1] ?? `something unknown (it sent ${JSON.stringify(text.slice(0, 20))})`;
+}
+
+/** "db.example.com:5432", for messages. */
+export function nameOfPlace(place: ServerPlace): string {
+  return 'path' in place
+    ? place.path
+    : `${isIP(place.host) === 6 ? `[${place.host}]` : place.host}:${place.port}`;
+}
+
+const unreachable: Record<string, (name: string) => string> = {
+  ECONNREFUSED: (name) => `nothing listens at ${name}`,
+  ENOENT: (name) => `there is no ${name}`,
+  EACCES: (name) => `this user may not use ${name}`,
+  ENOTFOUND: (name) => `the host of ${name} is not known here`,
+  EAI_AGAIN: (name) => `the host of ${name} is not known here, or no name server answers`,
+};
+
+/** Why there was no connection, in words. */
+export function whyUnreachable(error: Error, place: ServerPlace): string {
+  const code = codeOf(error);
+  const why = Object.hasOwn(unreachable, code) ? unreachable[code] : undefined;
+  if (why !== undefined) return `${why(nameOfPlace(place))} (${code})`;
+  return `no connection to ${nameOfPlace(place)} (${error.message || code})`;
+}

@@ -1,0 +1,62 @@
+import { Redis } from 'ioredis';
+import { DomainError } from '../errors.ts';
+
+export type RedisClientOptions = {
+  url: string;
+  /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
+  commandTimeoutMs?: number;
+  /** Connection errors; the client reconnects by itself. */
+  onError: (error: Error) => void;
+};
+
+/**
+ * Opens a connection that comes back by itself. While it is away commands fail at once instead of
+ * waiting in a queue, and a command cut off by a lost connection is never sent twice: what it did
+ * is unknown, and a refresh token used twice would end its family.
+ */
+export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClientOptions): Redis {
+  const redis = new Redis(url, {
+    // A server that hangs is given up with the first command it leaves unanswered, not with each.
+    socketTimeout: commandTimeoutMs,
+    commandTimeout: commandTimeoutMs + 200,
+    connectTimeout: 1_500,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(50 * attempt, 500),
+  });
+  redis.on('error', onError);
+  return redis;
+}
+
+/** Opens a connection and waits until it is there, or has failed once: Redis may come later. */
+export async function connectRedis(options: RedisClientOptions): Promise<Redis> {
+  const redis = openRedis(options);
+  await firstOf(redis, ['ready', 'close']);
+  return redis;
+}
+
+/** Resolves with the first of these events. */
+export function firstOf(redis: Redis, events: ('ready' | 'close')[]): Promise<void> {
+  return new Promise((resolve) => {
+    for (const event of events) redis.once(event, () => resolve());
+  });
+}
+
+/** Ends a connection, politely where the server still answers. */
+export async function closeRedis(redis: Redis): Promise<void> {
+  if (redis.status !== 'ready') return redis.disconnect();
+  await redis.quit().catch(() => redis.disconnect());
+}
+
+/** Runs commands; whatever goes wrong between here and Redis is `unavailable`. */
+export async function reachRedis<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new DomainError('unavailable', 'The session store is away.', {
+      cause,
+      retryAfterSeconds: 1,
+    });
+  }
+}

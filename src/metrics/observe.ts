@@ -1,0 +1,131 @@
+import { Counter, Gauge, Histogram } from 'prom-client';
+import type { Registry } from 'prom-client';
+import type { Observer } from '../../connector/options.ts';
+import type { SecretCheckDeps } from '../broker-hooks/secret.ts';
+import { DurationHistogram } from './duration-histogram.ts';
+import type { IngestObserver } from '../ingest/store/observer.ts';
+import type { NotificationsOptions } from '../notifications/notifications.ts';
+
+/** What a connector counts; a device is never a label. */
+export function observeConnector(registry: Registry): Observer {
+  const registers = [registry];
+  const connected = new Gauge({
+    name: 'mqtt_connected_clients',
+    help: 'Connections of devices.',
+    registers,
+  });
+  const connects = new Counter({
+    name: 'mqtt_connects_total',
+    help: 'Connections that were let in.',
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'mqtt_refusals_total',
+    help: 'Connections that were not let in, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const disconnects = new Counter({
+    name: 'mqtt_disconnects_total',
+    help: 'Connections that ended, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  // With every message: told to the library when somebody asks.
+  const messages = new Map<string, number>();
+  new Counter({
+    name: 'mqtt_messages_total',
+    help: 'Messages from devices, by kind of topic.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const [kind, count] of messages) this.inc({ kind }, count);
+      messages.clear();
+    },
+  });
+  const acknowledgements = new DurationHistogram({
+    name: 'mqtt_acknowledgement_seconds',
+    help: 'Time from the arrival of a message to its acknowledgement, which follows its commit.',
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  return {
+    connected() {
+      connected.inc();
+      connects.inc();
+    },
+    refused: (reason) => refusals.inc({ reason }),
+    disconnected(reason) {
+      connected.dec();
+      disconnects.inc({ reason });
+    },
+    message: (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1),
+    acknowledged: (seconds) => acknowledgements.observe(seconds),
+  };
+}
+
+/** What ingest counts; `depth` says how many messages wait for their commit. */
+export function observeIngest(registry: Registry, depth: () => number): IngestObserver {
+  const registers = [registry];
+  const sizes = new Histogram({
+    name: 'ingest_batch_messages',
+    help: 'Messages that shared one transaction.',
+    buckets: [1, 5, 10, 50, 100, 500, 1_000, 5_000],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'ingest_batch_seconds',
+    help: 'Time a batch took, with everything that was tried again.',
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  const stored = new Counter({
+    name: 'ingest_measurements_total',
+    help: 'Measurements committed, redelivered ones included.',
+    registers,
+  });
+  const rejections = new Counter({
+    name: 'ingest_rejections_total',
+    help: 'Items that were kept as rejections, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  new Gauge({
+    name: 'ingest_queue_depth',
+    help: 'Messages that arrived and are not committed yet.',
+    registers,
+    collect() {
+      this.set(depth());
+    },
+  });
+  return {
+    batch(messages, seconds) {
+      sizes.observe(messages);
+      durations.observe(seconds);
+    },
+    stored: (measurements) => stored.inc(measurements),
+    rejected: (reason, count) => rejections.inc({ reason }, count),
+  };
+}
+
+/** What became of attempts to deliver push and SMS. */
+export function observeOutbox(registry: Registry): NonNullable<NotificationsOptions['onOutcome']> {
+  const attempts = new Counter({
+    name: 'notification_attempts_total',
+    help: 'Attempts to deliver push and SMS, by how they ended.',
+    labelNames: ['kind', 'state'],
+    registers: [registry],
+  });
+  return ({ kind, state }) => attempts.inc({ kind, state });
+}
+
+/** Requests to the broker's hooks that did not show its secret. */
+export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
+  const refusals = new Counter({
+    name: 'broker_hook_refusals_total',
+    help: 'Requests to /connector/… without the right secret: wrong, or not looked at any more.',
+    labelNames: ['reason'],
+    registers: [registry],
+  });
+  return (reason) => refusals.inc({ reason });
+}

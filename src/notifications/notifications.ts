@@ -1,0 +1,102 @@
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import type { MessageQuotas, OutboxConfig } from './settings.ts';
+import { deliver } from './deliver.ts';
+import type { DeliveryDeps } from './deliver.ts';
+import { openDrivers } from './drivers/open.ts';
+import type { Drivers } from './drivers/open.ts';
+import { enqueueNotifications } from './enqueue.ts';
+import { deliverTask } from './enqueue-queries.ts';
+import type { OutboxLog } from './log.ts';
+import { createNumberRule } from './phone-number.ts';
+import { forgetCounts, forgetOutcomes, freeAbandonedJobs } from './queries.ts';
+import type { NewNotification } from '../contract/notification.ts';
+import { migrateWorker, startWorker } from './worker.ts';
+
+export type Notifications = {
+  /** Writes push and SMS within the transaction of their event. */
+  enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
+  /** Lets deliveries under way end; what is not delivered stays in the database. */
+  close: () => Promise<void>;
+};
+
+export type NotificationsOptions = {
+  db: Database;
+  connectionString: string;
+  config: OutboxConfig;
+  /** What an account may send: its own, or the configuration's. */
+  quotasOf: (accountId: number) => MessageQuotas;
+  /** No account needs the operator's permission for SMS. */
+  isSmsForAll: boolean;
+  log: OutboxLog;
+  clock: () => number;
+  /** Stand in for those that the configuration names. */
+  drivers?: Drivers;
+  onOutcome?: DeliveryDeps['onOutcome'];
+};
+
+const dayMs = 86_400_000;
+const tendIntervalMs = 60_000;
+// Longer than any driver's timeout.
+const abandonedAfterMs = 120_000;
+
+/**
+ * Prepares the job tables and starts delivering in this process. To be awaited before anything is
+ * enqueued.
+ */
+export async function startNotifications(options: NotificationsOptions): Promise<Notifications> {
+  const { db, connectionString, config, quotasOf, isSmsForAll, log, clock, onOutcome } = options;
+  const { concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
+  tellOfDailyQuota(config, log);
+  const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
+  await migrateWorker(connectionString, log);
+  const drivers = options.drivers ?? (await openDrivers(config, { log, clock }));
+  const delivery: DeliveryDeps = {
+    db,
+    drivers,
+    isAllowedNumber,
+    maxAttempts,
+    log,
+    clock,
+    ...(onOutcome && { onOutcome }),
+  };
+  const worker = startWorker({
+    connectionString,
+    concurrency,
+    pollIntervalMs,
+    log,
+    tasks: {
+      [deliverTask]: (payload) =>
+        deliver(delivery, (payload as { notificationId: number }).notificationId),
+    },
+  });
+  const tend = async () => {
+    await freeAbandonedJobs(db, abandonedAfterMs);
+    await forgetOutcomes(db, clock() - retentionDays * dayMs);
+    await forgetCounts(db, clock());
+  };
+  const timer = setInterval(() => {
+    tend().catch((error: unknown) => log.warn({ err: error }, 'The outbox could not be tended'));
+  }, tendIntervalMs);
+  return {
+    enqueue: (tx, notifications) =>
+      enqueueNotifications(tx, notifications, {
+        quotasOf,
+        isAllowedNumber,
+        isSmsForAll,
+        nowMs: clock(),
+      }),
+    close: async () => {
+      clearInterval(timer);
+      await worker.close();
+      await Promise.all([drivers.push.close(), drivers.sms.close()]);
+    },
+  };
+}
+
+/** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
+function tellOfDailyQuota({ dailyQuota }: OutboxConfig, log: OutboxLog): void {
+  if (dailyQuota === undefined) return;
+  const message = 'notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now';
+  log.info({ messagesPerDay: dailyQuota }, message);
+}

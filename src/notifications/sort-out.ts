@@ -1,0 +1,113 @@
+import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
+import type { Reason } from './reasons.ts';
+import type { NewNotification } from '../contract/notification.ts';
+import type { MessageQuotas } from './settings.ts';
+
+export type EnqueueOptions = {
+  /** What may be sent on one day (UTC); what is beyond is held back. */
+  quotasOf: (accountId: number) => MessageQuotas;
+  isAllowedNumber: NumberRule;
+  /** No account needs the operator's permission for SMS. */
+  isSmsForAll: boolean;
+  nowMs: number;
+};
+
+/** A message for one recipient, not yet counted. */
+export type Candidate = { notification: NewNotification; recipient: string };
+
+/** What will not be sent, of one device and for one reason: what the first one was, and how many. */
+export type Unsent = {
+  notification: NewNotification;
+  recipient: string;
+  reason: Reason;
+  count: number;
+};
+
+export type UnsentList = {
+  add(notification: NewNotification, recipient: string, reason: Reason, count?: number): void;
+  list(): Unsent[];
+};
+
+/** One entry for each device, kind and reason, however many there are. */
+export function createUnsentList(): UnsentList {
+  const entries = new Map<string, Unsent>();
+  return {
+    add(notification, recipient, reason, count = 1) {
+      const key = `${notification.deviceId} ${notification.kind} ${reason}`;
+      const entry = entries.get(key);
+      if (entry) entry.count += count;
+      else entries.set(key, { notification, recipient, reason, count });
+    },
+    list: () => [...entries.values()],
+  };
+}
+
+/** What the notifications of one account are, in the order in which they were asked for. */
+export type Asked = {
+  /** Each is for all of the account's push tokens. */
+  pushes: NewNotification[];
+  sms: Candidate[];
+  /** More than the account may send on a day, whatever else is decided: how many, by device. */
+  beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
+};
+
+type Beyond = { notification: NewNotification; recipient: string; count: number };
+
+// Some of those that are looked at may be refused for their number, and the next ones are sent then.
+const spareSms = 200;
+
+/**
+ * Sorts notifications by account. What is certainly too much for a day is counted and not kept: one
+ * message may ask for tens of thousands.
+ */
+export function sortOut(
+  notifications: Iterable<NewNotification>,
+  { quotasOf, isAllowedNumber }: EnqueueOptions,
+  unsent: UnsentList,
+): Map<number, Asked> {
+  const byAccount = new Map<number, Asked>();
+  const judged = new Map<string, { number: string } | { refused: Reason }>();
+  for (const notification of notifications) {
+    const { accountId, kind } = notification;
+    let asked = byAccount.get(accountId);
+    if (!asked) byAccount.set(accountId, (asked = nothingAsked()));
+    const quotas = quotasOf(accountId);
+    if (kind === 'push') {
+      if (asked.pushes.length < quotas.messagesPerDay) asked.pushes.push(notification);
+      else countBeyond(asked, notification, '');
+      continue;
+    }
+    const { phoneNumber } = notification;
+    if (asked.sms.length >= quotas.smsPerDay + spareSms) {
+      countBeyond(asked, notification, phoneNumber);
+      continue;
+    }
+    let verdict = judged.get(phoneNumber);
+    if (!verdict) judged.set(phoneNumber, (verdict = judge(phoneNumber, isAllowedNumber)));
+    if ('refused' in verdict) unsent.add(notification, phoneNumber, verdict.refused);
+    else asked.sms.push({ notification, recipient: verdict.number });
+  }
+  return byAccount;
+}
+
+const nothingAsked = (): Asked => ({
+  pushes: [],
+  sms: [],
+  beyond: { push: new Map(), sms: new Map() },
+});
+
+function countBeyond({ beyond }: Asked, notification: NewNotification, recipient: string): void {
+  const { deviceId, kind } = notification;
+  const entry = beyond[kind].get(deviceId);
+  if (entry) entry.count += 1;
+  else beyond[kind].set(deviceId, { notification, recipient, count: 1 });
+}
+
+function judge(
+  phoneNumber: string,
+  isAllowedNumber: EnqueueOptions['isAllowedNumber'],
+): { number: string } | { refused: Reason } {
+  const number = normalizePhoneNumber(phoneNumber);
+  if (number === null) return { refused: 'number-form' };
+  return isAllowedNumber(number) ? { number } : { refused: 'number-refused' };
+}

@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/config.ts';
+import { StartError } from '../../src/start-error.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'sensorium-config-'));
+afterAll(() => rmSync(dir, { recursive: true }));
+
+function file(name: string, content: unknown): string {
+  const path = join(dir, name);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+async function refusal(variables: Record<string, string>): Promise<string[]> {
+  const error = await loadConfig(variables).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(StartError);
+  return error instanceof StartError ? error.lines : [];
+}
+
+const secret = 'x'.repeat(32);
+
+describe('settings', () => {
+  it('take notifications.dailyQuota for quotas.messagesPerDay', async () => {
+    const path = file('daily.json', { notifications: { dailyQuota: 7 } });
+    expect((await loadConfig({ CONFIG_FILE: path })).quotas.messagesPerDay).toBe(7);
+  });
+
+  it('have defaults with which everything runs on one machine', async () => {
+    const config = await loadConfig({});
+    expect(config).toMatchObject({
+      role: { name: 'all' },
+      httpListen: { port: 8080 },
+      mqttListen: { port: 1883 },
+      mqttsListen: null,
+      metricsListen: null,
+      databaseUrl: null,
+      secret: null,
+      retention: { eventsDays: 365, measurementsDays: 90 },
+    });
+    expect(config.publicHost).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
+  });
+
+  it('count an empty variable as absent', async () => {
+    expect(await loadConfig({ HTTP_PORT: '', DATABASE_URL: '' })).toMatchObject({
+      httpListen: { port: 8080 },
+      databaseUrl: null,
+    });
+  });
+
+  it('lay a file over the defaults, member by member', async () => {
+    const path = file('over.json', { retention: { eventsDays: 7 }, http: { corsOrigins: ['*'] } });
+    const config = await loadConfig({ CONFIG_FILE: path });
+    expect(config.retention).toEqual({ eventsDays: 7, measurementsDays: 90 });
+    expect(config.http).toMatchObject({ corsOrigins: ['*'], trustedProxies: [] });
+  });
+
+  it('may come as TypeScript', async () => {
+    const path = file(
+      'over.ts',
+      'export default { retention: { measurementsDays: 3 as number } };',
+    );
+    const config = await loadConfig({ CONFIG_FILE: path });
+    expect(config.retention.measurementsDays).toBe(3);
+  });
+
+  it('take a bridge to an external broker', async () => {
+    const bridge = {
+      kind: 'bridge',
+      id: 2,
+      name: 'emqx',
+      protocol: 'mqtts',
+      host: 'mqtt.example.com',
+      port: 8883,
+      broker: { url: 'mqtts://10.0.0.5:8883' },
+    };
+    const path = file('bridge.json', { connectors: [bridge] });
+    const config = await loadConfig({ CONFIG_FILE: path }, { name: 'connector', id: 2 });
+    expect(config.connectors).toEqual([
+      { ...bridge, broker: { ...bridge.broker, shareName: 'sensorium' } },
+    ]);
+  });
+});
+
+describe('settings that are wrong', () => {
+  it('are all listed at once, a line each', async () => {
+    const lines = await refusal({
+      HTTP_PORT: 'eighty',
+      MQTT_PORT: '70000',
+      LOG_LEVEL: 'loud',
+      REDIS_URL: 'http://redis',
+      TLS_CERT_FILE: '/nowhere/cert.pem',
+      CONFIG_FILE: file('wrong.json', { mqtt: { maxSubscriptions: 0 }, retension: {} }),
+    });
+    const named = lines.map(
+      (line) => /([A-Z_]{3,}|retension|maxSubscriptions)/.exec(line.replaceAll(dir, ''))?.[1],
+    );
+    expect(new Set(named)).toEqual(
+      new Set([
+        'HTTP_PORT',
+        'LOG_LEVEL',
+        'MQTTS_PORT',
+        'MQTT_PORT',
+        'REDIS_URL',
+        'TLS_CERT_FILE',
+        'TLS_KEY_FILE',
+        'maxSubscriptions',
+        'retension',
+      ]),
+    );
+    expect(lines.join()).toContain('"eighty"');
+  });
+
+  it('include a database without a secret, and how to make one', async () => {
+    const [line, ...more] = await refusal({ DATABASE_URL: 'postgresql://db/x' });
+    expect(line).toMatch(/^SECRET: .*openssl rand/);
+    expect(more).toEqual([]);
+  });
+
+  it('never repeat a secret', async () => {
+    const lines = await refusal({
+      SECRET: 'hunter2',
+      SECRET_PREVIOUS: 'hunter3',
+      DATABASE_URL: 'mysql://me:hunter4@db/x',
+    });
+    expect(lines).toHaveLength(3);
+    expect(lines.join()).not.toContain('hunter');
+  });
+
+  it('include a file that is not there or not JSON', async () => {
+    expect(await refusal({ CONFIG_FILE: '/nowhere.json' })).toHaveLength(1);
+    expect(await refusal({ CONFIG_FILE: file('broken.json', '{') })).toHaveLength(1);
+  });
+
+  it('include a connector that config/ does not name', async () => {
+    await expect(loadConfig({}, { name: 'connector', id: 9 })).rejects.toThrow('--id 9');
+  });
+
+  it('include two secrets at once', async () => {
+    const both = { SECRET: secret, SECRET_FILE: file('secret', secret) };
+    expect(await refusal(both)).toHaveLength(1);
+    const config = await loadConfig({ SECRET_FILE: both.SECRET_FILE });
+    expect(config.secret).toBe(secret);
+  });
+});

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import { findMatchedTopics, findPublisher, findUpTopic } from '../../src/contract/topic.ts';
+
+const prefix = 'devices/d/down/';
+const all = ['profile', 'configuration', 'state', 'display', 'errors'];
+
+describe('what a filter takes in', () => {
+  test.each([
+    ['#', all],
+    ['+', all],
+    ['+/#', all],
+    ['profile', ['profile']],
+    ['profile/#', ['profile']],
+    ['profile/+', []],
+    ['profile/', []],
+    ['+/+', []],
+    ['other', []],
+    ['', []],
+    ['__proto__', []],
+  ])('devices/d/down/%s', (filter, topics) => {
+    expect(findMatchedTopics(prefix + filter, prefix)).toEqual(topics);
+  });
+
+  test.each([
+    '#',
+    'devices/d',
+    'devices/d/down',
+    'devices/+/down/#',
+    'devices/d/up/#',
+    'Devices/d/down/#',
+  ])('%s reaches beyond its own', (filter) => expect(findMatchedTopics(filter, prefix)).toBeNull());
+});
+
+test('an uplink topic is known by its name alone', () => {
+  const up = 'devices/d/up/';
+  expect(findUpTopic('devices/d/up/state', up)).toBe('state');
+  for (const name of ['', 'state/', 'State', 'constructor', 'state/x'])
+    expect(findUpTopic(up + name, up)).toBeNull();
+});
+
+test('the device that published is read from the topic', () => {
+  expect(findPublisher('devices/d/up/state')).toBe('d');
+  expect(findPublisher('devices/d/up/a/b/c')).toBe('d');
+  for (const topic of [
+    'devices/d/down/state',
+    'devices//up/state',
+    'x/d/up/state',
+    'devices/d/up',
+    '',
+  ])
+    expect(findPublisher(topic)).toBeNull();
+});

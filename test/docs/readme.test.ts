@@ -1,0 +1,79 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Environment } from '../../src/config/environment.ts';
+import { pathOf, readProjectFile, readScriptSteps, readShownSteps } from './readme.ts';
+
+const docs = readdirSync(pathOf('docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`);
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
+
+describe('the documentation', () => {
+  it('shows the commands of docs/tour.sh, step by step', () => {
+    const shown = readShownSteps().map(({ title, commands }) => ({ title, commands }));
+    expect(shown.length).toBeGreaterThan(5);
+    expect(shown).toEqual(readScriptSteps());
+  });
+
+  it('lists every environment variable with its default', () => {
+    const [, table = ''] = /<!-- environment: begin -->(.*?)<!-- environment: end -->/s.exec(
+      readProjectFile('docs/operations.md'),
+    ) ?? [''];
+    const rows = table
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .map((line) => line.split('|').map((cell) => cell.trim()));
+    const expected = Object.entries(Environment.shape).map(([name, schema]) => {
+      const byDefault = schema.safeParse(undefined).data;
+      const shown = byDefault === undefined ? '' : `\`${String(byDefault)}\``;
+      return ['', `\`${name}\``, shown, schema.description ?? '', ''];
+    });
+    expect(rows).toEqual(expected);
+  });
+
+  it('names only scripts that package.json has', () => {
+    const { scripts } = JSON.parse(readProjectFile('package.json')) as {
+      scripts: Record<string, string>;
+    };
+    const text = pages.map(readProjectFile).join('\n');
+    const named = [...text.matchAll(/npm run ([a-z]+(?::[a-z]+)*)/g)].map(([, name]) => name ?? '');
+    expect(named).toContain('simulate');
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  it.each(pages)('%s links only to what is there', (page) => {
+    const text = readProjectFile(page).replaceAll(/^```.*?^```$/gms, '');
+    const links = [...text.matchAll(/\]\(([^)\s#]*)(?:#([^)\s]*))?\)/g)]
+      .map(([, path = '', anchor]) => ({ path, anchor }))
+      .filter(({ path }) => !path.includes('://'));
+    const wrong = links.filter(({ path, anchor }) => {
+      const file = path === '' ? page : posix.join(posix.dirname(page), path);
+      if (!existsSync(pathOf(file))) return true;
+      return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  it('has an index that names every page', () => {
+    const index = readProjectFile('docs/README.md');
+    const missing = docs.filter((page) => page !== 'docs/README.md');
+    expect(missing.filter((page) => !index.includes(`(${posix.basename(page)})`))).toEqual([]);
+  });
+
+  it('begins with a page that is read in five minutes', () => {
+    expect(readProjectFile('README.md').split('\n').length).toBeLessThan(160);
+  });
+});
+
+function anchorsOf(page: string): string[] {
+  return [...readProjectFile(page).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchorOf(text ?? ''));
+}
+
+/** As GitHub derives it. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}

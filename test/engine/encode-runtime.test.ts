@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { explain } from '../../src/engine/explain.ts';
+import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { startRuntime } from '../../src/engine/runtime.ts';
+import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { number, profileOf, purposeWith, run } from './samples.ts';
+
+const lasting = { sId: '0x1', threshold: { count: 9, relative: true }, thresholds: { isGt: 1 } };
+const profile = profileOf(
+  purposeWith(
+    { evId: 1, causes: [lasting, { sId: '0x2', thresholds: { isGt: 5 } }] },
+    { evId: 2, causes: [{ sId: '0x9', thresholds: { isGt: 5 } }] },
+    { evId: 3, causes: [lasting, { sId: '0x2', thresholds: { isLt: 0 } }] },
+  ),
+);
+const measured = run(profile, [number(20, 1), number(22, 2), number(20, 3), number(23.5, 4)]);
+
+test('a runtime is stored without what is not there, and once what events have in common', () => {
+  expect(JSON.parse(encodeRuntime(profile, measured.runtime))).toEqual({
+    v: 2,
+    puId: 1,
+    stId: 1,
+    agreed: [[23.5, 4]],
+    // Of four the newest and the one before the one before it agreed: 0101.
+    events: [[0, [4, 'FA', 0, 20]]],
+    local: { '1/1': 0, '1/3': 0 },
+    global: {},
+  });
+  expect(encodeRuntime(profile, startRuntime(profile))).toBe(
+    '{"v":2,"puId":1,"stId":1,"agreed":[],"events":[],"local":{},"global":{}}',
+  );
+});
+
+test('a runtime that version 0.1 stored is read', () => {
+  const agreed = { val: 23.5, ts: 4, compared: 3.5 };
+  const event = { causes: [{ window: '0101', baseline: 20, agreed }, null] };
+  const old = { v: 1, puId: 1, stId: 1, local: { '1/1': event, '1/3': event }, global: {} };
+  expect(readRuntime(profile, old as StoredRuntime)).toStrictEqual(measured.runtime);
+});
+
+test('an episode that has rung is read from both forms', () => {
+  const ringing = profileOf(
+    purposeWith({
+      evId: 1,
+      causes: [{ sId: '0x1', thresholds: { isGt: 5 } }],
+      actions: { cloud: { sendPush: true } },
+    }),
+  );
+  const { runtime } = run(ringing, [number(6, 1)]);
+  const local = { '1/1': { causes: [null], rung: true } };
+  const old = { v: 1, puId: 1, stId: 1, local, global: {} };
+  expect(readRuntime(ringing, old as StoredRuntime)).toStrictEqual(runtime);
+  expect(run(ringing, [number(7, 2)], { runtime, seen: {} }).evaluations[0]?.firings).toMatchObject(
+    [{ ring: false }],
+  );
+});
+
+test('evidence of events and causes that the profile does not have is left out', () => {
+  const fewer = profileOf(purposeWith({ evId: 3, causes: [lasting] }));
+  const stored = JSON.parse(encodeRuntime(profile, measured.runtime)) as StoredRuntime;
+  const { events } = explain(fewer, readRuntime(fewer, stored), {});
+  expect(events).toMatchObject([{ evId: 3, causes: [{ matched: 2, of: 4, baseline: 20 }] }]);
+});
+
+test('windows of a thousand outcomes are short', () => {
+  const long = profileOf(
+    purposeWith({
+      evId: 1,
+      causes: [{ sId: '0x1', threshold: { count: 1_000 }, thresholds: { isGt: 5 } }],
+    }),
+  );
+  const stream = Array.from({ length: 1_500 }, (_, ts) => number(ts % 7 === 0 ? 1 : 9, ts));
+  const { runtime } = run(long, stream);
+  const text = encodeRuntime(long, runtime);
+  expect(text.length).toBeLessThan(280);
+  expect(readRuntime(long, JSON.parse(text) as StoredRuntime)).toStrictEqual(runtime);
+  expect(explain(long, runtime, {}).events[0]?.causes).toMatchObject([
+    { of: 1_000, matched: 857, agreed: { ts: 1_499 } },
+  ]);
+});

@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest';
+import { findEvent } from '../../src/engine/compile.ts';
+import { evaluate } from '../../src/engine/evaluate.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { startRuntime } from '../../src/engine/runtime.ts';
+import { number, profileOf, purposeWith, run } from './samples.ts';
+
+const above20 = { sId: '0x1', thresholds: { isGt: 20 } };
+
+describe('a firing', () => {
+  const profile = profileOf(
+    purposeWith({
+      evId: 5,
+      name: 'Too warm',
+      eventLog: true,
+      actions: { cloud: { sendPush: true }, display: { showText: 'HOT' } },
+      causes: [
+        {
+          ...above20,
+          orderId: 2,
+          threshold: { count: 2, decimalAcc: 1 },
+          measurement: { count: 3 },
+        },
+        { sId: '0x2', orderId: 1, threshold: { negate: true }, thresholds: { isOneOf: [1] } },
+      ],
+    }),
+  );
+  const measurements = [number(25, 1), number(19, 2), number(21.25, 3), number(0, 4, '0x2')];
+
+  test('carries the event as it is recorded, and why it fired', () => {
+    const { evaluations } = run(profile, measurements);
+    expect(evaluations.map(({ firings }) => firings.length)).toEqual([0, 0, 0, 1]);
+    expect(evaluations[3]?.firings).toEqual([
+      {
+        name: 'Too warm',
+        record: true,
+        ring: true,
+        actions: {
+          cloud: { sendEvent: false, sendLog: false, sendPush: true },
+          display: { showText: 'HOT' },
+        },
+        event: {
+          type: 'sense',
+          ts: 4,
+          cause: {
+            engine: { pId: 'p', puId: 1, stId: 1, evId: 5, ts: 4 },
+            senses: [
+              { sId: '0x2', val: 0, ts: 4 },
+              { sId: '0x1', val: 21.25, ts: 3 },
+            ],
+          },
+          why: [
+            {
+              sId: '0x2',
+              orderId: 1,
+              thresholds: { isOneOf: [1] },
+              compared: 0,
+              negate: true,
+              matched: 1,
+              of: 1,
+              needed: 1,
+            },
+            {
+              sId: '0x1',
+              orderId: 2,
+              thresholds: { isGt: 20 },
+              compared: 21.3,
+              negate: false,
+              matched: 2,
+              of: 3,
+              needed: 2,
+            },
+          ],
+        },
+      },
+    ]);
+  });
+
+  test('tells later firings of an episode that they were not notified', () => {
+    const ringing = profileOf(
+      purposeWith({ evId: 1, causes: [above20], actions: { cloud: { sendPush: true } } }),
+    );
+    const { evaluations } = run(ringing, [
+      number(21, 1),
+      number(22, 2),
+      number(0, 3),
+      number(21, 4),
+    ]);
+    const firings = evaluations.flatMap((evaluation) => evaluation.firings);
+    expect(firings.map(({ ring, event }) => [ring, event.notified])).toEqual([
+      [true, undefined],
+      [false, false],
+      [true, undefined],
+    ]);
+  });
+
+  test('says nothing of notification where there is nobody to notify', () => {
+    const { evaluations } = run(profileOf(purposeWith({ evId: 1, causes: [above20] })), [
+      number(21, 1),
+      number(22, 2),
+    ]);
+    for (const { firings } of evaluations) expect(firings[0]?.event).not.toHaveProperty('notified');
+  });
+
+  test('tells of thresholds without their long lists', () => {
+    const isNotIn = Array.from({ length: 17 }, (_, index) => index);
+    const isOneOf = isNotIn.slice(1).map((value) => value + 20);
+    const long = profileOf(
+      purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isOneOf, isNotIn } }] }),
+    );
+    const { firings } = evaluate(long, startRuntime(long), number(30, 1));
+    expect(firings[0]?.event.why).toMatchObject([{ compared: 30, thresholds: { isOneOf } }]);
+    expect(firings[0]?.event.why?.[0]?.thresholds).not.toHaveProperty('isNotIn');
+  });
+
+  test('of a position carries no compared number', () => {
+    const anywhere = profileOf(
+      purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isAny: true } }] }),
+    );
+    const { firings } = evaluate(anywhere, startRuntime(anywhere), {
+      sId: '0x1',
+      val: { lat: 1, long: 2 },
+      ts: 1,
+    });
+    expect(firings[0]?.event.why?.[0]).not.toHaveProperty('compared');
+  });
+});
+
+describe('a move', () => {
+  const twoPurposes = profileOf(
+    Purpose.parse({
+      puId: 1,
+      initStId: 1,
+      states: [
+        { stId: 1 },
+        {
+          stId: 9,
+          isGlobal: true,
+          events: [{ evId: 4, causes: [above20], actions: { engine: { gotoPuId: 2 } } }],
+        },
+      ],
+    }),
+    Purpose.parse({ puId: 2, initStId: 6, states: [{ stId: 6 }] }),
+  );
+
+  test('carries the event that records it, caused by the event that fired', () => {
+    const { evaluations } = run(twoPurposes, [number(21, 7)]);
+    expect(evaluations[0]?.transition).toEqual({
+      to: { puId: 2, stId: 6 },
+      event: {
+        type: 'device',
+        ts: 7,
+        event: 'purposeChanged',
+        cause: { engine: { pId: 'p', puId: 1, stId: 9, evId: 4, ts: 7 } },
+        oldValue: 1,
+        newValue: 2,
+      },
+    });
+  });
+
+  test('without one where the state stays the same', () => {
+    const again = profileOf(
+      purposeWith({ evId: 1, causes: [above20], actions: { engine: { gotoStId: 1 } } }),
+    );
+    const { evaluations } = run(again, [number(21, 1)]);
+    expect(evaluations[0]?.transition).toEqual({ to: { puId: 1, stId: 1 } });
+  });
+
+  test('to a place that the profile lacks moves nothing', () => {
+    const lost = profileOf(
+      purposeWith({ evId: 1, causes: [above20], actions: { engine: { gotoPuId: 3 } } }),
+      { ...purposeWith(), puId: 3, initStId: 77 },
+    );
+    const { evaluations, runtime } = run(lost, [number(21, 1)]);
+    expect(evaluations[0]?.firings).toHaveLength(1);
+    expect(evaluations[0]).not.toHaveProperty('transition');
+    expect(runtime).toMatchObject({ puId: 1, stId: 1 });
+  });
+});
+
+test('an event is found by where it is, or is not', () => {
+  const profile = profileOf(purposeWith({ evId: 5, name: 'Five', causes: [] }));
+  expect(findEvent(profile, { puId: 1, stId: 1 }, 5)).toMatchObject({ evId: 5, name: 'Five' });
+  expect(findEvent(profile, { puId: 1, stId: 1 }, 6)).toBeNull();
+  expect(findEvent(profile, { puId: 1, stId: 2 }, 5)).toBeNull();
+});
+
+test('the difference of very large numbers stays a number', () => {
+  const profile = profileOf(
+    purposeWith({
+      evId: 1,
+      causes: [{ sId: '0x1', threshold: { relative: true }, thresholds: { isGt: 1e308 } }],
+    }),
+  );
+  const { evaluations } = run(profile, [number(-1.7e308, 1), number(1.7e308, 2)]);
+  expect(evaluations[1]?.firings[0]?.event.why?.[0]?.compared).toBe(Number.MAX_VALUE);
+});

@@ -1,0 +1,86 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Evaluator } from '../../src/engine/evaluator.ts';
+import { explain } from '../../src/engine/explain.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import type { Runtime } from '../../src/engine/runtime.ts';
+import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
+import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { measurements, measurementsUpTo, purposes, purposesWith } from './arbitraries.ts';
+import { explained, storedOld } from './reference/described.ts';
+import { ReferenceEngine } from './reference/engine.ts';
+import { profileOf, start } from './samples.ts';
+
+/** What is news of a stream; all the rest an engine is never given. */
+function newsOf(stream: Measurement[]): Measurement[] {
+  let seen: LastSeen = {};
+  return stream.filter((measurement) => {
+    const noticed = notice(seen, measurement);
+    seen = noticed ?? seen;
+    return noticed !== null;
+  });
+}
+
+/** Where the stream is cut; there the runtime is stored and read again. */
+const cuts = fc.uniqueArray(fc.nat(120), { maxLength: 4 });
+
+const read = (profile: ReturnType<typeof profileOf>, stored: unknown) =>
+  readRuntime(profile, stored as StoredRuntime);
+
+/** Both engines over the same news: firings, moves, and at each cut what is explained. */
+function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], oldUntil: number) {
+  const profile = profileOf(...installed);
+  const reference = new ReferenceEngine(installed);
+  let runtime: Runtime = start(profile).runtime;
+  let evaluator = new Evaluator(profile, runtime);
+  for (const [index, measurement] of newsOf(stream).entries()) {
+    const expected = reference.measure(measurement);
+    const outcome = evaluator.measure(measurement, true);
+    expect({ index, ...outcome }).toStrictEqual({ index, ...expected });
+    if (!cutAt.includes(index)) continue;
+    runtime = evaluator.end();
+    expect(unseen(explain(profile, runtime, {}).events)).toEqual(unseen(explained(reference)));
+    const stored: unknown =
+      index < oldUntil ? storedOld(reference) : JSON.parse(encodeRuntime(profile, runtime));
+    const again = read(profile, stored);
+    expect(again).toStrictEqual(runtime);
+    evaluator = new Evaluator(profile, again);
+  }
+  runtime = evaluator.end();
+  expect(unseen(explain(profile, runtime, {}).events)).toEqual(unseen(explained(reference)));
+}
+
+/** As JSON: a threshold that is not given is not told. */
+const unseen = (events: unknown) => JSON.parse(JSON.stringify(events)) as unknown;
+
+test('what fires, why, and what is explained is what the plainest engine gives', () => {
+  fc.assert(fc.property(purposes, measurements, cuts, fc.nat(120), compare), { numRuns: 2_000 });
+});
+
+test('the same with windows longer than a word', () => {
+  fc.assert(fc.property(purposesWith(100), measurementsUpTo(120), cuts, fc.nat(120), compare), {
+    numRuns: 1_000,
+  });
+});
+
+test('firings that nobody sees are left out where they are not asked for, and nothing else', () => {
+  fc.assert(
+    fc.property(purposes, measurements, (installed, stream) => {
+      const profile = profileOf(...installed);
+      const all = new Evaluator(profile, start(profile).runtime);
+      const some = new Evaluator(profile, start(profile).runtime);
+      for (const measurement of newsOf(stream)) {
+        const { firings, ...moved } = all.measure(measurement, true);
+        const seen = firings.filter(
+          ({ record, event, actions }) =>
+            record || 'notified' in event || actions.cloud?.sendPush === true,
+        );
+        expect(some.measure(measurement, false)).toStrictEqual({ firings: seen, ...moved });
+      }
+      expect(some.end()).toStrictEqual(all.end());
+    }),
+    { numRuns: 1_000 },
+  );
+});

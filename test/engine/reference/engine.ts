@@ -1,0 +1,134 @@
+import type { Firing, Transition } from '../../../src/engine/evaluator.ts';
+import type { SenseEvent } from '../../../src/contract/event.ts';
+import type { Measurement } from '../../../src/contract/measurement.ts';
+import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
+import { detailsOf, isInFull, judge } from './cause.ts';
+import type { Collected } from './cause.ts';
+
+/** A live event with the number of the state that holds it. */
+type Live = { stId: number; isGlobal: boolean; event: PurposeEvent; causes: Cause[] };
+type Memory = { causes: Collected[]; rung: boolean };
+
+/**
+ * The purpose engine as docs/engine.md words it, and no more: every measurement is offered to every
+ * cause of every live event, and every outcome is kept. What the service's engine does at less cost has
+ * to come to the same.
+ */
+export class ReferenceEngine {
+  readonly #purposes: Purpose[];
+  puId: number;
+  stId: number;
+  /** Of states by `stId/evId`; of global ones in `global`. */
+  local = new Map<string, Memory>();
+  global = new Map<string, Memory>();
+
+  constructor(purposes: Purpose[]) {
+    this.#purposes = purposes;
+    this.puId = purposes[0]?.puId ?? 0;
+    this.stId = purposes[0]?.initStId ?? 0;
+  }
+
+  /** Of a measurement that is news. */
+  measure(measurement: Measurement): { firings: Firing[]; transition?: Transition } {
+    const firings: Firing[] = [];
+    for (const live of this.live()) {
+      const memory = this.memoryOf(live);
+      const before = JSON.stringify(memory);
+      for (const [index, cause] of live.causes.entries()) {
+        const collected = memory.causes[index];
+        if (!collected || cause.sId !== measurement.sId) continue;
+        const judgement = judge(cause, measurement.val, collected.baseline);
+        if (!judgement) continue;
+        if (cause.threshold?.relative && typeof measurement.val === 'number') {
+          collected.baseline ??= measurement.val + 0;
+        }
+        collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
+        if (!judgement.agrees) memory.rung = false;
+      }
+      const isOffered = JSON.stringify(memory) !== before;
+      const holdsAll = live.causes.every((cause, i) => isInFull(cause, memory.causes[i]));
+      if (!isOffered || live.causes.length === 0 || !holdsAll) continue;
+      firings.push(this.#fire(live, memory, measurement.ts));
+      const transition = this.#move(live, measurement.ts);
+      if (transition) return { firings, transition };
+    }
+    return { firings };
+  }
+
+  /** In the order in which they are tried. */
+  live(): Live[] {
+    const states = this.#purposes.find(({ puId }) => puId === this.puId)?.states ?? [];
+    const own = states.filter(({ stId }) => stId === this.stId);
+    const others = states.filter(({ stId, isGlobal }) => isGlobal && stId !== this.stId);
+    return [...own, ...others].flatMap(({ stId, isGlobal, events }) =>
+      events.map((event) => ({ stId, isGlobal, event, causes: inOrder(event.causes) })),
+    );
+  }
+
+  memoryOf({ stId, isGlobal, event, causes }: Live): Memory {
+    const scope = isGlobal ? this.global : this.local;
+    const key = `${stId}/${event.evId}`;
+    const known = scope.get(key);
+    if (known) return known;
+    const memory = { causes: causes.map((): Collected => ({ outcomes: [] })), rung: false };
+    scope.set(key, memory);
+    return memory;
+  }
+
+  #fire({ stId, event, causes }: Live, memory: Memory, ts: number): Firing {
+    const { evId, actions, name = '', eventLog } = event;
+    const engine = { pId: 'p', puId: this.puId, stId, evId, ts };
+    const details = causes.flatMap((cause, i) => detailsOf(cause, memory.causes[i]));
+    const sense: SenseEvent = {
+      type: 'sense',
+      ts,
+      cause: { engine, senses: details.map(({ sense }) => sense) },
+      why: details.map(({ why }) => why),
+    };
+    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
+    const ring = sends && !memory.rung;
+    if (sends && !ring) sense.notified = false;
+    for (const collected of memory.causes) collected.outcomes = [];
+    memory.rung = sends && !causes.every((cause) => isAnyOnly(cause));
+    const { sendEvent, sendLog } = actions.cloud ?? {};
+    const record = eventLog || sendEvent === true || sendLog === true;
+    return { event: sense, name, record, ring, actions };
+  }
+
+  #move({ stId, event }: Live, ts: number): Transition | null {
+    const { gotoPuId, gotoStId } = event.actions.engine ?? {};
+    const puId = gotoPuId ?? this.puId;
+    const purpose = this.#purposes.find((it) => it.puId === puId);
+    const to = { puId, stId: gotoStId ?? purpose?.initStId ?? NaN };
+    const goes = gotoPuId !== undefined || gotoStId !== undefined;
+    if (!goes || !purpose?.states.some((it) => it.stId === to.stId)) return null;
+    const from = { puId: this.puId, stId: this.stId };
+    const engine = { pId: 'p', puId: this.puId, stId, evId: event.evId, ts };
+    const moved = { type: 'device' as const, ts, cause: { engine } };
+    this.enter(to, gotoPuId !== undefined);
+    if (from.puId !== puId) {
+      const event = 'purposeChanged' as const;
+      return { to, event: { ...moved, event, newValue: puId, oldValue: from.puId } };
+    }
+    if (from.stId === to.stId) return { to };
+    const changed = { event: 'stateChanged' as const, newValue: to.stId, oldValue: from.stId };
+    return { to, event: { ...moved, ...changed } };
+  }
+
+  enter(to: { puId: number; stId: number }, entersPurpose = to.puId !== this.puId): void {
+    this.local = new Map();
+    if (entersPurpose) this.global = new Map();
+    this.puId = to.puId;
+    this.stId = to.stId;
+  }
+}
+
+/** Where `orderId` is the same, as in the purpose. */
+function inOrder(causes: Cause[]): Cause[] {
+  return causes.toSorted((one, other) => (one.orderId ?? 0) - (other.orderId ?? 0));
+}
+
+function isAnyOnly({ thresholds }: Cause): boolean {
+  const { isAny, ...others } = thresholds;
+  return isAny === true && Object.values(others).every((member) => member === undefined);
+}

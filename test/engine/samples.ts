@@ -1,0 +1,55 @@
+import { compileProfile, type Profile } from '../../src/engine/compile.ts';
+import { evaluate, type Evaluation } from '../../src/engine/evaluate.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { startRuntime, type Runtime } from '../../src/engine/runtime.ts';
+import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
+import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+
+/** A purpose with one state, number 1, that has these events. */
+export function purposeWith(...events: unknown[]): Purpose {
+  return Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
+}
+
+export function profileOf(...purposes: Purpose[]): Profile {
+  return compileProfile('p', purposes);
+}
+
+export function number(val: number, ts: number, sId = '0x1'): Measurement {
+  return { sId, val, ts };
+}
+
+/** What an engine keeps of a device between two measurements. */
+export type Standing = { runtime: Runtime; seen: LastSeen };
+
+export function start(profile: Profile): Standing {
+  return { runtime: startRuntime(profile), seen: {} };
+}
+
+/** As it is read back from where it was stored. */
+export function stored(profile: Profile, { runtime, seen }: Standing): Standing {
+  const text = encodeRuntime(profile, runtime);
+  return {
+    runtime: readRuntime(profile, JSON.parse(text) as StoredRuntime),
+    seen: JSON.parse(JSON.stringify(seen)) as LastSeen,
+  };
+}
+
+/** Evaluates measurements that are news one after the other, from the profile's beginning or from later on. */
+export function run(
+  profile: Profile,
+  measurements: Measurement[],
+  from: Standing = start(profile),
+): Standing & { evaluations: Evaluation[] } {
+  let { runtime, seen } = from;
+  const evaluations = measurements.map((measurement): Evaluation => {
+    const noticed = notice(seen, measurement);
+    if (!noticed) return { runtime, firings: [] };
+    seen = noticed;
+    const evaluation = evaluate(profile, runtime, measurement);
+    runtime = evaluation.runtime;
+    return evaluation;
+  });
+  return { runtime, seen, evaluations };
+}

@@ -1,0 +1,155 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { Committing } from '../../src/db/transaction.ts';
+import { createDeviceQueues, type DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
+import type { Work } from '../../src/ingest/queue/device-queue.ts';
+import {
+  createBatcher,
+  type Batcher,
+  type BatcherOptions,
+} from '../../src/ingest/queue/batcher.ts';
+import type { Turn } from '../../src/ingest/queue/turn.ts';
+import { device, measurementsUnit, unitIds } from './units.ts';
+
+/** A batch that the batcher has begun; nothing comes of it until it is told here. */
+type Begun = { batch: Work[]; turn: Turn; commit(): Committing; settle(): Promise<void> };
+
+const options: BatcherOptions = {
+  maxInFlight: 2,
+  anotherAtMessages: 3,
+  anotherAfterMs: 60_000,
+  maxBatchItems: 100,
+};
+
+let queues: DeviceQueues;
+let batcher: Batcher;
+let begun: Begun[];
+beforeEach(() => start());
+
+function start(changed: Partial<BatcherOptions> = {}): void {
+  queues = createDeviceQueues(100);
+  begun = [];
+  batcher = createBatcher({ ...options, ...changed }, queues, (batch, turn) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const commit = () => {
+      const committing = { committed: promise } as unknown as Committing;
+      turn.onCommitting(committing);
+      return committing;
+    };
+    const settle = async () => {
+      resolve();
+      await turnOfTheLoop();
+    };
+    begun.push({ batch, turn, commit, settle });
+    return promise;
+  });
+}
+
+async function turnOfTheLoop(): Promise<void> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** The messages of one turn of the event loop, each named and of the device with that number. */
+async function arrive(...messages: [deviceId: number, id: string][]): Promise<void> {
+  for (const [deviceId, id] of messages) {
+    queues.add(queues.queueOf(device(deviceId)), measurementsUnit(id, 1));
+    batcher.wake();
+  }
+  await turnOfTheLoop();
+}
+
+const idsBegun = () => begun.map(({ batch }) => unitIds(batch));
+
+test('what one turn of the event loop brings shares a batch, what comes later waits for its end', async () => {
+  await arrive([1, 'a'], [2, 'b']);
+  await arrive([3, 'c']);
+  await arrive([1, 'd']);
+  expect(idsBegun()).toEqual([['a', 'b']]);
+  await begun[0]?.settle();
+  expect(idsBegun()).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ]);
+});
+
+test('enough that waits begins beside it, as often as is allowed', async () => {
+  await arrive([1, 'a']);
+  await arrive([2, 'b'], [3, 'c'], [4, 'd']);
+  await arrive([5, 'e'], [6, 'f'], [7, 'g']);
+  expect(idsBegun()).toEqual([['a'], ['b', 'c', 'd']]);
+  expect(begun[1]?.turn.ahead).toBeNull();
+});
+
+test('a batch that takes long lets others begin beside it', async () => {
+  start({ anotherAfterMs: 1 });
+  await arrive([1, 'a']);
+  await arrive([2, 'b']);
+  await expect.poll(idsBegun).toEqual([['a'], ['b']]);
+});
+
+test('behind a commit the same devices go on, planned on top of it', async () => {
+  await arrive([1, 'a']);
+  await arrive([1, 'b'], [2, 'c']);
+  const committing = begun[0]?.commit();
+  expect(idsBegun()).toEqual([['a'], ['c', 'b']]);
+  expect(begun[1]?.turn.ahead?.committing).toBe(committing);
+});
+
+test('behind a commit is one batch, and none beside it', async () => {
+  await arrive([1, 'a']);
+  begun[0]?.commit();
+  await arrive([1, 'b']);
+  await arrive([2, 'c'], [3, 'd'], [4, 'e']);
+  begun[1]?.commit();
+  expect(idsBegun()).toEqual([['a'], ['b']]);
+  await begun[0]?.settle();
+  expect(idsBegun()).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
+  expect(begun[2]?.turn.ahead).toBeNull();
+});
+
+test('of two beside each other neither lets its devices go on before it is settled', async () => {
+  await arrive([1, 'a']);
+  await arrive([2, 'b'], [3, 'c'], [4, 'd']);
+  begun[0]?.commit();
+  await arrive([1, 'e']);
+  expect(begun).toHaveLength(2);
+  await begun[1]?.settle();
+  expect(begun).toHaveLength(2);
+  await begun[0]?.settle();
+  expect(idsBegun()[2]).toEqual(['e']);
+});
+
+test('what is settled of a batch goes on while the rest is tried again', async () => {
+  await arrive([1, 'a'], [2, 'b']);
+  const [batch] = begun;
+  await arrive([1, 'c'], [2, 'd'], [3, 'e']);
+  await arrive([4, 'f']);
+  const ofOne = batch?.batch.filter(({ queue }) => queue.device.deviceId === 1) ?? [];
+  batch?.turn.onPartSettled?.(ofOne);
+  await begun[1]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c']]);
+  await batch?.settle();
+  await begun[2]?.settle();
+  expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c'], ['d']]);
+});
+
+test('is drained when nothing is under way any more', async () => {
+  await batcher.drain();
+  await arrive([1, 'a']);
+  await arrive([1, 'b']);
+  let isDrained = false;
+  const drained = batcher.drain().then(() => (isDrained = true));
+  await begun[0]?.settle();
+  expect(isDrained).toBe(false);
+  await begun[1]?.settle();
+  await drained;
+});
+
+test('begins nothing once it is stopped', async () => {
+  await arrive([1, 'a']);
+  await arrive([1, 'b']);
+  batcher.stop();
+  await begun[0]?.settle();
+  expect(idsBegun()).toEqual([['a']]);
+});

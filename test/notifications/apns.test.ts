@@ -1,0 +1,144 @@
+import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { afterEach, expect, test } from 'vitest';
+import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
+import { openDrivers } from '../../src/notifications/drivers/open.ts';
+import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { startNotifications } from '../../src/notifications/notifications.ts';
+import { testDatabase } from '../support/database.ts';
+import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+const message: OutgoingMessage = {
+  id: 7,
+  recipient: 'abcdef0123456789',
+  title: 'Too warm',
+  body: 'Cellar: 0x1: 21.5',
+  data: { deviceAuthUuid: 'u', evId: 3 },
+};
+
+function configFor(port: number) {
+  return OutboxConfig.parse({
+    pollIntervalMs: 50,
+    push: {
+      keyFile: tlsFile('provider-key.p8'),
+      keyId: 'KEY1234567',
+      teamId: 'TEAM123456',
+      topic: 'com.example.app',
+      address: 'localhost',
+      port,
+      caFile: tlsFile('localhost-cert.pem'),
+      timeoutMs: 500,
+    },
+  });
+}
+
+async function given(answers: Answer[] = []) {
+  const server = await startApnsServer(answers);
+  closing.push(server.close);
+  return server;
+}
+
+async function driverFor(port: number): Promise<Driver> {
+  const { push } = await openDrivers(configFor(port), { log: silent, clock: () => 0 });
+  closing.push(push.close);
+  return push;
+}
+
+test('a notification is sent as the push service wants it', async () => {
+  const { port, received } = await given();
+  const driver = await driverFor(port);
+  await driver.send(message);
+  expect(received).toMatchObject([
+    {
+      path: '/3/device/abcdef0123456789',
+      headers: {
+        ':method': 'POST',
+        'apns-topic': 'com.example.app',
+        'apns-push-type': 'alert',
+        'apns-collapse-id': 'notification-7',
+      },
+      body: {
+        aps: { alert: { title: 'Too warm', body: 'Cellar: 0x1: 21.5' }, sound: 'default' },
+        deviceAuthUuid: 'u',
+        evId: 3,
+      },
+    },
+  ]);
+  const token = String(received[0]?.headers['authorization']).replace('bearer ', '');
+  expect(decodeProtectedHeader(token)).toMatchObject({ alg: 'ES256', kid: 'KEY1234567' });
+  expect(decodeJwt(token)).toMatchObject({ iss: 'TEAM123456' });
+});
+
+test.each([
+  { answer: { status: 410, body: { reason: 'Unregistered', timestamp: 1 } }, verdict: 'gone' },
+  { answer: { status: 400, body: { reason: 'BadDeviceToken' } }, verdict: 'never' },
+  { answer: { status: 413, body: { reason: 'PayloadTooLarge' } }, verdict: 'never' },
+  { answer: { status: 403, body: { reason: 'InvalidProviderToken' } }, verdict: 'again' },
+  { answer: { status: 429, body: { reason: 'TooManyRequests' } }, verdict: 'again' },
+  { answer: { status: 500, body: { reason: 'InternalServerError' } }, verdict: 'again' },
+  { answer: { status: 503, body: { reason: 'ServiceUnavailable' } }, verdict: 'again' },
+])('$answer.status $answer.body.reason means $verdict', async ({ answer, verdict }) => {
+  const { port, received } = await given([answer]);
+  const driver = await driverFor(port);
+  await expect(driver.send(message)).rejects.toMatchObject({ verdict });
+  expect(received).toHaveLength(1);
+  await driver.send(message);
+  expect(received).toHaveLength(2);
+});
+
+test('no answer in time means again', async () => {
+  const { port } = await given(['never']);
+  const driver = await driverFor(port);
+  await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
+});
+
+test('nobody there means again', async () => {
+  const server = await startApnsServer();
+  await server.close();
+  const driver = await driverFor(server.port);
+  await expect(driver.send(message)).rejects.toMatchObject({ verdict: 'again' });
+});
+
+test('an answer of 410 takes the token out of the account, and the other is delivered', async () => {
+  const gone = { status: 410, body: { reason: 'Unregistered', timestamp: 1 } };
+  const { port, received } = await given([gone]);
+  const database = await testDatabase();
+  closing.push(() => database.drop());
+  const outbox = await startNotifications({
+    db: database.db,
+    connectionString: database.url,
+    config: { ...configFor(port), concurrency: 1 },
+    quotasOf: () => quotas,
+    isSmsForAll: false,
+    log: silent,
+    clock: Date.now,
+  });
+  closing.push(outbox.close);
+  const owner = await givenDevice(database.db, ['aaaaaaaa', 'bbbbbbbb']);
+  await outbox.enqueue(database.db, [pushOf(owner)]);
+  const outcomes = await outcomesOf(database.db, owner, (all) =>
+    all.every((outcome) => outcome.state !== 'queued'),
+  );
+  expect(outcomes).toMatchObject([
+    { recipient: '…bbbb', state: 'sent', via: 'apns' },
+    { recipient: '…aaaa', state: 'failed', reason: 'recipient-gone' },
+  ]);
+  expect(received).toHaveLength(2);
+  const { rows } = await database.db.query('select apn from account where id = $1', [
+    owner.accountId,
+  ]);
+  expect(rows).toEqual([{ apn: [{ token: 'bbbbbbbb' }] }]);
+});
+
+test('without a push service the outcome says so', async () => {
+  const { push } = await openDrivers(OutboxConfig.parse({}), { log: silent, clock: () => 0 });
+  await expect(push.send(message)).rejects.toMatchObject({
+    verdict: 'never',
+    message: 'No push service is configured.',
+  });
+});

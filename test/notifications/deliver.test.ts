@@ -1,0 +1,233 @@
+import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
+import type { Driver } from '../../src/notifications/drivers/driver.ts';
+import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
+import {
+  claimNotification,
+  forgetOutcomes,
+  freeAbandonedJobs,
+} from '../../src/notifications/queries.ts';
+import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import * as given from './fixtures.ts';
+
+let database: TestDatabase;
+let outbox: Notifications | undefined;
+
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterEach(async () => {
+  await outbox?.close();
+  outbox = undefined;
+});
+afterAll(() => database.drop());
+
+const clock = () => 86_400_000;
+
+async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
+  outbox = await startNotifications({
+    db: database.db,
+    connectionString: database.url,
+    config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
+    quotasOf: () => given.quotas,
+    isSmsForAll: false,
+    log: given.silent,
+    clock,
+    drivers: { push: driver, sms: driver },
+  });
+  return outbox;
+}
+
+test('a notification is delivered after the commit, and its outcome says so', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['token-aaaa']);
+  await database.db.transaction((tx) =>
+    enqueue(tx, [given.pushOf(owner), given.smsOf(owner, '+42')]),
+  );
+  const outcomes = await given.outcomesOf(database.db, owner, (all) =>
+    all.every((o) => o.state === 'sent'),
+  );
+  expect(outcomes).toMatchObject([
+    { kind: 'sms', state: 'sent', attempts: 1, via: 'scripted', body: 'Come home' },
+    { kind: 'push', state: 'sent', attempts: 1, via: 'scripted', title: 'Too warm' },
+  ]);
+  const push = sent.find((message) => message.recipient === 'token-aaaa');
+  expect(push).toMatchObject({
+    title: 'Too warm',
+    body: 'Cellar: 0x1: 21.5',
+    data: { deviceAuthUuid: owner.deviceUuid, pId: 'p', puId: 1, stId: 2, evId: 3, ts: 1_000 },
+  });
+});
+
+test('what fails for now is tried again, later, and in the end given up', async () => {
+  const { driver, sent } = given.scriptedDriver(['again', 'ok', 'again', 'again', 'again']);
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db);
+  const settled = async (state: string, attempts: number) => {
+    const [outcome] = await given.outcomesOf(
+      database.db,
+      owner,
+      (all) => all[0]?.attempts === attempts && all[0].via === 'scripted' && all[0].state === state,
+    );
+    return outcome;
+  };
+
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  expect(await settled('queued', 1)).toMatchObject({
+    error: 'The provider takes no messages for now.',
+    reason: 'provider-busy',
+  });
+  const { rows } = await database.db.query<{ waits: boolean }>(
+    'select bool_and(run_at > now()) as waits from graphile_worker.jobs where locked_at is null',
+  );
+  expect(rows[0]?.waits).not.toBe(false);
+  await retryUntil(() => settled('sent', 2));
+
+  await enqueue(database.db, [given.smsOf(owner, '+422')]);
+  await settled('queued', 1);
+  await retryUntil(() => settled('queued', 2));
+  const outcome = await retryUntil(() => settled('failed', 3));
+  expect(outcome).toMatchObject({
+    error: 'The provider takes no messages for now.',
+    reason: 'provider-busy',
+    attempts: 3,
+  });
+  expect(sent).toHaveLength(5);
+});
+
+test('what can never be delivered is not tried again', async () => {
+  const { driver, sent } = given.scriptedDriver(['never']);
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+42')]);
+  const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
+  expect(outcomes).toMatchObject([
+    { attempts: 1, error: 'The provider takes no messages for now.' },
+  ]);
+  expect(sent).toHaveLength(1);
+});
+
+test('what waits for a disabled account is not sent, and ends with that reason', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['phone']);
+  await database.db.query('update account set disabled_at = now() where id = $1', [
+    owner.accountId,
+  ]);
+  await enqueue(database.db, [given.smsOf(owner, '+423'), given.pushOf(owner)]);
+  const outcomes = await given.outcomesOf(
+    database.db,
+    owner,
+    (all) => all.length === 2 && all.every(({ state }) => state === 'failed'),
+  );
+  const ended = { reason: 'account-disabled', error: 'The operator has disabled the account.' };
+  expect(outcomes).toMatchObject([ended, ended]);
+  expect(sent).toEqual([]);
+});
+
+test('a token that is gone is taken out of the account, the others stay in order', async () => {
+  const { driver } = given.scriptedDriver(['gone']);
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['dead']);
+  await enqueue(database.db, [given.pushOf(owner)]);
+  await database.db.query(`update account set apn = $2 where id = $1`, [
+    owner.accountId,
+    JSON.stringify([{ token: 'one' }, { token: 'dead' }, { token: 'two' }]),
+  ]);
+  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
+  const { rows } = await database.db.query('select apn from account where id = $1', [
+    owner.accountId,
+  ]);
+  expect(rows).toEqual([{ apn: [{ token: 'one' }, { token: 'two' }] }]);
+});
+
+test('what was queued while nobody delivered is delivered after the next start', async () => {
+  const owner = await given.givenDevice(database.db);
+  const { enqueue, close } = await start(given.scriptedDriver().driver);
+  await close();
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  const { driver, sent } = given.scriptedDriver();
+  await start(driver);
+  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
+  expect(sent).toMatchObject([{ recipient: '+421' }]);
+});
+
+test('the job of a process that ended under it is freed', async () => {
+  const owner = await given.givenDevice(database.db);
+  const { enqueue, close } = await start(given.scriptedDriver().driver);
+  await close();
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  await database.db.query(
+    `update graphile_worker._private_jobs set locked_at = now() - interval '1 hour', locked_by = 'dead'`,
+  );
+  await freeAbandonedJobs(database.db, 120_000);
+  const { driver, sent } = given.scriptedDriver();
+  await start(driver);
+  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
+  expect(sent).toHaveLength(1);
+});
+
+test('closing waits for the delivery under way', async () => {
+  const reached = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const { enqueue, close } = await start({
+    name: 'slow',
+    send: async () => {
+      reached.resolve();
+      await release.promise;
+    },
+    close: async () => {},
+  });
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  await reached.promise;
+  const closed = close();
+  release.resolve();
+  await closed;
+  expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'sent' }]);
+});
+
+test('a worker whose connections were cut off goes on, and can be closed without them', async () => {
+  const { driver, sent } = given.scriptedDriver();
+  const { enqueue, close } = await start(driver);
+  const owner = await given.givenDevice(database.db);
+  const cutOff = () =>
+    database.db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`,
+    );
+  await cutOff();
+  await enqueue(database.db, [given.smsOf(owner, '+421')]);
+  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
+  expect(sent).toHaveLength(1);
+  await cutOff();
+  await close();
+});
+
+test('a settled or removed notification is not delivered once more', async () => {
+  expect(await claimNotification(database.db, 0)).toBeNull();
+});
+
+test('old outcomes are forgotten, what is queued is not', async () => {
+  const { enqueue, close } = await start(given.scriptedDriver().driver);
+  await close();
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+421'), given.smsOf(owner, '+422')]);
+  const [second] = await given.outcomesOf(database.db, owner);
+  await database.db.query(`update notification set state = 'sent' where id = $1`, [
+    second?.notificationId,
+  ]);
+  await forgetOutcomes(database.db, clock() + 1);
+  expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'queued' }]);
+});
+
+/** Ends every back-off until the outcome is there. */
+async function retryUntil<T>(settled: () => Promise<T>): Promise<T> {
+  const timer = setInterval(() => void given.skipBackOff(database.db), 50);
+  try {
+    return await settled();
+  } finally {
+    clearInterval(timer);
+  }
+}

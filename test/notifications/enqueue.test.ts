@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
+import type { EnqueueOptions } from '../../src/notifications/sort-out.ts';
+import { migrateWorker } from '../../src/notifications/worker.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
+
+let database: TestDatabase;
+const day = 86_400_000;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  await migrateWorker(database.url, silent);
+});
+afterAll(() => database.drop());
+
+const options: EnqueueOptions = {
+  quotasOf: () => quotas,
+  isAllowedNumber: () => true,
+  isSmsForAll: false,
+  nowMs: 40 * day,
+};
+
+async function countJobs(): Promise<number> {
+  const { rows } = await database.db.query<{ n: number }>(
+    'select count(*) as n from graphile_worker.jobs',
+  );
+  return rows[0]?.n ?? 0;
+}
+
+describe('writing notifications', () => {
+  test('a push becomes one row and one job for each token of the account', async () => {
+    const owner = await givenDevice(database.db, ['token-aaaa', 'token-bbbb', 'token-aaaa']);
+    const before = await countJobs();
+    await enqueueNotifications(database.db, [pushOf(owner)], options);
+    const outcomes = await outcomesOf(database.db, owner);
+    expect(outcomes.map((o) => [o.kind, o.state, o.recipient, o.title, o.body])).toEqual([
+      ['push', 'queued', '…bbbb', 'Too warm', '0x1: 21.5'],
+      ['push', 'queued', '…aaaa', 'Too warm', '0x1: 21.5'],
+    ]);
+    expect(await countJobs()).toBe(before + 2);
+  });
+
+  test('an account without tokens is sent no push', async () => {
+    const owner = await givenDevice(database.db);
+    const before = await countJobs();
+    await enqueueNotifications(database.db, [pushOf(owner)], options);
+    expect(await outcomesOf(database.db, owner)).toEqual([]);
+    expect(await countJobs()).toBe(before);
+  });
+
+  test('an event without a name is told by its number', async () => {
+    const owner = await givenDevice(database.db, ['token-aaaa']);
+    await enqueueNotifications(database.db, [pushOf(owner, '')], options);
+    expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Event 3' }]);
+  });
+
+  test('what rolls back leaves neither row nor job', async () => {
+    const owner = await givenDevice(database.db);
+    const before = await countJobs();
+    const failing = database.db.transaction(async (tx) => {
+      await enqueueNotifications(tx, [smsOf(owner, '+420123456789')], options);
+      throw new Error('the event could not be stored');
+    });
+    await expect(failing).rejects.toThrow('the event could not be stored');
+    expect(await outcomesOf(database.db, owner)).toEqual([]);
+    expect(await countJobs()).toBe(before);
+  });
+
+  test('nothing to write writes nothing', async () => {
+    const before = await countJobs();
+    await enqueueNotifications(database.db, [], options);
+    expect(await countJobs()).toBe(before);
+  });
+});
+
+test.each(['device', 'account'])('removing the %s removes its notifications', async (table) => {
+  const owner = await givenDevice(database.db);
+  await enqueueNotifications(database.db, [smsOf(owner, '+1')], options);
+  const id = table === 'device' ? owner.deviceId : owner.accountId;
+  await database.db.query(`delete from ${table} where id = $1`, [id]);
+  expect(await outcomesOf(database.db, owner)).toEqual([]);
+});

@@ -1,0 +1,99 @@
+import type { SenseEvent } from '../../src/contract/event.ts';
+import type { Database } from '../../src/db/database.ts';
+import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
+import type {
+  Driver,
+  OutgoingMessage,
+  DriverVerdict,
+} from '../../src/notifications/drivers/driver.ts';
+import { listNotifications } from '../../src/notifications/queries.ts';
+import type { NewNotification } from '../../src/contract/notification.ts';
+import type { NotificationOutcome } from '../../src/notifications/schema.ts';
+import type { MessageQuotas } from '../../src/notifications/settings.ts';
+
+/** As in config/. */
+export const quotas: MessageQuotas = {
+  messagesPerDay: 1_000,
+  messagesPerRecipient: 200,
+  smsPerDay: 20,
+  smsPerNumber: 20,
+  smsPerInstallation: 1_000,
+};
+
+export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
+
+export type Owner = { accountId: number; deviceId: number; deviceUuid: string };
+
+/** An account with these push tokens that may send SMS, and a device of its. */
+export async function givenDevice(
+  db: Database,
+  tokens: string[] = [],
+  maySendSms = true,
+): Promise<Owner> {
+  const account = await db.query<{ id: number }>(
+    `insert into account (email, password_hash, apn, may_send_sms)
+     values (gen_random_uuid() || '@example.com', 'none', $1, $2) returning id`,
+    [JSON.stringify(tokens.map((token) => ({ token }))), maySendSms],
+  );
+  const accountId = account.rows[0]?.id ?? 0;
+  const device = await db.query<{ id: number; uuid: string }>(
+    `insert into device (account_id, connector_id, configuration)
+     values ($1, 1, '{"device": {"name": "Cellar"}, "module": []}') returning id, uuid`,
+    [accountId],
+  );
+  const { id: deviceId = 0, uuid: deviceUuid = '' } = device.rows[0] ?? {};
+  return { accountId, deviceId, deviceUuid };
+}
+
+export const event: SenseEvent = {
+  type: 'sense',
+  ts: 1_000,
+  cause: {
+    engine: { pId: 'p', puId: 1, stId: 2, evId: 3, ts: 1_000 },
+    senses: [{ sId: '0x1', val: 21.5, ts: 1_000 }],
+  },
+};
+
+export function pushOf(owner: Owner, name = 'Too warm'): NewNotification {
+  return { ...owner, event, kind: 'push', name };
+}
+
+export function smsOf(owner: Owner, phoneNumber: string, text = 'Come home'): NewNotification {
+  return { ...owner, event, kind: 'sms', phoneNumber, text };
+}
+
+/** A driver that answers as told, one answer an attempt, and keeps what it was handed. */
+export function scriptedDriver(answers: ('ok' | DriverVerdict)[] = []) {
+  const sent: OutgoingMessage[] = [];
+  const driver: Driver = {
+    name: 'scripted',
+    send: async (message) => {
+      sent.push(message);
+      const answer = answers.shift() ?? 'ok';
+      if (answer !== 'ok') throw new DeliveryError(answer, 'provider-busy', `said ${answer}`);
+    },
+    close: async () => {},
+  };
+  return { driver, sent };
+}
+
+/** Resolves with a device's outcomes once they are as `until` wants them. */
+export async function outcomesOf(
+  db: Database,
+  { deviceId }: Owner,
+  until: (outcomes: NotificationOutcome[]) => boolean = () => true,
+): Promise<NotificationOutcome[]> {
+  for (;;) {
+    const outcomes = await listNotifications(db, deviceId, { limit: 100 });
+    if (until(outcomes)) return outcomes;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Brings every waiting job forward: the back-off is over. */
+export async function skipBackOff(db: Database): Promise<void> {
+  await db.query(
+    `select graphile_worker.reschedule_jobs(array(
+       select id from graphile_worker.jobs where run_at > now() and locked_at is null), now())`,
+  );
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import defaults from '../../config/default.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { createNumberRule, normalizePhoneNumber } from '../../src/notifications/phone-number.ts';
+import { findFirstSms, warnOfNumbers } from '../../src/notifications/warn-of-numbers.ts';
+
+test.each([
+  ['+420777123456', '+420777123456'],
+  ['+420 777 123-456', '+420777123456'],
+  ['+1 (415) 555.2671', '+14155552671'],
+  ['+49\u00a0151/23456789', '+4915123456789'],
+  ['00420777123456', null],
+  ['777123456', null],
+  ['+0777123456', null],
+  ['+1234567890123456', null],
+  ['+', null],
+  ['', null],
+  ['+420777x', null],
+  ['whatsapp:+420777123456', null],
+  ['client:admin', null],
+  ['+420777123456,+420777123457', null],
+])('%s is %s', (text, number) => {
+  expect(normalizePhoneNumber(text)).toBe(number);
+});
+
+describe('allowed prefixes', () => {
+  test('the longest one decides, in whichever order they are given', () => {
+    const isAllowed = createNumberRule(['!+49900', '+49', '+491', '!+4917', '+49170']);
+    const numbers = ['+4930123', '+49900123', '+49160', '+49171', '+491701', '+420777'];
+    expect(numbers.map(isAllowed)).toEqual([true, false, true, false, true, false]);
+  });
+
+  test('none allows none', () => {
+    expect(createNumberRule([])('+420777')).toBe(false);
+  });
+
+  const isAllowed = createNumberRule(defaults.notifications.sms?.allowedPrefixes ?? []);
+  test.each(['+19005550100', '+449098790000', '+49900123456', '+33899123456', '+979123456789'])(
+    'premium-rate %s is refused without a word of the operator’s',
+    (number) => expect(isAllowed(number)).toBe(false),
+  );
+  test.each([
+    '+14155552671',
+    '+447700900123',
+    '+4915123456789',
+    '+33612345678',
+    '+420777123456',
+    '+393123456789',
+    '+85290123456',
+    '+5511961234567',
+    '+79161234567',
+    '+919876543210',
+    '+2348012345678',
+  ])('a mobile number such as %s is allowed', (number) => expect(isAllowed(number)).toBe(true));
+});
+
+describe('what is said of the numbers of a purpose', () => {
+  const purposeOf = (actions: unknown) =>
+    Purpose.parse({
+      puId: 1,
+      initStId: 1,
+      states: [
+        { stId: 1, events: [] },
+        { stId: 2, events: [{ evId: 1, actions }] },
+      ],
+    });
+  const isAllowed = createNumberRule(['+', '!+1900']);
+  const warning = (actions: unknown) =>
+    warnOfNumbers([purposeOf(actions)], (index) => `/purposes/${index}`, isAllowed);
+
+  test('each wrong one is named at its place', () => {
+    const phoneNumber = ['+420777', 'client:admin', '+1 900 555'];
+    const warnings = warning({ sms: { text: 'Hot', phoneNumber } });
+    const at = '/purposes/0/states/1/events/0/actions/sms/phoneNumber';
+    expect(warnings.map(({ path }) => path)).toEqual([`${at}/1`, `${at}/2`]);
+    expect(warnings[0]?.message).toMatch(/client:admin.*E\.164/);
+    expect(warnings[1]?.message).toMatch(/\+1 900 555.*operator/);
+  });
+
+  test('where no SMS is sent nothing is said', () => {
+    for (const actions of [{}, { sms: { phoneNumber: ['x'] } }, { sms: { text: 'Hot' } }]) {
+      expect(warning(actions)).toEqual([]);
+      expect(findFirstSms([purposeOf(actions)], () => '')).toBeNull();
+    }
+  });
+});

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { expect } from 'vitest';
+import { createWorkQueue } from '../../src/accounts/work-queue.ts';
+import { runProgram } from '../journeys/process.ts';
+
+/** In every URL of these tests: no line may hold it. */
+export const password = 'hunter2';
+
+const common = {
+  HTTP_HOST: '127.0.0.1',
+  HTTP_PORT: '0',
+  MQTT_HOST: '127.0.0.1',
+  MQTT_PORT: '0',
+  SECRET: 'a secret for tests that is long enough to be one',
+  // Where no file can be made: none of these starts gets as far as that.
+  DATA_DIR: '/dev/null/data',
+};
+
+/** A start is a second of one processor: more at once would take longer, each and together. */
+const inTurn = createWorkQueue({ parallel: 2, maxWaiting: 100 });
+
+/** Starts a program of the project, expects that it refuses as it should, and gives its lines. */
+export function refusedLines(
+  env: Record<string, string>,
+  args = ['src/main.ts'],
+): Promise<string[]> {
+  return inTurn(() => startRefused(env, args));
+}
+
+async function startRefused(env: Record<string, string>, args: string[]): Promise<string[]> {
+  const startedMs = performance.now();
+  const program = runProgram(process.execPath, args, { env: { ...common, ...env } });
+  // A start that goes well would never end.
+  void program.printed(/"Ready\."/).then(
+    () => program.child.kill('SIGKILL'),
+    () => undefined,
+  );
+  const status = await program.ended();
+  const seconds = (performance.now() - startedMs) / 1_000;
+  const [stdout, stderr] = [program.stdout(), program.stderr()];
+  expect(status, stdout + stderr).toBe(1);
+  // The promise is 10 s. Loading the program alone may take that on a machine that is busy with tests;
+  // what it waits for itself is asserted where it waits.
+  expect(seconds).toBeLessThan(30);
+  expect(stdout + stderr).not.toContain(password);
+  expect(stderr).not.toMatch(/^ +at /m);
+  return stderr.trimEnd().split('\n');
+}
+
+/** The same with exactly one line. */
+export async function refusedLine(env: Record<string, string>, args?: string[]): Promise<string> {
+  const lines = await refusedLines(env, args);
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
+}
+
+export type Stranger = {
+  port: number;
+  /** Seconds since somebody first connected. */
+  secondsSinceMet(): number;
+  close(): void;
+};
+
+/** Something on a port of 127.0.0.1 that does with each connection what it likes. */
+export async function startStranger(meet: (socket: Socket) => void): Promise<Stranger> {
+  const sockets = new Set<Socket>();
+  let metMs: number | null = null;
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    metMs ??= performance.now();
+    socket.on('error', () => undefined);
+    meet(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    secondsSinceMet: () => (performance.now() - (metMs ?? 0)) / 1_000,
+    close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** How strangers behave, by what they are. */
+export const strangers: Record<string, (socket: Socket) => void> = {
+  silent: (socket) => void socket.resume(),
+  closing: (socket) => void socket.end(),
+  http: (socket) =>
+    void socket.once('data', () =>
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'),
+    ),
+  ssh: (socket) => void socket.write('SSH-2.0-OpenSSH_9.2\r\n'),
+  // Protocol 10, and the version as MySQL 8 says it.
+  mysql: (socket) => void socket.write(Buffer.from('4a0000000a382e302e333600', 'hex')),
+  echo: (socket) => void socket.pipe(socket),
+  // What a parser of PostgreSQL's messages would take for an error without an end.
+  rubbish: (socket) =>
+    void socket.once('data', () =>
+      socket.write(Buffer.from('E\0\0\0\x08\xff\xfe\xfd\xfc', 'latin1')),
+    ),
+};

@@ -1,0 +1,162 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { runProgram, type Running } from '../journeys/process.ts';
+import { blocksOf, getSection } from '../docs/readme.ts';
+
+const dir = makeTemporaryDir();
+const dataDir = join(dir, 'data');
+const started: Running[] = [];
+// A service that a failed test left behind would keep its database running.
+afterEach(async () => {
+  for (const service of started.splice(0)) {
+    if (service.child.exitCode === null) service.child.kill('SIGTERM');
+    await service.ended();
+  }
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+function start(env: Record<string, string>, args: string[] = []): Running {
+  const service = runProgram(process.execPath, ['src/main.ts', ...args], {
+    env: { HTTP_PORT: '0', MQTT_PORT: '0', HTTP_HOST: '127.0.0.1', ...env },
+  });
+  started.push(service);
+  return service;
+}
+
+const ready = /"http":\{[^}]*"port":(\d+)[^\n]*"Ready\."/;
+
+async function urlOf(service: Running): Promise<string> {
+  const [, port] = await service.printed(ready);
+  return `http://127.0.0.1:${port}`;
+}
+
+const credentials = JSON.stringify({ email: 'me@example.com', password: 'correct horse' });
+
+async function post(url: string, path: string): Promise<number> {
+  const headers = { 'Content-Type': 'application/json' };
+  const answer = await fetch(url + path, { method: 'POST', headers, body: credentials });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** Ends it as the signal does, and says how it ended. */
+async function end(service: Running, signal: NodeJS.Signals): Promise<number> {
+  service.child.kill(signal);
+  return service.ended();
+}
+
+/** What it has logged until it was ready; but for where root's checkout made it put its programs. */
+function messagesOf(service: Running): string[] {
+  const lines = service.stdout().split('\n');
+  const logged = lines.filter((line) => line.startsWith('{'));
+  return logged
+    .map((line) => withoutParticulars((JSON.parse(line) as { msg: string }).msg))
+    .filter((message) => !message.startsWith('PostgreSQL cannot run as root'));
+}
+
+/** What README.md says of a first start: a terminal is shown the same without JSON. */
+function messagesShown(): string[] {
+  const [shown = ''] = blocksOf(getSection('Start'), 'text');
+  const lines = [...shown.matchAll(/^\[[\d:]+\] INFO: (.*?)( \{.*)?$/gm)];
+  return lines.map(([, message = '']) => withoutParticulars(message));
+}
+
+/** Without what differs between machines. */
+function withoutParticulars(message: string): string {
+  return message
+    .replaceAll(/ in \S+ \(first/g, ' in <dir> (first')
+    .replaceAll(/\d+\.\d+/g, '<version>');
+}
+
+describe('the service on a machine with nothing else', () => {
+  it('starts, says where it listens and what to try, and stops', async () => {
+    const first = start({ DATA_DIR: dataDir });
+    const url = await urlOf(first);
+    await first.printed(/\/docs in a browser\n/);
+    const [, shown = ''] = first.stdout().split('Sensorium listens:');
+    expect(shown).toContain('MQTT on ');
+    expect(shown).toMatch(new RegExp(`curl ${url}/v2/accounts .*\n.*simulate.*${url}\n.*${url}`));
+    expect(messagesOf(first)).toEqual(messagesShown());
+    expect(await post(url, '/v2/accounts')).toBe(200);
+    expect(await end(first, 'SIGINT')).toBe(0);
+    expect(first.stderr()).toBe('');
+  });
+
+  it('starts again with its data, also after it was killed', async () => {
+    const second = start({ DATA_DIR: dataDir });
+    expect(await post(await urlOf(second), '/v2/accounts/login')).toBe(200);
+    await end(second, 'SIGKILL');
+    const third = start({ DATA_DIR: dataDir });
+    expect(await post(await urlOf(third), '/v2/accounts/login')).toBe(200);
+    // npm passes on the Ctrl-C that the terminal has sent to both: that is one, not two.
+    third.child.kill('SIGINT');
+    expect(await end(third, 'SIGINT')).toBe(0);
+  });
+});
+
+/** It ends by itself with 1, after these lines and no stack. */
+async function expectRefusal(service: Running): Promise<string[]> {
+  expect(await service.ended()).toBe(1);
+  const lines = service.stderr().trim().split('\n');
+  expect(lines.join('\n')).not.toMatch(/^ +at /m);
+  return lines;
+}
+
+describe('the service does not start', () => {
+  it('with a key that cannot be read, and leaves no database running', async () => {
+    const push = { driver: 'apns', keyFile: '/nowhere', keyId: 'a', teamId: 'b', topic: 'c' };
+    const configFile = join(dir, 'push.json');
+    writeFileSync(configFile, JSON.stringify({ notifications: { push } }));
+    const [line, ...more] = await expectRefusal(
+      start({ DATA_DIR: dataDir, CONFIG_FILE: configFile }),
+    );
+    expect(line).toMatch(/^\/nowhere: /);
+    expect(more).toEqual([]);
+    expect(await readPostmasterFile(join(dataDir, 'postgresql'))).toBeNull();
+  });
+
+  it('with settings that are wrong, and names them all', async () => {
+    const lines = await expectRefusal(
+      start({ HTTP_PORT: 'http', LOG_LEVEL: 'loud', SECRET: 'short', DATABASE_URL: 'redis://x' }),
+    );
+    expect(lines.map((line) => line.split(':')[0])).toEqual([
+      'HTTP_PORT',
+      'DATABASE_URL',
+      'LOG_LEVEL',
+      'SECRET',
+    ]);
+  });
+
+  it('on a data directory that it may not write', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const [line, ...more] = await expectRefusal(start({ DATA_DIR: join(dir, 'file', 'data') }));
+    expect(line).toMatch(/^DATA_DIR .* cannot be written/);
+    expect(more).toEqual([]);
+  });
+
+  it('with a database that is not there', async () => {
+    const lines = await expectRefusal(
+      start({ DATABASE_URL: 'postgresql://nobody:hunter2@127.0.0.1:1/x', SECRET: 'x'.repeat(32) }),
+    );
+    expect(lines.join()).toContain('DATABASE_URL');
+    expect(lines.join()).not.toContain('hunter2');
+  });
+
+  it('with arguments that it does not know', async () => {
+    expect(await expectRefusal(start({}, ['cloud']))).toEqual([
+      'Not understood: cloud. Try --help.',
+    ]);
+    expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
+    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toHaveLength(1);
+  });
+
+  it('but explains itself', async () => {
+    const help = start({}, ['--help']);
+    expect(await help.ended()).toBe(0);
+    expect(help.stdout()).toContain('MQTTS_PORT');
+    expect(help.stdout()).toContain('connector --id N');
+  });
+});

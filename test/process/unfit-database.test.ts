@@ -1,0 +1,140 @@
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { runOn, schema } from '../support/template.ts';
+import { shareOf } from '../support/share.ts';
+import { runProgram } from '../journeys/process.ts';
+import { startOldPostgres } from './old-postgres.ts';
+import { password, refusedLine } from './refused-start.ts';
+
+test('a server that is too old', async () => {
+  const old = await startOldPostgres('120022');
+  const url = `postgresql://me:${password}@127.0.0.1:${old.port}/x`;
+  expect(await refusedLine({ DATABASE_URL: url })).toBe(
+    `DATABASE_URL: 127.0.0.1:${old.port} is PostgreSQL 12; expected 15 or later: upgrade it.`,
+  );
+  old.close();
+});
+
+describe('a server that only reads', () => {
+  let primary: Cluster;
+  let standby: Cluster;
+  beforeAll(async () => {
+    [primary, standby] = await Promise.all([startThrowAwayCluster(), startThrowAwayCluster()]);
+    await Promise.all([primary.halt('fast'), standby.halt('fast')]);
+    rmSync(standby.dir, { recursive: true });
+    execFileSync('cp', ['-a', primary.dir, standby.dir]);
+    writeFileSync(join(standby.dir, 'standby.signal'), '');
+    const { username, password, hostname, port } = new URL(primary.url());
+    writeFileSync(
+      join(standby.dir, 'postgresql.auto.conf'),
+      `primary_conninfo = 'user=${username} password=${password} host=${hostname} port=${port}'\n`,
+    );
+    await primary.start();
+    await standby.start();
+  });
+  afterAll(() => Promise.all([primary.remove(), standby.remove()]));
+
+  test('as it is a standby; who may see it is told of which', async () => {
+    const said = `DATABASE_URL: 127.0.0.1:${standby.port} is a standby of 127.0.0.1:${primary.port}, which only reads: name the primary, or an address that always leads there.`;
+    await vi.waitFor(
+      () =>
+        runOn(standby.url(), async (sql) => {
+          const { rows } = await sql.query('select sender_port from pg_stat_wal_receiver');
+          expect(rows).toEqual([{ sender_port: primary.port }]);
+        }),
+      { timeout: 30_000, interval: 200 },
+    );
+    expect(await refusedLine({ DATABASE_URL: standby.url() })).toBe(said);
+  });
+
+  test('as somebody told it so', async () => {
+    await runOn(primary.url(), (sql) =>
+      sql.query('alter database postgres set default_transaction_read_only = on'),
+    );
+    expect(await refusedLine({ DATABASE_URL: primary.url() })).toMatch(
+      /lets this role only read: set default_transaction_read_only to off/,
+    );
+  });
+});
+
+describe.each(shareOf(databaseKinds))('a role on %s that does not own the database', (kind) => {
+  let database: TestDatabase;
+  const role = `role_${kind}`;
+  let name = '';
+  let url = '';
+  beforeAll(async () => {
+    database = await emptyDatabase(kind);
+    name = new URL(database.url).pathname.slice(1);
+    await database.db.query(`create role ${role} login password '${password}'`);
+    const own = new URL(database.url);
+    own.username = role;
+    own.password = password;
+    url = own.href;
+  });
+  afterAll(async () => {
+    await database.db.query(`drop owned by ${role}`);
+    await database.db.query(`drop role ${role}`);
+    await database.drop();
+  });
+  const run = async (statements: string[]) => {
+    for (const statement of statements) await database.db.query(statement);
+  };
+  /** Starts the service until it is ready, and ends it in order. */
+  const start = async (databaseUrl: string) => {
+    const program = runProgram(process.execPath, ['src/main.ts'], {
+      env: {
+        DATABASE_URL: databaseUrl,
+        SECRET: 'a secret for tests that is long enough to be one',
+        HTTP_PORT: '0',
+        MQTT_PORT: '0',
+      },
+    });
+    await program.printed(/"Ready\."/);
+    program.child.kill('SIGTERM');
+    expect(await program.ended()).toBe(0);
+  };
+
+  test('is told which rights to create are missing, and those suffice', async () => {
+    const line = await refusedLine({ DATABASE_URL: url });
+    const grants = [
+      `GRANT CREATE ON DATABASE "${name}" TO "${role}";`,
+      `GRANT CREATE ON SCHEMA public TO "${role}";`,
+    ];
+    expect(line).toBe(
+      `DATABASE_URL: role "${role}" may not create in database "${name}" what the service needs there: its owner runs ${grants.join(' ')}`,
+    );
+    await run(grants.slice(0, 1));
+    expect(await refusedLine({ DATABASE_URL: url })).toContain(`runs ${grants[1]}`);
+    await run(grants.slice(1));
+    await start(url);
+  });
+
+  test('needs no right to create where all is there, but one to see the jobs', async () => {
+    // What the first made is now somebody else's.
+    await run([`reassign owned by ${role} to current_user`, `drop owned by ${role}`]);
+    await start(database.url);
+    await run([`grant connect on database "${name}" to ${role}`]);
+    for (const each of ['public', schema, 'graphile_worker'])
+      await run([
+        `grant usage on schema ${each} to ${role}`,
+        `grant select, insert, update, delete on all tables in schema ${each} to ${role}`,
+        `grant usage on all sequences in schema ${each} to ${role}`,
+      ]);
+    expect(await refusedLine({ DATABASE_URL: url })).toMatch(
+      new RegExp(`superuser runs ALTER ROLE "${role}" BYPASSRLS;$`),
+    );
+    await run([`alter role ${role} bypassrls`]);
+    await start(url);
+  });
+
+  test('is told where it may not use what is there', async () => {
+    await run([`revoke all on presence from ${role}`]);
+    expect(await refusedLine({ DATABASE_URL: url })).toMatch(
+      /^DATABASE_URL: its role may not do there .*permission denied for table presence/,
+    );
+  });
+});

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { hasRedis, startRedis, type Redis } from '../support/redis.ts';
+import { emptyDatabase, type TestDatabase } from '../support/database.ts';
+import { password, refusedLine, startStranger, strangers, type Stranger } from './refused-start.ts';
+
+const urlOf = (port: number, database = 'x') =>
+  `postgresql://someone:${password}@127.0.0.1:${port}/${database}`;
+
+describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
+  test.for([
+    ['silent', 'accepts the connection and says nothing'],
+    ['closing', 'closes the connection without a word'],
+    ['http', 'is an HTTP server'],
+    ['ssh', 'is an SSH server'],
+    ['mysql', 'is a MySQL or MariaDB server'],
+    ['echo', 'is something unknown'],
+    ['rubbish', 'is something unknown'],
+  ] as const)('%s', async ([kind, said], { expect }) => {
+    const stranger = await startStranger(strangers[kind] ?? (() => undefined));
+    try {
+      const line = await refusedLine({ DATABASE_URL: urlOf(stranger.port) });
+      // A promise to whoever starts it, so a time that is asserted.
+      expect(stranger.secondsSinceMet()).toBeLessThan(9);
+      expect(line).toMatch(/^DATABASE_URL: expected PostgreSQL, but .*: correct host and port\.$/);
+      expect(line).toContain(`127.0.0.1:${stranger.port}`);
+      expect(line).toContain(said);
+    } finally {
+      stranger.close();
+    }
+  });
+
+  test.skipIf(!hasRedis)('a Redis', async ({ expect }) => {
+    const redis: Redis = await startRedis();
+    try {
+      const line = await refusedLine({ DATABASE_URL: urlOf(redis.port) });
+      expect(line).toContain(`127.0.0.1:${redis.port} accepts the connection and says nothing`);
+    } finally {
+      await redis.kill();
+    }
+  });
+
+  test('nothing, or nowhere', async ({ expect }) => {
+    expect(await refusedLine({ DATABASE_URL: urlOf(1) })).toBe(
+      'DATABASE_URL: nothing listens at 127.0.0.1:1 (ECONNREFUSED): start the database, or correct host and port.',
+    );
+    const nowhere = `postgresql://me:${password}@nowhere.invalid/x`;
+    expect(await refusedLine({ DATABASE_URL: nowhere })).toMatch(
+      /the host of nowhere\.invalid:5432 is not known/,
+    );
+    const socket = `postgresql://me:${password}@%2Fnowhere/x`;
+    expect(await refusedLine({ DATABASE_URL: socket })).toMatch(
+      /there is no \/nowhere\/\.s\.PGSQL\.5432/,
+    );
+  });
+});
+
+describe.concurrent('DATABASE_URL leads to a server that does not let the service in', () => {
+  let database: TestDatabase;
+  let port = 0;
+  beforeAll(async () => {
+    database = await emptyDatabase();
+    port = Number(new URL(database.url).port);
+    await database.db.query(`create role shut_out login password '${password}'`);
+    const name = new URL(database.url).pathname.slice(1);
+    await database.db.query(`revoke connect on database ${name} from public`);
+  });
+  afterAll(async () => {
+    await database.db.query('drop role shut_out');
+    await database.drop();
+  });
+  const withUser = (change: (url: URL) => void) => {
+    const url = new URL(database.url);
+    change(url);
+    return { DATABASE_URL: url.href };
+  };
+
+  test('with a wrong password, or none', async ({ expect }) => {
+    expect(await refusedLine(withUser((url) => (url.password = password)))).toMatch(
+      /^DATABASE_URL: 127\.0\.0\.1:\d+ does not accept role "sensorium" with this password/,
+    );
+    expect(await refusedLine(withUser((url) => (url.password = '')))).toMatch(
+      /wants a password of role "sensorium", and the URL has none/,
+    );
+  });
+
+  test('to a database that is not there', async ({ expect }) => {
+    expect(await refusedLine(withUser((url) => (url.pathname = '/absent')))).toMatch(
+      /has no database "absent": create it, or correct the name/,
+    );
+  });
+
+  test('without the right to connect', async ({ expect }) => {
+    const line = await refusedLine(
+      withUser((url) => {
+        url.username = 'shut_out';
+        url.password = password;
+      }),
+    );
+    expect(line).toMatch(
+      /role "shut_out" may not connect to database "(\w+)": GRANT CONNECT ON DATABASE "\1" TO "shut_out"\.$/,
+    );
+  });
+
+  test('over TLS, which it does not speak', async ({ expect }) => {
+    expect(await refusedLine(withUser((url) => (url.search = 'sslmode=verify-full')))).toMatch(
+      new RegExp(`127\\.0\\.0\\.1:${port} has TLS turned off`),
+    );
+    const missing = withUser(
+      (url) => (url.search = 'sslmode=verify-full&sslrootcert=/nowhere.pem'),
+    );
+    expect(await refusedLine(missing)).toMatch(/^DATABASE_URL: it cannot be used .*\/nowhere\.pem/);
+  });
+});
+
+test('the commands for the operator say the same', async ({ expect }) => {
+  const stranger: Stranger = await startStranger(strangers['closing'] ?? (() => undefined));
+  const env = { DATABASE_URL: urlOf(stranger.port) };
+  const ofService = await refusedLine(env);
+  expect(await refusedLine(env, ['src/cli/account.ts', 'list'])).toBe(ofService);
+  stranger.close();
+});

@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connectionStringOf } from '../../src/db/embedded/address.ts';
+import {
+  createCluster,
+  findFreePort,
+  startCluster,
+  stopCluster,
+  superuser,
+} from '../../src/db/embedded/cluster.ts';
+import { findOwner } from '../../src/db/embedded/owner.ts';
+import { placePrograms } from '../../src/db/embedded/place-programs.ts';
+import { findPackagedPostgres, type Programs } from '../../src/db/embedded/programs.ts';
+import { ownerFile, temporaryPrefix } from './sweep.ts';
+
+const password = 'test';
+
+/** Losing a throw-away database is no loss. */
+const carelessSettings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
+const commonSettings = [
+  'max_connections=400',
+  'shared_buffers=64MB',
+  'jit=off',
+  'max_wal_size=2GB',
+];
+const timescaleSettings = [
+  'shared_preload_libraries=timescaledb',
+  // Tests never reach the network, and a job that runs by itself would make them guess.
+  'timescaledb.telemetry_level=off',
+  'timescaledb.max_background_workers=0',
+];
+
+/** A PostgreSQL server of the test's own. */
+export type Cluster = {
+  port: number;
+  url(database?: string): string;
+  dir: string;
+  pid(): number;
+  /** Starts it again after `halt` or a kill, on the same port. */
+  start(): Promise<void>;
+  halt(mode: 'fast' | 'immediate'): Promise<void>;
+  /** Stops it and removes all that it left. */
+  remove(): Promise<void>;
+};
+
+/**
+ * Starts a server on an empty cluster. `durable` keeps fsync and synchronous_commit on, for tests
+ * that kill it; `timescaledb` takes the system's PostgreSQL with the extension.
+ */
+export async function startThrowAwayCluster({
+  timescaledb = false,
+  durable = false,
+  settings = [] as string[],
+  dir = makeTemporaryDir(),
+} = {}): Promise<Cluster> {
+  const programs = await testPrograms(timescaledb);
+  if (programs === null) throw new Error('This machine has no TimescaleDB.');
+  const clusterDir = join(dir, 'cluster');
+  await mkdir(clusterDir, { mode: 0o700 });
+  if (programs.owner) chownSync(clusterDir, programs.owner.uid, programs.owner.gid);
+  await createCluster(programs, clusterDir, {
+    password,
+    locale: ['--locale', 'C.UTF-8', ...(durable ? [] : ['--no-sync'])],
+  });
+  const port = await findFreePort();
+  const address = { socketDir: null, port };
+  const all = [
+    ...commonSettings,
+    ...(durable ? [] : carelessSettings),
+    ...(timescaledb ? timescaleSettings : []),
+    ...settings,
+  ];
+  const start = () =>
+    startCluster(programs, clusterDir, { settings: all, address, timeoutSeconds: 60 });
+  await start();
+  return {
+    port,
+    url: (database = 'postgres') =>
+      connectionStringOf(address, { role: superuser, password }, database),
+    dir: clusterDir,
+    pid: () => Number(readFileSync(join(clusterDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
+    start,
+    halt: (mode) => stopCluster(programs, clusterDir, mode, 60),
+    async remove() {
+      if (existsSync(join(clusterDir, 'postmaster.pid')))
+        await stopCluster(programs, clusterDir, 'immediate', 60).catch(() => undefined);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A directory that PostgreSQL's user can pass through. */
+export function makeTemporaryDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), temporaryPrefix));
+  chmodSync(dir, 0o755);
+  writeFileSync(join(dir, ownerFile), String(process.pid));
+  return dir;
+}
+
+/** The programs of the packaged PostgreSQL, or of a system's one that offers TimescaleDB. */
+async function testPrograms(timescaledb: boolean): Promise<Programs | null> {
+  const owner = findOwner();
+  if (!timescaledb) return placePrograms(findPackagedPostgres(), owner);
+  const binDir = findTimescaleBinDir();
+  return binDir === null ? null : { binDir, owner };
+}
+
+/** The newest PostgreSQL in Debian's place whose share directory has the extension, or null. */
+export function findTimescaleBinDir(): string | null {
+  for (let version = 20; version >= 15; version -= 1) {
+    const binDir = `/usr/lib/postgresql/${version}/bin`;
+    if (!existsSync(join(binDir, 'pg_ctl'))) continue;
+    const share = execFileSync(join(binDir, 'pg_config'), ['--sharedir'], { encoding: 'utf8' });
+    if (existsSync(join(share.trim(), 'extension', 'timescaledb.control'))) return binDir;
+  }
+  return null;
+}
