@@ -14,6 +14,7 @@ export type BrokerClientOptions = {
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
+  now: () => number;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
   onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
@@ -45,7 +46,7 @@ export type BrokerClient = ReturnType<typeof createBrokerClient>;
  * nothing to acknowledge, and the acknowledgement is written when the message is stored.
  */
 export function createBrokerClient(options: BrokerClientOptions) {
-  const { broker, maxPacketBytes, maxUnacked, status, onMessage, onClosed } = options;
+  const { broker, maxPacketBytes, maxUnacked, now, status, onMessage, onClosed } = options;
   const filter = filterOf(broker);
   const client = connect(broker.url, {
     manualConnect: true,
@@ -97,7 +98,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
       messageId,
       bytes: payload.length,
       isStored: false,
-      sinceMs: performance.now(),
+      sinceMs: now(),
       stream: client.stream,
     };
     status.messageIn();

@@ -67,8 +67,7 @@ export async function startConnector(
   options: ConnectorOptions,
   ports: ConnectorPorts,
 ): Promise<Connector> {
-  const { limits, log } = options;
-  const now = options.now ?? (() => performance.now());
+  const { limits, log, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
   const { presence } = ports;

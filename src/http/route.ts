@@ -10,6 +10,8 @@ export type Account = { accountId: number; accountUuid: string; sessionId: strin
 /** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
 export type RequestInfo = {
   requestId: string;
+  /** When it arrived, ms since 1970: all that is decided and said in answering it has this one time. */
+  receivedTs: number;
   /** The client's address; behind a trusted proxy the one the proxy names. */
   address: string;
   /** Path and query as they were sent. */

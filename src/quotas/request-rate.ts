@@ -20,7 +20,7 @@ export type TakeRequest = (accountId: number) => RequestAllowance;
  * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at
  * once after a pause. A refused one costs nothing, so whoever waits as long as told is let in.
  */
-export function createRequestRate(limitsOf: LimitsOf, nowMs?: () => number): TakeRequest {
+export function createRequestRate(limitsOf: LimitsOf, nowMs: () => number): TakeRequest {
   const rateOf = (accountId: number) => {
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
     return { perSecond, burst };

@@ -5,6 +5,7 @@ import { startConnector, type Connector } from '../../connector/mqtt/server.ts';
 import type { ConnectorOptions, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts } from '../../connector/ports.ts';
 import { createStore } from './store.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 export const limits: ConnectorOptions['limits'] = {
   maxPacketBytes: 65_536,
@@ -83,6 +84,7 @@ export async function startWorld(options: WorldOptions = {}) {
       tls: null,
       log: { info: log, warn: log, error: log },
       observe,
+      now: monotonicClock,
       ...options,
       limits: { ...limits, ...options.limits },
       tuning: { sweepIntervalMs: 20, ...options.tuning },

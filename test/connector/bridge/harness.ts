@@ -10,6 +10,7 @@ import type { BrokerAddress, LeaseTurn } from '../../../connector/bridge/ports.t
 import { createBridgeStatus } from '../../../connector/bridge/status.ts';
 import type { BridgeStatus } from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
+import { monotonicClock } from '../../../src/lib/clock.ts';
 
 export type Line = {
   level: 'info' | 'warn' | 'error';
@@ -53,7 +54,8 @@ export function prepareBridge(
     status,
     lines,
     start(turn) {
-      const options = { broker, rejectionsPerMessage: 10, maxPacketBytes: 65_536, log, status };
+      const limits = { rejectionsPerMessage: 10, maxPacketBytes: 65_536 };
+      const options = { broker, ...limits, log, now: monotonicClock, status };
       const bridge = startBridge(options, { ...ports, identify: async () => null }, turn);
       bridges.push(bridge);
       return bridge;
