@@ -29,6 +29,7 @@ export type ActivityOptions = {
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity> {
   const { db, limitsOf, clock, runUuid, intervalMs = 5_000, onError } = options;
+  // oxlint-disable-next-line no-restricted-globals -- a given time
   const today = () => new Date(clock()).toISOString().slice(0, 10);
   let day = today();
   /** Recorded today, as written by all processes, and on its way there from this one. */
