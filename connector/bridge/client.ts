@@ -20,7 +20,7 @@ export type BrokerClientOptions = {
   onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
-  /** Nothing was heard of a broker that serves this bridge for `silentMs`; then again and again. */
+  /** Nothing was heard of a broker that serves this bridge for 6 s; then again and again. */
   onSilent: () => void;
 };
 
@@ -36,8 +36,6 @@ const propertyBytes = 1_024;
 
 /** For the client: this message is not acknowledged yet. */
 const later = new Error('acknowledged after the commit');
-
-export type BrokerClient = ReturnType<typeof createBrokerClient>;
 
 /**
  * The bridge's connection to the broker. By itself the client reads one message, waits, acknowledges

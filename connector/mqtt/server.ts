@@ -23,7 +23,7 @@ import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
 
-export type ConnectorSnapshot = {
+type ConnectorSnapshot = {
   connections: number;
   devices: number;
   /** Connections that wait for their turn to be let in. */

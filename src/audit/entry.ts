@@ -13,7 +13,7 @@ export type NewEntry = DoneBy & { kind: AuditKind; details?: AuditDetails };
 export const operator: Actor = { by: 'operator', sessionId: null, address: null };
 
 /** Who called a route with an account's token. */
-export function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
+function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
   return { by: 'session', sessionId: account.sessionId, address: request.address };
 }
 

@@ -11,7 +11,7 @@ import { createRecent } from './recent.ts';
 import { isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. */
-export type DeviceCredentials = { username: string; password: string };
+type DeviceCredentials = { username: string; password: string };
 
 export type DeviceAuthenticatorDeps = {
   db: Sql;

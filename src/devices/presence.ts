@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import type { Clock } from '../lib/clock.ts';
 
-export type PresenceChange = 'connected' | 'disconnected' | 'seen';
+type PresenceChange = 'connected' | 'disconnected' | 'seen';
 
 export type PresenceDeps = {
   db: Sql;

@@ -7,7 +7,7 @@ import { ingestLock } from '../db/locks.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
-export type RemovedDevice = { deviceId: number; uuid: string };
+type RemovedDevice = { deviceId: number; uuid: string };
 
 export type RemovalDeps = {
   db: Database;

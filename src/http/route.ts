@@ -31,7 +31,7 @@ export type Token = { token: string };
 type AccountOf<A extends Auth> = { account: Account; token: Token; none: null }[A];
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-export type Input<A extends Auth, P, Q, B> = {
+type Input<A extends Auth, P, Q, B> = {
   params: Parsed<P>;
   query: Parsed<Q>;
   body: Parsed<B>;
@@ -72,7 +72,7 @@ export function stream(
   return new Streamed(contentType, source);
 }
 
-export type Method = 'get' | 'post' | 'put' | 'delete';
+type Method = 'get' | 'post' | 'put' | 'delete';
 
 type Documentation = {
   method: Method;
@@ -117,7 +117,7 @@ type Definition<
 };
 
 /** What reaches a route unparsed. */
-export type RawInput = {
+type RawInput = {
   params: unknown;
   query: unknown;
   body: unknown;

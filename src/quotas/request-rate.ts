@@ -2,7 +2,7 @@ import { createBuckets } from './buckets.ts';
 import type { LimitsOf } from './limits.ts';
 
 /** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */
-export type RequestAllowance = {
+type RequestAllowance = {
   isAllowed: boolean;
   /** Requests at once after a pause, how many of them are left, and in how many seconds all of them. */
   burst: number;

@@ -147,7 +147,7 @@ export async function startWorld(options: WorldOptions = {}) {
   };
 }
 
-export function onceConnected(client: MqttClient): Promise<void> {
+function onceConnected(client: MqttClient): Promise<void> {
   return new Promise((resolve, reject) => {
     client.once('connect', () => resolve());
     client.once('error', reject);
@@ -157,12 +157,6 @@ export function onceConnected(client: MqttClient): Promise<void> {
 
 export const onceClosed = (client: MqttClient): Promise<void> =>
   new Promise((resolve) => client.once('close', () => resolve()));
-
-/** Resolves when a bare socket has been closed by the other side. */
-export async function onceEnded(socket: Socket): Promise<void> {
-  socket.resume();
-  if (!socket.destroyed) await once(socket, 'close');
-}
 
 /** Collects what a client is sent. */
 export function collect(client: MqttClient): { topic: string; payload: unknown; qos: number }[] {

@@ -118,7 +118,7 @@ export async function openHistory(kind: DatabaseKind) {
   };
 }
 
-export function newBus(): Bus {
+function newBus(): Bus {
   return createLocalBus({
     onListenerError: (error) => {
       throw error;

@@ -13,7 +13,7 @@ import { createDeviceRemoval } from '../../devices/remove-devices.ts';
 import { DomainError } from '../../errors.ts';
 import type { Tools } from './open.ts';
 
-export type AskPassword = (email: string) => Promise<string>;
+type AskPassword = (email: string) => Promise<string>;
 
 /** Each gives the lines to print, and throws a DomainError that says what is wrong. */
 export type AccountCommand = (

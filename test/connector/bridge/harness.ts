@@ -12,7 +12,7 @@ import type { BridgeStatus } from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
 
-export type Line = {
+type Line = {
   level: 'info' | 'warn' | 'error';
   message: string;
   reason?: string;
@@ -20,7 +20,7 @@ export type Line = {
 };
 
 /** A log that keeps its lines. */
-export function journal() {
+function journal() {
   const lines: Line[] = [];
   const write = (level: Line['level']) => (context: object, message: string) =>
     void lines.push({ ...context, level, message });
