@@ -1,4 +1,11 @@
 import type { OxlintOverride } from 'oxlint';
+import {
+  clockGlobals,
+  clockImports,
+  clockOverrides,
+  clockProperties,
+  clockReadersOf,
+} from './oxlint.clocks.ts';
 
 /**
  * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
@@ -124,7 +131,7 @@ export const rooms: Room[] = [
   featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('events', 'bus/ contract/ db/ history/ http/ quotas/ errors.ts'),
+  featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
   featureRoom('notifications', 'contract/ db/ http/ errors.ts'),
   {
@@ -143,7 +150,7 @@ export const rooms: Room[] = [
   {
     files: 'src/ingest/rules/*.ts',
     may: ['../../contract/', '../../engine/'],
-    only: ['zod', 'node:crypto'],
+    only: ['zod'],
     why: 'rules/ is pure.',
   },
   {
@@ -206,26 +213,38 @@ export const rooms: Room[] = [
   },
 ];
 
-const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch', 'performance'];
+const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch'];
 
 const below = (path: string) => (path.endsWith('/') ? `${path}**` : path);
 
-function overrideOf({ files, may, from = ['../'], not = [], only, why }: Room): OxlintOverride {
+function overridesOf(room: Room): OxlintOverride[] {
+  const readers = clockReadersOf(room.files);
+  const all = { files: [room.files], rules: rulesOf(room, true) };
+  return readers.length === 0 ? [all] : [all, { files: readers, rules: rulesOf(room, false) }];
+}
+
+/** `isHanded`: the time, and what is random, arrive as arguments. */
+function rulesOf(
+  { may, from = ['../'], not = [], only, why }: Room,
+  isHanded: boolean,
+): OxlintOverride['rules'] {
   const message = `${why} See oxlint.rooms.ts.`;
   const allowed = may.map((path) => `!${below(path)}`);
   const refused = only
     ? ['*', '!./*.ts', ...only.map((library) => `!${library}`)]
     : from.map((path) => below(path));
-  const patterns = [{ group: [...refused, ...allowed], message }];
+  const patterns: object[] = [{ group: [...refused, ...allowed], message }];
   if (not.length > 0) patterns.push({ group: not, message });
   const globals = only ? impure.map((name) => ({ name, message })) : [];
+  if (isHanded) {
+    globals.push(...clockGlobals);
+    patterns.push(...clockImports);
+  }
   return {
-    files: [files],
-    rules: {
-      'no-restricted-imports': ['error', { patterns }],
-      'no-restricted-globals': ['error', ...globals],
-    },
+    'no-restricted-imports': ['error', { patterns }],
+    'no-restricted-globals': ['error', ...globals],
+    'no-restricted-properties': isHanded ? ['error', ...clockProperties] : 'off',
   };
 }
 
-export const roomOverrides = rooms.map(overrideOf);
+export const roomOverrides = [...clockOverrides, ...rooms.flatMap(overridesOf)];

@@ -102,6 +102,7 @@ const routes = [
     quotas,
     limitsOf,
     exports: { run: async (_accountId, _signal, pages) => pages },
+    newUuid: randomUUID,
   }),
 ];
 const http = await startHttp({
@@ -110,6 +111,7 @@ const http = await startHttp({
   port: 0,
   authenticate: async () => ({ accountId: 1, accountUuid: uuid, sessionId: uuid }),
   log: pino({ level: 'silent' }),
+  clock: Date.now,
 });
 const sender = startSender(http.port);
 

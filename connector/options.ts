@@ -124,5 +124,5 @@ export type ConnectorOptions = {
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;
   /** A clock that only goes forward, in milliseconds. */
-  now?: () => number;
+  now: () => number;
 };

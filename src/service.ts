@@ -10,6 +10,7 @@ import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
 import { startMetrics } from './metrics/metrics.ts';
+import { systemClock } from './lib/clock.ts';
 import type { Logger } from './log.ts';
 import { checkPorts } from './process/check-ports.ts';
 import type { Addresses } from './process/describe-ready.ts';
@@ -52,7 +53,12 @@ export async function startService(
   const edges = createEdges();
   // First and last: it is asked while the service starts, and while it stops.
   const health = config.healthListen
-    ? await startHealth({ ...config.healthListen, listUnready: readiness.listUnready, log })
+    ? await startHealth({
+        ...config.healthListen,
+        listUnready: readiness.listUnready,
+        log,
+        clock: systemClock,
+      })
     : null;
   const close: Service['close'] = async ({ delayMs = 0, drainMs = drainTimeoutMs } = {}) => {
     readiness.stopping();

@@ -19,7 +19,7 @@ let answered = 0;
 async function ask(): Promise<never> {
   for (;;) {
     const deviceId = deviceIds[Math.floor(Math.random() * deviceIds.length)] ?? 0;
-    await listEvents(db, { deviceId, start: 0 });
+    await listEvents(db, { deviceId, start: 0 }, Date.now());
     answered += 1;
   }
 }

@@ -5,7 +5,7 @@ const samples = Number(process.env['SAMPLES'] ?? 50);
 const warmUps = 15;
 
 /** Processor time of this thread in ms. Without the other call before it, it moves in steps of 4 ms. */
-export function threadMs(): number {
+function threadMs(): number {
   process.cpuUsage();
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;

@@ -5,7 +5,7 @@ export const arrayOf = (text: string, count: number) =>
   `[${Array.from({ length: count }, () => text).join(',')}]`;
 
 /** As many as fit into `bytes`. */
-export const arrayWithin = (text: string, bytes: number) =>
+const arrayWithin = (text: string, bytes: number) =>
   arrayOf(text, Math.floor((bytes - 2) / (text.length + 1)));
 
 export const bodies = {

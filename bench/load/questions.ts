@@ -32,7 +32,7 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
         const filter = { type, senses: sIds, start: 0, ...range };
         questions.push({
           name: `events${type ? ` type ${type}` : ''}${sensesName}${rangeName}`,
-          ask: (deviceId) => listEvents(db, { deviceId, ...filter }),
+          ask: (deviceId) => listEvents(db, { deviceId, ...filter }, nowTs),
         });
       }
     }
@@ -41,17 +41,16 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
   questions.push(
     {
       name: 'events, hundredth page',
-      ask: (deviceId) => listEvents(db, { deviceId, start: 0, after: pages.get(deviceId) }),
+      ask: (deviceId) => listEvents(db, { deviceId, start: 0, after: pages.get(deviceId) }, nowTs),
     },
     {
       name: 'events three senses, hundredth page',
       ask: (deviceId) =>
-        listEvents(db, {
-          deviceId,
-          senses: senses.slice(2, 5),
-          start: 0,
-          after: pages.get(deviceId),
-        }),
+        listEvents(
+          db,
+          { deviceId, senses: senses.slice(2, 5), start: 0, after: pages.get(deviceId) },
+          nowTs,
+        ),
     },
     {
       name: 'measurements, a page of 1,000 of all senses',

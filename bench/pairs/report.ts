@@ -5,7 +5,7 @@ import { medianInterval, type MedianInterval } from './interval.ts';
 import type { PairsOptions } from './options.ts';
 import type { Measure, Work } from './works.ts';
 
-export type Figure = Measure & {
+type Figure = Measure & {
   /** Medians of the turns. */
   before: number;
   after: number;

@@ -9,7 +9,7 @@ import type { BenchService } from '../service.ts';
 import type { Side } from './alternate.ts';
 
 /** A service that has just started on a database of its own, and what there is to measure it with. */
-export type Place = {
+type Place = {
   service: BenchService;
   databaseUrl: string;
   /** The postmaster, which serves the other side's database too. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { parseUplink } from '../../connector/device/parse-uplink.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
@@ -84,6 +85,10 @@ export async function openBed(
       },
       findNewest,
       handOver: async () => undefined,
+      clock: Date.now,
+      nowMs: () => performance.now(),
+      newUuid: randomUUID,
+      random: Math.random,
     },
   );
   let ts = Date.now();

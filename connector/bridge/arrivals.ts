@@ -13,6 +13,7 @@ export type ArrivalsDeps = {
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
+  now: () => number;
   status: Pick<BridgeStatus, 'refused'>;
   onHeard: (device: DeviceIdentity) => void;
   stopping: AbortSignal;
@@ -32,7 +33,7 @@ const tellEveryMs = 10_000;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
 export function createArrivals(deps: ArrivalsDeps) {
-  const { ports, rejectionsPerMessage, observe, log, status, onHeard, stopping } = deps;
+  const { ports, rejectionsPerMessage, observe, log, now, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
   let toldMs = -Infinity;
@@ -67,7 +68,7 @@ export function createArrivals(deps: ArrivalsDeps) {
 
   /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
   function tellOfUnknown(uuid: string): void {
-    const nowMs = performance.now();
+    const nowMs = now();
     if (nowMs - toldMs < tellEveryMs) return;
     toldMs = nowMs;
     log.info(

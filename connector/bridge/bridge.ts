@@ -31,19 +31,20 @@ export function startBridge(
   ports: BridgePorts,
   { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTurn> = {},
 ): Bridge {
-  const { broker, maxPacketBytes, rejectionsPerMessage, log, status, observe } = options;
+  const { broker, maxPacketBytes, rejectionsPerMessage, log, now, status, observe } = options;
   const stopping = new AbortController();
   const { addIntake = () => () => {} } = options;
   let isDraining = false;
   const unacknowledged = createUnacknowledged(
     { maxMessages: maxUnacked * 2, maxBytes: maxUnackedBytes },
-    ({ sinceMs }) => observe?.acknowledged((performance.now() - sinceMs) / 1_000),
+    ({ sinceMs }) => observe?.acknowledged((now() - sinceMs) / 1_000),
   );
   const endPausing = addIntake(unacknowledged.pause);
   const client = createBrokerClient({
     broker,
     maxPacketBytes,
     maxUnacked,
+    now,
     status,
     onSubscribed: onServed,
     onSilent,
@@ -72,6 +73,7 @@ export function startBridge(
     ports,
     rejectionsPerMessage,
     log,
+    now,
     status,
     observe: observe ?? { message() {} },
     onHeard: downlinks.heard,
@@ -100,8 +102,8 @@ export function startBridge(
     async close({ drainMs }) {
       isDraining = true;
       client.stopListening();
-      const endMs = performance.now() + drainMs;
-      while (unacknowledged.count() > 0 && performance.now() < endMs) await sleep(lookMs);
+      const endMs = now() + drainMs;
+      while (unacknowledged.count() > 0 && now() < endMs) await sleep(lookMs);
       end();
       await client.close();
     },

@@ -14,12 +14,13 @@ export type BrokerClientOptions = {
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
+  now: () => number;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
   onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
-  /** Nothing was heard of a broker that serves this bridge for `silentMs`; then again and again. */
+  /** Nothing was heard of a broker that serves this bridge for 6 s; then again and again. */
   onSilent: () => void;
 };
 
@@ -36,8 +37,6 @@ const propertyBytes = 1_024;
 /** For the client: this message is not acknowledged yet. */
 const later = new Error('acknowledged after the commit');
 
-export type BrokerClient = ReturnType<typeof createBrokerClient>;
-
 /**
  * The bridge's connection to the broker. By itself the client reads one message, waits, acknowledges
  * and reads the next: with a commit in between that would be one message a transaction, and nothing
@@ -45,7 +44,7 @@ export type BrokerClient = ReturnType<typeof createBrokerClient>;
  * nothing to acknowledge, and the acknowledgement is written when the message is stored.
  */
 export function createBrokerClient(options: BrokerClientOptions) {
-  const { broker, maxPacketBytes, maxUnacked, status, onMessage, onClosed } = options;
+  const { broker, maxPacketBytes, maxUnacked, now, status, onMessage, onClosed } = options;
   const filter = filterOf(broker);
   const client = connect(broker.url, {
     manualConnect: true,
@@ -97,7 +96,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
       messageId,
       bytes: payload.length,
       isStored: false,
-      sinceMs: performance.now(),
+      sinceMs: now(),
       stream: client.stream,
     };
     status.messageIn();

@@ -46,6 +46,8 @@ export type BridgeOptions = {
   /** Of one message so many rejections are told one by one, the others counted. */
   rejectionsPerMessage: number;
   log: Log;
+  /** A clock that only goes forward, in milliseconds. */
+  now: () => number;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
   /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */

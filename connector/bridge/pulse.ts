@@ -3,16 +3,14 @@ export type PulseOptions = {
   isHeldUp: () => boolean;
   /** Nothing was heard for a while: time to ask. */
   onQuiet: () => void;
-  /** Nothing was heard for `silentMs`, and again each time that passes once more. */
+  /** Nothing was heard for 6 s; again after each further 6 s. */
   onSilent: () => void;
 };
 
 const tickMs = 500;
 const quietTicks = 4;
+/** A broker that says nothing for so long counts as gone: 6 s. */
 const silentTicks = 12;
-
-/** How long a broker may say nothing until it counts as gone, in milliseconds. */
-export const silentMs = tickMs * silentTicks;
 
 /**
  * Watches whether the broker is heard. Counts ticks rather than time: a process that got no

@@ -16,7 +16,7 @@ export type StandByDeps = {
 };
 
 /** How long a process that did not get to the broker leaves the lease to others. */
-export type RestPace = {
+type RestPace = {
   /** After the first turn in vain; twice that after the next, and so on. */
   firstMs: number;
   maxMs: number;

@@ -4,10 +4,10 @@ import type { BridgeName } from './advice.ts';
 import type { Finding, Trouble } from './trouble.ts';
 
 /** `starting`: not known yet. `standby`: another process holds the lease. */
-export type BridgeTrouble = Trouble | 'starting' | 'standby';
+type BridgeTrouble = Trouble | 'starting' | 'standby';
 
 /** Why a message was not taken: from the broker, or (`not-published`) by it. */
-export type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not-published';
+type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not-published';
 
 /** How things stand between a bridge and its broker. Times in milliseconds. */
 export type BridgeView = {

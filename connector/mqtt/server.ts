@@ -23,7 +23,7 @@ import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
 
-export type ConnectorSnapshot = {
+type ConnectorSnapshot = {
   connections: number;
   devices: number;
   /** Connections that wait for their turn to be let in. */
@@ -67,8 +67,7 @@ export async function startConnector(
   options: ConnectorOptions,
   ports: ConnectorPorts,
 ): Promise<Connector> {
-  const { limits, log } = options;
-  const now = options.now ?? (() => performance.now());
+  const { limits, log, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
   const { presence } = ports;

@@ -9,8 +9,6 @@ const shareOfFree = 2;
 /** Accounts that are looked at in vain before the next message is waited for. */
 const mostInVain = 8;
 
-export type UnackedRoom = ReturnType<typeof createUnackedRoom>;
-
 /** What messages that wait for their commit may take of the memory, all connections together. */
 export function createUnackedRoom(maxBytes: number, resume: (connection: Connection) => void) {
   const waiting = new Set<AccountConnections>();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { actorOf } from '../audit/entry.ts';
+import { doneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -26,7 +26,7 @@ const EventsQuery = z.object({
 
 /** Specification 4.2, but for what hands out tokens. */
 export function accountRoutes(deps: AccountsDeps): Route[] {
-  const { db, clock } = deps;
+  const { db } = deps;
   return [
     defineRoute({
       method: 'get',
@@ -36,9 +36,9 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [],
       response: z.object({ timestamp, email: z.string(), name: z.string().nullable() }),
-      handler: async ({ account: { accountId } }) => {
+      handler: async ({ account: { accountId }, request }) => {
         const { email, name } = await getAccount(db, accountId);
-        return { timestamp: clock(), email, name };
+        return { timestamp: request.receivedTs, email, name };
       },
     }),
     defineRoute({
@@ -52,15 +52,14 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       response: TimestampResponse,
       handler: async ({ account, body, request }) => {
         const { accountId } = account;
-        const actor = actorOf(account, request);
+        const by = doneBy(account, request);
         const details = { changed: Object.keys(body) };
-        const ts = clock();
         await db.transaction(async (tx) => {
           await updateAccount(tx, accountId, body);
-          await insertAccountEvent(tx, accountId, 'update', ts);
-          await insertEntry(tx, accountId, { kind: 'settings-changed', actor, ts, details });
+          await insertAccountEvent(tx, accountId, 'update', by.ts);
+          await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
         });
-        return { timestamp: clock() };
+        return { timestamp: request.receivedTs };
       },
     }),
     defineRoute({
@@ -72,9 +71,9 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [],
       response: MessageResponse,
-      handler: async ({ account: { accountId } }) => {
+      handler: async ({ account: { accountId }, request }) => {
         await deleteAccount(deps, accountId);
-        return { timestamp: clock(), message: 'The account was deleted.' };
+        return { timestamp: request.receivedTs, message: 'The account was deleted.' };
       },
     }),
     defineRoute({
@@ -90,7 +89,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ account, query, request }) => {
         const { events, next } = await listAccountEvents(db, account, query);
         if (next) linkNext(request, next);
-        return { timestamp: clock(), events };
+        return { timestamp: request.receivedTs, events };
       },
     }),
   ];

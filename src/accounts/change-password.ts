@@ -1,4 +1,4 @@
-import type { Actor } from '../audit/entry.ts';
+import type { DoneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
@@ -17,15 +17,12 @@ export type ChangePasswordDeps = {
   exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
-  clock: () => number;
 };
 
 export type ChangePassword = {
   accountId: number;
   oldPassword: string;
   newPassword: string;
-  address: string;
-  sessionId: string;
 };
 
 /**
@@ -34,20 +31,21 @@ export type ChangePassword = {
  */
 export async function changePassword(
   deps: ChangePasswordDeps,
-  { accountId, oldPassword, newPassword, address, sessionId }: ChangePassword,
+  { accountId, oldPassword, newPassword }: ChangePassword,
+  by: DoneBy,
 ): Promise<void> {
   const { db, passwords, throttle } = deps;
+  const address = by.actor.address ?? '';
   const { email, passwordHash: oldHash } = await getAccount(db, accountId);
   const check = () => throttle.check(email, address);
   const turn = turnOf(email, address);
-  const actor: Actor = { by: 'session', sessionId, address };
   if (!(await passwords.verify(oldHash, oldPassword, turn, check))) {
     await throttle.countFailure(email, address);
-    deps.refusals.note(accountId, 'password-change-refused', actor);
+    deps.refusals.note(accountId, 'password-change-refused', by.actor);
     throw wrong();
   }
   const newHash = await passwords.hash(newPassword, turn);
-  if (!(await setPassword(deps, { accountId, oldHash, newHash, actor }))) throw wrong();
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) throw wrong();
 }
 
 /** False when the password was changed by somebody else meanwhile. */
@@ -56,15 +54,15 @@ export async function setPassword(
     db,
     exclusively,
     revokeSessions,
-    clock,
   }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
-  { actor, ...change }: { accountId: number; oldHash: string; newHash: string; actor: Actor },
+  change: { accountId: number; oldHash: string; newHash: string },
+  by: DoneBy,
 ): Promise<boolean> {
   return exclusively(() =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
-      const entry = { kind: 'password-changed', actor, ts: clock() } as const;
+      const entry = { kind: 'password-changed', ...by } as const;
       await insertEntry(tx, change.accountId, entry);
       await revokeSessions(change.accountId);
       return true;

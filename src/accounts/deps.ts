@@ -22,7 +22,6 @@ export type AccountsOptions = {
   openRegistration: boolean;
   countRegistration: CountRegistration;
   onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
-  clock: () => number;
 };
 
 export type AccountsDeps = AccountsOptions & {

@@ -10,7 +10,6 @@ export type DisableAccountDeps = {
   /** One at a time: the work inside the transaction may need a second connection. */
   exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
-  clock: () => number;
 };
 
 /**
@@ -19,14 +18,14 @@ export type DisableAccountDeps = {
  * (`unavailable`). False when it was disabled before; what may have begun meanwhile ends all the same.
  */
 export async function disableAccount(
-  { db, exclusively, revokeSessions, clock }: DisableAccountDeps,
+  { db, exclusively, revokeSessions }: DisableAccountDeps,
   accountId: number,
+  ts: number,
 ): Promise<boolean> {
   return exclusively(() =>
     db.transaction(async (tx) => {
       // A login that is under way waits, and then finds its account disabled.
       await lockAccount(tx, accountId);
-      const ts = clock();
       const isNew = await setDisabled(tx, accountId, ts);
       if (isNew) await insertEntry(tx, accountId, { kind: 'disabled', actor: operator, ts });
       await revokeSessions(accountId);
@@ -37,12 +36,13 @@ export async function disableAccount(
 
 /** Lets the account in again: its devices with the tokens that they have. False when it was not disabled. */
 export async function enableAccount(
-  { db, clock }: Pick<DisableAccountDeps, 'db' | 'clock'>,
+  { db }: Pick<DisableAccountDeps, 'db'>,
   accountId: number,
+  ts: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
     const isNew = await setDisabled(tx, accountId, null);
-    if (isNew) await insertEntry(tx, accountId, { kind: 'enabled', actor: operator, ts: clock() });
+    if (isNew) await insertEntry(tx, accountId, { kind: 'enabled', actor: operator, ts });
     return isNew;
   });
 }

@@ -1,4 +1,4 @@
-import type { Actor } from '../audit/entry.ts';
+import type { DoneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -6,7 +6,6 @@ import { DomainError } from '../errors.ts';
 export type EndSessionDeps = {
   db: Sql;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
-  clock: () => number;
 };
 
 /**
@@ -14,12 +13,13 @@ export type EndSessionDeps = {
  * sessions are kept in Redis there is no transaction for both: what is said is never more than was done.
  */
 export async function endSession(
-  { db, revokeSession, clock }: EndSessionDeps,
+  { db, revokeSession }: EndSessionDeps,
   accountId: number,
-  { id, actor }: { id: string; actor: Actor },
+  id: string,
+  by: DoneBy,
 ): Promise<void> {
   if (!(await revokeSession(accountId, id)))
     throw new DomainError('not-found', 'There is no such session.');
   const details = { session: id, reason: 'asked' };
-  await insertEntry(db, accountId, { kind: 'session-ended', actor, ts: clock(), details });
+  await insertEntry(db, accountId, { kind: 'session-ended', ...by, details });
 }

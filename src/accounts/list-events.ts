@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import type { AccountEvent } from './schema.ts';
 
 /** Where a page ends: the next begins right behind it. */
-export type AccountEventCursor = { ts: number; id: number };
+type AccountEventCursor = { ts: number; id: number };
 
 export type EventsQuery = {
   limit: number;

@@ -23,14 +23,15 @@ const AccountTokenResponse = z.object({
 
 /** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
 export function loginRoutes(deps: AccountsDeps): Route[] {
-  const { sessions, clock } = deps;
+  const { sessions } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const enter = <S extends { sessionId: string }>(
     { body, request }: { body: AccountLogin; request: RequestInfo },
     start: (owner: LoginOwner) => Promise<S>,
   ) => {
     const hasGone = () => request.signal.aborted;
-    const login = { ...body, address: request.address, hasGone };
+    const { address, receivedTs } = request;
+    const login = { ...body, address, receivedTs, hasGone };
     return refuseSlowly(() => logIn(deps, login, start), request);
   };
   return [
@@ -76,7 +77,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       errors: [403, 409, 429],
       body: NewCredentials,
       response: AccountTokenResponse,
-      handler: async ({ body, request: { address } }) => {
+      handler: async ({ body, request: { address, receivedTs } }) => {
         if (!deps.openRegistration) {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
         }
@@ -84,10 +85,10 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
         const { accountId, accountUuid } = await registerAccount(
           deps,
           { ...body, address },
-          { actor: { by: 'nobody', sessionId: null, address } },
+          { actor: { by: 'nobody', sessionId: null, address }, ts: receivedTs },
         );
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
-        return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
+        return { timestamp: receivedTs, accountAuthUuid: accountUuid, accountAuthToken: token };
       },
     }),
     defineRoute({
@@ -102,7 +103,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ body, request }) => {
         const login = await enter({ body, request }, sessions.startAccountSession);
         const { accountUuid, token } = login;
-        return { timestamp: clock(), accountAuthUuid: accountUuid, accountAuthToken: token };
+        const timestamp = request.receivedTs;
+        return { timestamp, accountAuthUuid: accountUuid, accountAuthToken: token };
       },
     }),
   ];

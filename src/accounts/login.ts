@@ -16,7 +16,6 @@ export type LoginDeps = {
   throttle: Throttle;
   countLogin: CountLogin;
   refusals: Pick<RefusalLog, 'note'>;
-  clock: () => number;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
@@ -27,6 +26,8 @@ export type VerifyDeps = Pick<
 
 export type LoginAttempt = AccountLogin & {
   address: string;
+  /** When the request arrived, ms. */
+  receivedTs: number;
   /** Asked when the turn has come: nobody's password need be hashed for who has left. */
   hasGone?: () => boolean;
 };
@@ -46,8 +47,8 @@ export async function logIn<S extends { sessionId: string }>(
   const session = await start({ accountId, accountUuid });
   // The password may have been changed, and all sessions ended, while this one began.
   const { sessionId } = session;
-  const { address } = login;
-  if (!(await insertLogin(deps.db, account, { ts: deps.clock(), sessionId, address }))) {
+  const { address, receivedTs: ts } = login;
+  if (!(await insertLogin(deps.db, account, { ts, sessionId, address }))) {
     await deps.revokeSession(accountId, sessionId);
     throw wrong();
   }
@@ -56,7 +57,7 @@ export async function logIn<S extends { sessionId: string }>(
 
 export async function verifyCredentials(
   { db, passwords, throttle, countLogin, refusals }: VerifyDeps,
-  login: LoginAttempt,
+  login: Omit<LoginAttempt, 'receivedTs'>,
 ): Promise<AccountRow> {
   const { password, address } = login;
   const email = login.email.slice(0, 1_024);
@@ -90,7 +91,7 @@ function nobodyAt(address: string): Actor {
 }
 
 /** Longer than any address or password is: it need not be kept until its turn comes. */
-function isTooLong({ email, password }: LoginAttempt): boolean {
+function isTooLong({ email, password }: AccountLogin): boolean {
   return email.length > 1_024 || password.length > 1_024;
 }
 

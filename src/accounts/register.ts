@@ -1,4 +1,4 @@
-import type { Actor } from '../audit/entry.ts';
+import type { DoneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
@@ -7,23 +7,22 @@ import { type AccountRow, insertAccount, insertAccountEvent } from './queries.ts
 import type { NewCredentials } from './schema.ts';
 import { turnOf } from './throttle.ts';
 
-export type RegisterDeps = { db: Database; passwords: Passwords; clock: () => number };
+export type RegisterDeps = { db: Database; passwords: Passwords };
 
 /**
  * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
  * Throws `conflict` when the e-mail address is taken.
  */
 export async function registerAccount(
-  { db, passwords, clock }: RegisterDeps,
+  { db, passwords }: RegisterDeps,
   { email, password, address }: NewCredentials & { address: string },
-  { actor, maySendSms }: { actor: Actor; maySendSms?: boolean },
+  { actor, ts, maySendSms }: DoneBy & { maySendSms?: boolean },
 ): Promise<AccountRow> {
   const passwordHash = await passwords.hash(password, turnOf(email, address));
   return db.transaction(async (tx) => {
     const account = await insertAccount(tx, { email, passwordHash, maySendSms });
     if (!account)
       throw new DomainError('conflict', 'There is an account with this e-mail address.');
-    const ts = clock();
     await insertAccountEvent(tx, account.accountId, 'register', ts);
     await insertEntry(tx, account.accountId, { kind: 'registered', actor, ts });
     return account;

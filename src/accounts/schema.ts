@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Compared in its normal form, kept as it was given. ASCII alone: beyond it letters look alike. */
-export const Email = z
+const Email = z
   .email('expected an e-mail address')
   .regex(/^[\x21-\x7e]*$/, 'expected an e-mail address of ASCII characters')
   .max(254);
@@ -10,7 +10,7 @@ const minPassword = 8;
 const maxPassword = 128;
 
 /** 8 to 128 characters (code points, as a person counts them). */
-export const Password = z
+const Password = z
   .string()
   .refine((text) => {
     const { length } = Array.from(text);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { actorOf } from '../audit/entry.ts';
+import { doneBy } from '../audit/entry.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse, timestamp, TimestampResponse, uuidParam } from '../http/schema.ts';
 import { changePassword } from './change-password.ts';
@@ -20,7 +20,7 @@ const SessionEntry = z.object({
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
 export function sessionRoutes(deps: AccountsDeps): Route[] {
-  const { sessions, clock } = deps;
+  const { sessions } = deps;
   return [
     defineRoute({
       method: 'put',
@@ -32,9 +32,10 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       errors: [403, 429],
       body: PasswordChange,
       response: TimestampResponse,
-      handler: async ({ account: { accountId, sessionId }, body, request: { address } }) => {
-        await changePassword(deps, { accountId, ...body, address, sessionId });
-        return { timestamp: clock() };
+      handler: async ({ account, body, request }) => {
+        const { accountId } = account;
+        await changePassword(deps, { accountId, ...body }, doneBy(account, request));
+        return { timestamp: request.receivedTs };
       },
     }),
     defineRoute({
@@ -45,13 +46,13 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [],
       response: z.object({ timestamp, sessions: z.array(SessionEntry) }),
-      handler: async ({ account }) => {
+      handler: async ({ account, request }) => {
         const list = await sessions.list(account.accountId);
         const entries = list.map(({ sessionId, kind, createdTs, lastUsedTs, expiresTs }) => {
           const current = sessionId === account.sessionId;
           return { id: sessionId, kind, createdTs, lastUsedTs, expiresTs, current };
         });
-        return { timestamp: clock(), sessions: entries };
+        return { timestamp: request.receivedTs, sessions: entries };
       },
     }),
     defineRoute({
@@ -64,8 +65,8 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       params: z.object({ id: uuidParam }),
       response: MessageResponse,
       handler: async ({ account, params: { id }, request }) => {
-        await endSession(deps, account.accountId, { id, actor: actorOf(account, request) });
-        return { timestamp: clock(), message: 'The session was ended.' };
+        await endSession(deps, account.accountId, id, doneBy(account, request));
+        return { timestamp: request.receivedTs, message: 'The session was ended.' };
       },
     }),
   ];

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
@@ -53,7 +54,7 @@ import { createSmsWarnings } from './sms-rules.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
-  const { config, log, db, metrics, clock } = shared;
+  const { config, log, db, metrics, clock, monotonicClock } = shared;
   const sessionStore = await startSessionStore(shared);
   const sessions = createSessions({
     store: sessionStore,
@@ -66,7 +67,6 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
   });
   const routes = await listRoutes(shared, sessions, connector, () => http.port);
   const status = statusRoutes({
-    clock,
     findTroubles: async () => {
       const isReachable = () => answers(() => sessionStore.find(noSession, clock()));
       const [database, sessionsUp] = await Promise.all([databaseAnswers(db), isReachable()]);
@@ -79,7 +79,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     ...config.httpListen,
     routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
     authenticate: sessions.authenticate,
-    takeRequest: createRequestRate(shared.limitsOf),
+    takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log,
     clock,
     observe: metrics.observeHttp,
@@ -121,12 +121,15 @@ async function listRoutes(
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
-  const { config, db, bus, keys, clock, limitsOf } = shared;
+  const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
   const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
-  const exports = createExports({ limitOf: (accountId) => limitsOf(accountId).exports });
+  const exports = createExports({
+    limitOf: (accountId) => limitsOf(accountId).exports,
+    nowMs: monotonicClock,
+  });
   const counters = {
     streams: async (accountId: number) => streams.used(accountId),
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
@@ -150,9 +153,8 @@ async function listRoutes(
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
-      clock,
     }),
-    ...auditRoutes({ db, clock }),
+    ...auditRoutes({ db }),
     ...deviceRoutes({
       db,
       bus,
@@ -163,9 +165,10 @@ async function listRoutes(
       quotas,
       limitsOf,
       exports,
+      newUuid: randomUUID,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
-    ...quotaRoutes({ db, quotas, retention: config.retention, clock, counters }),
+    ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
     ...eventRoutes({
       db,
@@ -174,10 +177,11 @@ async function listRoutes(
       authenticate: sessions.authenticate,
       streams,
       exports,
+      monotonicClock,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
-    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock, exports }),
-    ...notificationRoutes({ db, clock, findDeviceId: findId }),
+    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
+    ...notificationRoutes({ db, findDeviceId: findId }),
     ...listBrokerRoutes(shared, limiters),
   ];
 }
@@ -193,7 +197,7 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
 async function startHistoryCare(shared: Shared) {
-  const { config, log, db, bus, releases } = shared;
+  const { config, log, db, bus, clock, releases } = shared;
   await applyRetention(db, config.retention);
   const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
   const onFailedJobs = (jobs: FailedJob[]) =>
@@ -204,7 +208,7 @@ async function startHistoryCare(shared: Shared) {
     () => compactActivity(db, retention),
     forgetOldEntries(shared),
   ];
-  releases.add(startUpkeep({ db, retention, onError, onFailedJobs, chores }));
+  releases.add(startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }));
   const onPurgeError = (err: unknown) =>
     log.warn({ err }, 'the history of a removed device is cleared at the next start');
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });

@@ -46,6 +46,7 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
         maxPacketBytes,
         rejectionsPerMessage,
         log,
+        now: shared.monotonicClock,
         status,
         observe: observer,
         addIntake: shared.memory.addIntake,

@@ -10,7 +10,7 @@ import type { Shared } from './shared.ts';
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
 export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
-  const { db, bus, keys, releases, metrics } = shared;
+  const { db, bus, keys, clock, releases, metrics } = shared;
   const isDisabled = shared.disabled.has;
   const secret = shared.config.brokerHookSecret;
   if (secret === null) return [];
@@ -18,6 +18,7 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
     db,
     keys: keys.deviceTokens,
     bus,
+    clock,
     isDisabled,
   });
   const identifier = createDeviceIdentifier({ db, bus, isDisabled });

@@ -46,10 +46,10 @@ export type DeviceSide = {
 /** The half that devices talk to: connectors, ingest behind them, and what rings phones. */
 export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
-  const { ingest, holds } = await startIngestion(shared, downlinks);
+  const runUuid = randomUUID();
+  const { ingest, holds } = await startIngestion(shared, downlinks, runUuid);
   const observer = observeConnector(shared.metrics.registry);
   const observeBridge = observeBridges(shared.metrics.registry);
-  const runUuid = randomUUID();
   const bridges: BridgeSide[] = [];
   let connector: Connector | null = null;
   for (const settings of pickConnectors(shared)) {
@@ -62,20 +62,21 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
 }
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
-  const { db, log, releases } = shared;
+  const { db, log, clock, releases } = shared;
   const onError = (err: unknown) => log.warn({ err }, 'presence could not be written');
-  const presence = await startPresence({ db, connectorId, onError });
+  const presence = await startPresence({ db, connectorId, clock, onError });
   releases.add(() => presence.close());
   return presence;
 }
 
 async function startMqtt(side: ConnectorSide): Promise<Connector> {
   const { shared, observer } = side;
-  const { config, log, db, bus, keys, disabled } = shared;
+  const { config, log, db, bus, keys, clock, disabled } = shared;
   const authenticator = createDeviceAuthenticator({
     db,
     keys: keys.deviceTokens,
     bus,
+    clock,
     isDisabled: disabled.has,
   });
   shared.releases.add(() => authenticator.close());
@@ -90,6 +91,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
       trustedProxies: config.mqtt.trustedProxies,
       log,
       observe: observer,
+      now: shared.monotonicClock,
     },
     {
       ...devicePorts(side),
@@ -108,6 +110,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
 async function startIngestion(
   shared: Shared,
   downlinks: Downlinks,
+  runUuid: string,
 ): Promise<{ ingest: Ingest; holds: QuotaHolds }> {
   const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startNotifications({
@@ -134,6 +137,7 @@ async function startIngestion(
     db,
     limitsOf,
     clock,
+    runUuid,
     onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
   });
   releases.add(() => activity.close());
@@ -172,6 +176,10 @@ async function startIngestion(
       },
       findNewest,
       eventQuota,
+      clock,
+      nowMs: shared.monotonicClock,
+      newUuid: randomUUID,
+      random: Math.random,
       handOver: downlinks.handOver,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },

@@ -10,9 +10,9 @@ import type { Shared } from './shared.ts';
 /** What ingest counts accounts' events with: those of a day, and of a second. */
 export function createEventCounters(
   activity: Activity,
-  { limitsOf }: Pick<Shared, 'limitsOf'>,
+  { limitsOf, monotonicClock }: Pick<Shared, 'limitsOf' | 'monotonicClock'>,
 ): { rate: EventRate; eventQuota: EventQuota } {
-  const rate = createEventRate(limitsOf);
+  const rate = createEventRate(limitsOf, monotonicClock);
   const eventQuota: EventQuota = {
     eventsLeft: activity.eventsLeft,
     eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),

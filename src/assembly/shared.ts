@@ -7,6 +7,8 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { monotonicClock, systemClock } from '../lib/clock.ts';
+import type { Clock, MonotonicClock } from '../lib/clock.ts';
 import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
@@ -29,7 +31,8 @@ export type Shared = {
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
-  clock: () => number;
+  clock: Clock;
+  monotonicClock: MonotonicClock;
   edges: Edges;
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
@@ -63,12 +66,12 @@ export async function startShared(
   const metrics = createMetrics();
   const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
   const disabled = await startDisabled(db, log, releases);
-  const clock = Date.now;
   const { memory: settings } = config;
   const { registry } = metrics;
   const memory = startMemory({ settings, log, registry, readiness, releases });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf, loginsOf, disabled, memory };
+  const clocks = { clock: systemClock, monotonicClock };
+  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory };
 }
 
 /** Before the database, which may have to be made first. */
@@ -106,5 +109,5 @@ async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {
     log.error({ err, channel }, 'a listener on the bus failed');
   if (redisUrl === null) return createLocalBus({ onListenerError });
   const onError = (err: unknown) => log.warn({ err }, 'the bus is degraded');
-  return startRedisBus({ url: redisUrl, onListenerError, onError });
+  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError });
 }

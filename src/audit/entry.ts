@@ -3,15 +3,26 @@ import type { AuditActor, AuditDetails, AuditKind } from './schema.ts';
 /** Who did something, and from where. */
 export type Actor = { by: AuditActor; sessionId: string | null; address: string | null };
 
-/** Something to be written down of an account. `ts` in ms. */
-export type NewEntry = { kind: AuditKind; actor: Actor; ts: number; details?: AuditDetails };
+/** Who did something, from where, and when: `ts` in ms. */
+export type DoneBy = { actor: Actor; ts: number };
+
+/** Something to be written down of an account. */
+export type NewEntry = DoneBy & { kind: AuditKind; details?: AuditDetails };
 
 /** Whoever works at the service's own machine. */
 export const operator: Actor = { by: 'operator', sessionId: null, address: null };
 
 /** Who called a route with an account's token. */
-export function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
+function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
   return { by: 'session', sessionId: account.sessionId, address: request.address };
+}
+
+/** The same, with when the request arrived. */
+export function doneBy(
+  account: { sessionId: string },
+  request: { address: string; receivedTs: number },
+): DoneBy {
+  return { actor: actorOf(account, request), ts: request.receivedTs };
 }
 
 /**

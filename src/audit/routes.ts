@@ -5,7 +5,7 @@ import { listEntries } from './queries.ts';
 import { AuditQuery, AuditResponse } from './schema.ts';
 
 /** An account's own trail; an addition to the specification. */
-export function auditRoutes({ db, clock }: { db: Sql; clock: () => number }): Route[] {
+export function auditRoutes({ db }: { db: Sql }): Route[] {
   return [
     defineRoute({
       method: 'get',
@@ -23,7 +23,7 @@ export function auditRoutes({ db, clock }: { db: Sql; clock: () => number }): Ro
       handler: async ({ account, query, request }) => {
         const { entries, next } = await listEntries(db, account.accountId, query);
         if (next) linkNext(request, next);
-        return { entries, timestamp: clock() };
+        return { entries, timestamp: request.receivedTs };
       },
     }),
   ];

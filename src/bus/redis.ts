@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { MonotonicClock } from '../lib/clock.ts';
 import { closeRedis, firstOf, openRedis } from '../lib/redis.ts';
 import type { Bus, Channel } from './bus.ts';
 import { createLocalBus, type LocalBusOptions } from './local.ts';
@@ -6,6 +7,7 @@ import { decodeBusMessage } from './messages.ts';
 
 export type RedisBusOptions = LocalBusOptions & {
   url: string;
+  monotonicClock: MonotonicClock;
   /** Name of the Redis channel: one an installation. */
   redisChannel?: string;
   /** How often each process proves its way through Redis; after three without an echo it reconnects. */
@@ -20,14 +22,15 @@ export type RedisBusOptions = LocalBusOptions & {
  * own subscription was interrupted, the others after this process could not publish.
  */
 export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
-  const { url, redisChannel = 'sensorium:bus', heartbeatMs = 3_000, onError } = options;
+  const { url, monotonicClock, redisChannel = 'sensorium:bus' } = options;
+  const { heartbeatMs = 3_000, onError } = options;
   const self = randomUUID();
   const local = createLocalBus(options);
   const publisher = openRedis({ url, onError });
   const subscriber = openRedis({ url, onError });
   let othersMissedSomething = false;
   let subscribedBefore = false;
-  let lastEchoAt = Date.now();
+  let echoedMs = monotonicClock();
 
   const send = (channel: Channel | 'heartbeat', message: unknown): void => {
     publisher.publish(redisChannel, JSON.stringify({ from: self, channel, message })).then(
@@ -43,13 +46,13 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
   subscriber.on('message', (_channel, text) => {
     const received = decodeBusMessage(text);
     if (!received) return onError(new Error('A message on the bus was not understood.'));
-    if (received.from === self) lastEchoAt = Date.now();
+    if (received.from === self) echoedMs = monotonicClock();
     else if (received.message) local.publish(received.message.channel, received.message.message);
   });
 
   const subscribe = async (): Promise<void> => {
     await subscriber.subscribe(redisChannel);
-    lastEchoAt = Date.now();
+    echoedMs = monotonicClock();
     if (subscribedBefore) local.publish('resync', {});
     subscribedBefore = true;
   };
@@ -65,8 +68,8 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
 
   const heartbeat = setInterval(() => {
     send('heartbeat', null);
-    if (subscriber.status !== 'ready' || Date.now() - lastEchoAt < 3 * heartbeatMs) return;
-    lastEchoAt = Date.now();
+    if (subscriber.status !== 'ready' || monotonicClock() - echoedMs < 3 * heartbeatMs) return;
+    echoedMs = monotonicClock();
     retry(new Error('The bus has not echoed: connecting again.'));
   }, heartbeatMs);
 

@@ -15,7 +15,7 @@ export const Sense = z
   });
 export type Sense = z.infer<typeof Sense>;
 
-export const Module = z.object({
+const Module = z.object({
   moduleId: Text,
   moduleName: Text.optional(),
   senses: z.array(Sense).default([]),

@@ -12,7 +12,7 @@ type ReadableEvent = {
 };
 
 /** Largest purpose, in bytes of its JSON. */
-export const maxPurposeBytes = 256 * 1024;
+const maxPurposeBytes = 256 * 1024;
 
 /**
  * What a purpose's own numbers contradict: two states or events with one number, a state that is

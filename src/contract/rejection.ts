@@ -6,7 +6,7 @@
  */
 export type Rejection = { reason: RejectionReason; message: string; path?: string; more?: number };
 
-export type RejectionReason =
+type RejectionReason =
   | 'invalid-json'
   | 'invalid-payload'
   | 'unknown-topic'

@@ -38,6 +38,7 @@ export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Pr
 }
 
 /** PostgreSQL counts from 2000-01-01. */
+// oxlint-disable-next-line no-restricted-globals -- a given time
 const epochMs = Date.UTC(2000, 0, 1);
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const none = 0xffff;

@@ -17,7 +17,7 @@ import { offerTimescale, readStorage, type Storage } from './storage.ts';
 export type MigrationLog = { info(message: string): void; warn(message: string): void };
 
 /** What a migration in TypeScript exports. `pgm.noTransaction()` is for what cannot run inside one. */
-export type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
+type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
 
 export type MigrateOptions = {
   log: MigrationLog;

@@ -4,4 +4,5 @@ import pg from 'pg';
 // program: both are plain numbers from here on.
 export const types = new pg.TypeOverrides();
 types.setTypeParser(pg.types.builtins.INT8, Number);
+// oxlint-disable-next-line no-restricted-globals -- a given time
 types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => new Date(text).getTime());

@@ -1,3 +1,4 @@
+import type { Clock } from '../lib/clock.ts';
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
@@ -10,7 +11,7 @@ import { createRecent } from './recent.ts';
 import { isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. */
-export type DeviceCredentials = { username: string; password: string };
+type DeviceCredentials = { username: string; password: string };
 
 export type DeviceAuthenticatorDeps = {
   db: Sql;
@@ -19,7 +20,7 @@ export type DeviceAuthenticatorDeps = {
   bus: Bus;
   /** Whether the operator has shut the account out, as far as this process knows. */
   isDisabled?: (accountId: number) => boolean;
-  clock?: () => number;
+  clock: Clock;
   /** Devices whose token version is remembered. */
   maxRemembered?: number;
 };
@@ -44,7 +45,7 @@ const maxRefusals = 10_000;
  * the bus tells of a change, or that it may have missed one.
  */
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
-  const { db, keys, bus, clock = Date.now, maxRemembered = 100_000 } = deps;
+  const { db, keys, bus, clock, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false } = deps;
   const known = createRecent<Access>(maxRemembered);
   const refusedUntil = createRecent<number>(maxRefusals);
@@ -92,7 +93,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
   async function retire(access: Access): Promise<void> {
     const { deviceId, uuid } = access;
     try {
-      const retired = await retirePreviousToken(db, access, Date.now());
+      const retired = await retirePreviousToken(db, access, clock());
       if (retired) bus.publish('access', { deviceId, uuid });
     } catch (error) {
       // The token is right, whatever the store does: its next use retires the old one.

@@ -25,9 +25,9 @@ export function describeRoute({ db }: { db: Sql }): Route {
     response: DescribedDevice,
     errors: [404],
     room: 4_194_304,
-    handler: async ({ account, params }) => {
+    handler: async ({ account, params, request }) => {
       const uuid = params.deviceAuthUuid;
-      const device = await describeDevice(account.accountId, uuid, Date.now());
+      const device = await describeDevice(account.accountId, uuid, request.receivedTs);
       if (device === null) throw noSuchDevice();
       return jsonText(device);
     },
@@ -54,13 +54,13 @@ export function configureRoute({
     body: Configuration,
     response: TimestampResponse,
     errors: [404],
-    handler: async ({ account, params, body }) => {
+    handler: async ({ account, params, body, request }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = params.deviceAuthUuid;
       const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
       if (deviceId === null) throw noSuchDevice();
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
-      return { timestamp: Date.now() };
+      return { timestamp: request.receivedTs };
     },
   });
 }

@@ -42,12 +42,13 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
     response: Evaluation,
     errors: [404],
     room: 8_388_608,
-    handler: async ({ account, params }) => {
+    handler: async ({ account, params, request }) => {
+      const timestamp = request.receivedTs;
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
       if (!row) throw noSuchDevice();
       const { device_id: deviceId, engine, profile_id: pId, purposes, runtime } = row;
       if (!pId || !purposes || engine !== 'service') {
-        return { engine: engine ?? ('none' as const), evaluation: null, timestamp: Date.now() };
+        return { engine: engine ?? ('none' as const), evaluation: null, timestamp };
       }
       // What was read, what it is made into and what is said of it are each a few milliseconds where a profile is large.
       await nextTurn();
@@ -60,7 +61,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
       await nextTurn();
       const evaluation = explain(profile, stood, seen);
       await nextTurn();
-      return { engine, evaluation, timestamp: Date.now() };
+      return { engine, evaluation, timestamp };
     },
   });
 }

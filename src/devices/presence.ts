@@ -1,12 +1,13 @@
 import type { Sql } from '../db/sql.ts';
+import type { Clock } from '../lib/clock.ts';
 
-export type PresenceChange = 'connected' | 'disconnected' | 'seen';
+type PresenceChange = 'connected' | 'disconnected' | 'seen';
 
 export type PresenceDeps = {
   db: Sql;
   /** The connector that devices are seen on. */
   connectorId: number;
-  clock?: () => number;
+  clock: Clock;
   /** A write failed; it is tried again with the next one. */
   onError: (error: unknown) => void;
   /** Between two writes of who came and who went. */
@@ -32,7 +33,7 @@ type Sighting = { connections: number; seenTs: number };
 
 /** Keeps who is connected to this connector. What an earlier process left when it was killed is cleared. */
 export async function startPresence(deps: PresenceDeps): Promise<Presence> {
-  const { db, connectorId, clock = Date.now, onError } = deps;
+  const { db, connectorId, clock, onError } = deps;
   const { writeIntervalMs = 1_000, seenIntervalMs = 30_000 } = deps;
   const sightings = new Map<number, Sighting>();
   let moved = new Set<number>();

@@ -23,7 +23,7 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
     response: RejectionList,
     errors: [404],
     room: 4_194_304,
-    handler: async ({ account, params, query }) => {
+    handler: async ({ account, params, query, request }) => {
       const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
       if (deviceId === null) throw noSuchDevice();
       const rows = await listRejections(db, deviceId, query.limit);
@@ -33,7 +33,7 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
         path: path ?? undefined,
         more: more ?? undefined,
       }));
-      return { rejections, timestamp: Date.now() };
+      return { rejections, timestamp: request.receivedTs };
     },
   });
 }

@@ -1,4 +1,4 @@
-import type { Actor } from '../audit/entry.ts';
+import type { DoneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
@@ -7,7 +7,7 @@ import { ingestLock } from '../db/locks.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
 
-export type RemovedDevice = { deviceId: number; uuid: string };
+type RemovedDevice = { deviceId: number; uuid: string };
 
 export type RemovalDeps = {
   db: Database;
@@ -20,7 +20,7 @@ export type RemovalDeps = {
 
 export type DeviceRemoval = {
   /** Removes a device with everything that belongs to it; false when the account has no such device. */
-  removeDevice(accountId: number, uuid: string, actor: Actor): Promise<boolean>;
+  removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
   /** What follows the commit that removed the rows of devices: their connections and history go. */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
   /** Clears what an earlier removal left behind: for the start, and now and then. */
@@ -45,9 +45,9 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
   }
 
   return {
-    async removeDevice(accountId, uuid, actor) {
+    async removeDevice(accountId, uuid, by) {
       const details = { deviceAuthUuid: uuid };
-      const entry = { kind: 'device-removed', actor, ts: Date.now(), details } as const;
+      const entry = { kind: 'device-removed', ...by, details } as const;
       const removed = await db.transaction(async (tx) => {
         await lockUsage(tx, accountId);
         await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);

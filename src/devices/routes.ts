@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { actorOf, type Actor } from '../audit/entry.ts';
+import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
@@ -20,6 +19,7 @@ import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
 import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
+import type { DeviceRemoval } from './remove-devices.ts';
 import { rejectionsRoute } from './rejections-route.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
@@ -34,12 +34,14 @@ export type DeviceRouteDeps = {
   /** Where devices connect; asked at each registration. */
   listConnectors: () => readonly ConnectorAddress[];
   /** False when the account has no such device. */
-  removeDevice: (accountId: number, uuid: string, actor: Actor) => Promise<boolean>;
+  removeDevice: DeviceRemoval['removeDevice'];
   findNewest: FindNewest;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** The quota `exports`: lists that are read and sent at once. */
   exports: Pick<Exports, 'run'>;
+  /** Makes the identifier of a new device. */
+  newUuid: () => string;
 };
 
 const tag = 'Devices';
@@ -58,7 +60,8 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   ];
 }
 
-function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDeps): Route {
+function register(deps: DeviceRouteDeps): Route {
+  const { db, keys, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
   return defineRoute({
     method: 'post',
@@ -71,10 +74,10 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
     errors: [403],
     handler: async ({ account, body, request }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
-      const uuid = randomUUID();
+      const uuid = newUuid();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
       const configuration = JSON.stringify(body);
-      const by = { actor: actorOf(account, request), ts: Date.now() };
+      const by = doneBy(account, request);
       const device = { uuid, connectorId: id, configuration, name: nameOf(body), ...by };
       await registerDevice(account.accountId, device);
       return {
@@ -85,7 +88,7 @@ function register({ db, keys, listConnectors, quotas, limitsOf }: DeviceRouteDep
         port,
         deviceAuthUuid: uuid,
         deviceAuthToken: deriveToken(keys, uuid, 1),
-        timestamp: Date.now(),
+        timestamp: request.receivedTs,
       };
     },
   });
@@ -103,7 +106,7 @@ function list({ db, keys, exports }: DeviceRouteDeps): Route {
     room: 4_194_304,
     handler: async ({ account: { accountId }, request }) => {
       const pages = await exports.run(accountId, request.signal, listDevices(db, accountId));
-      return stream('application/json', writeDeviceList(keys, pages, Date.now()));
+      return stream('application/json', writeDeviceList(keys, pages, request.receivedTs));
     },
   });
 }
@@ -120,13 +123,10 @@ function remove({ removeDevice }: DeviceRouteDeps): Route {
     errors: [404],
     handler: async ({ account, params, request }) => {
       const { accountId } = account;
-      const isRemoved = await removeDevice(
-        accountId,
-        params.deviceAuthUuid,
-        actorOf(account, request),
-      );
+      const by = doneBy(account, request);
+      const isRemoved = await removeDevice(accountId, params.deviceAuthUuid, by);
       if (!isRemoved) throw noSuchDevice();
-      return { timestamp: Date.now(), message: 'The device and its data were removed.' };
+      return { timestamp: request.receivedTs, message: 'The device and its data were removed.' };
     },
   });
 }

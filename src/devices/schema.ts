@@ -25,7 +25,7 @@ export const Registration = z.object({
 export type Registration = z.infer<typeof Registration>;
 
 /** Specification section 2.4; `ts` is the registration for a device that never reported. */
-export const DeviceState = z.object({ puId: z.int(), stId: z.int(), ts: timestamp });
+const DeviceState = z.object({ puId: z.int(), stId: z.int(), ts: timestamp });
 export type DeviceState = z.infer<typeof DeviceState>;
 
 export const DeviceList = z.object({

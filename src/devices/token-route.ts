@@ -1,4 +1,4 @@
-import { actorOf } from '../audit/entry.ts';
+import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
@@ -31,12 +31,12 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
         accountId: account.accountId,
         uuid,
         keepPrevious: !body.revoke,
-        actor: actorOf(account, request),
-        ts: Date.now(),
+        ...doneBy(account, request),
       });
       if (!raised) throw noSuchDevice();
       bus.publish('access', { deviceId: raised.deviceId, uuid });
-      return { deviceAuthToken: deriveToken(keys, uuid, raised.version), timestamp: Date.now() };
+      const deviceAuthToken = deriveToken(keys, uuid, raised.version);
+      return { deviceAuthToken, timestamp: request.receivedTs };
     },
   });
 }

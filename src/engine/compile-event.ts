@@ -10,7 +10,7 @@ import type { Place } from '../contract/place.ts';
  * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and
  * others for a position.
  */
-export type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
+type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
 
 export type CompiledCause = {
   sId: string;
@@ -42,7 +42,7 @@ export type CompiledCause = {
 };
 
 /** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
-export type MoveTarget = { place: Place; entersPurpose: boolean };
+type MoveTarget = { place: Place; entersPurpose: boolean };
 
 export type LiveEvent = {
   stId: number;

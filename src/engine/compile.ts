@@ -16,7 +16,7 @@ export type CauseReader = {
 };
 
 /** All that read a sense, in the order in which they are tried. */
-export type Readers = ReadonlyMap<string, CauseReader[]>;
+type Readers = ReadonlyMap<string, CauseReader[]>;
 
 export type CompiledState = {
   stId: number;

@@ -8,7 +8,7 @@ import type { Agreed, CauseEvidence, Runtime } from './runtime.ts';
 import type { LastSeen } from './last-seen.ts';
 
 /** What a cause of a live event has collected, and what it still lacks. */
-export const CauseExplanation = z.object({
+const CauseExplanation = z.object({
   sId: z.string(),
   orderId: z.int(),
   thresholds: Thresholds,

@@ -2,7 +2,7 @@ import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitOf } from '../quotas/limits.ts';
 
 /** One more stream of the account. Gives what is to be called when it has ended; throws `quota-exceeded`. */
-export type CountStream = (accountId: number) => Promise<() => void>;
+type CountStream = (accountId: number) => Promise<() => void>;
 
 export type StreamCount = {
   count: CountStream;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
+import type { MonotonicClock } from '../lib/clock.ts';
 import { catchUp } from './catch-up.ts';
 import { readPosition } from './feed.ts';
 import { Member } from './member.ts';
@@ -13,6 +14,7 @@ export type FollowerOptions = {
   /** No stream is silent for longer, and the database is asked twice as often unasked. */
   heartbeatMs: number;
   takeTurn: TakeTurn;
+  monotonicClock: MonotonicClock;
   /** The last stream has left. */
   onEnd: () => void;
 };
@@ -35,12 +37,13 @@ export class Follower {
   readonly #members = new Map<number | null, Set<Member>>();
   #joining: Joining[] = [];
   #position: StreamPosition | undefined;
-  #beatMs = performance.now();
+  #beatMs: number;
   #woken = false;
   #wake: (() => void) | undefined;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
+    this.#beatMs = options.monotonicClock();
     void this.#run();
   }
 
@@ -84,7 +87,7 @@ export class Follower {
   }
 
   async #round(): Promise<void> {
-    const { db, accountId } = this.#options;
+    const { db, accountId, monotonicClock } = this.#options;
     // Before the database is asked: they are to miss nothing that comes after they asked.
     const joining = this.#joining.splice(0);
     try {
@@ -92,7 +95,9 @@ export class Follower {
       if (this.#position) await this.#advance(accountId, this.#position, to);
       this.#position = to;
       await this.#beat(to);
-      for (const { deviceId, resolve } of joining) resolve(this.#add(new Member(deviceId, to)));
+      const nowMs = monotonicClock();
+      for (const { deviceId, resolve } of joining)
+        resolve(this.#add(new Member(deviceId, to, nowMs)));
     } catch (error) {
       for (const { reject } of joining) reject(error);
       throw error;
@@ -115,11 +120,12 @@ export class Follower {
   }
 
   async #give(members: Iterable<Member>, chunk: Buffer): Promise<void> {
+    const nowMs = this.#options.monotonicClock();
     let given = 0;
     for (const member of members) {
       if (given % writesPerTurn === 0) await this.#options.takeTurn();
       given += 1;
-      member.give(chunk);
+      member.give(chunk, nowMs);
       if (member.hasEnded) this.#forget(member);
     }
   }
@@ -127,7 +133,7 @@ export class Follower {
   /** Twice in `heartbeatMs`: who was given something since the last time can wait for the next. */
   async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
-    const nowMs = performance.now();
+    const nowMs = this.#options.monotonicClock();
     if (nowMs - this.#beatMs < everyMs) return;
     this.#beatMs = nowMs;
     const silent = [...this.#all()].filter(({ givenMs }) => nowMs - givenMs >= everyMs);
@@ -136,7 +142,8 @@ export class Follower {
 
   /** Until something is committed, somebody joins, the last one leaves or it is time for a heart-beat. */
   async #rest(): Promise<void> {
-    const restMs = this.#beatMs + this.#options.heartbeatMs / 2 - performance.now();
+    const { heartbeatMs, monotonicClock } = this.#options;
+    const restMs = this.#beatMs + heartbeatMs / 2 - monotonicClock();
     if (this.#woken || restMs <= 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;

@@ -1,11 +1,12 @@
 import type { Bus } from '../bus/bus.ts';
-import type { Sql } from '../db/sql.ts';
-import { Follower } from './follower.ts';
+import { Follower, type FollowerOptions } from './follower.ts';
 import type { Member } from './member.ts';
 import { createSlices } from './slices.ts';
 import type { StreamScope } from './feed.ts';
 
-export type HubOptions = { db: Sql; bus: Bus; heartbeatMs: number };
+export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonicClock'> & {
+  bus: Bus;
+};
 
 /** A place among the streams of an account. */
 export type Followed = {
@@ -22,7 +23,7 @@ export type Hub = {
 };
 
 /** Nothing is listened to or asked before somebody joins. */
-export function createHub({ db, bus, heartbeatMs }: HubOptions): Hub {
+export function createHub({ bus, ...options }: HubOptions): Hub {
   const followers = new Map<number, Follower>();
   const lines = new Map<number, Promise<unknown>>();
   const takeTurn = createSlices();
@@ -44,7 +45,7 @@ export function createHub({ db, bus, heartbeatMs }: HubOptions): Hub {
       followers.delete(accountId);
       if (followers.size === 0) for (const end of ends) end();
     };
-    const follower = new Follower({ db, accountId, heartbeatMs, takeTurn, onEnd });
+    const follower = new Follower({ ...options, accountId, takeTurn, onEnd });
     followers.set(accountId, follower);
     return follower;
   };

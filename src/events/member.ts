@@ -9,7 +9,7 @@ export class Member {
   readonly deviceId: number | null;
   /** All that it was given comes before this; who falls behind begins there again. */
   position: StreamPosition;
-  /** When it was given something last, of `performance.now()`. */
+  /** When it was given something last, of the follower's clock. */
   givenMs: number;
   hasEnded = false;
   #error: Error | undefined;
@@ -17,14 +17,14 @@ export class Member {
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
 
-  constructor(deviceId: number | null, position: StreamPosition) {
+  constructor(deviceId: number | null, position: StreamPosition, nowMs: number) {
     this.deviceId = deviceId;
     this.position = position;
-    this.givenMs = performance.now();
+    this.givenMs = nowMs;
   }
 
   /** One chunk more; where too much waits already it ends, with what waits left to read. */
-  give(chunk: Buffer): void {
+  give(chunk: Buffer, nowMs: number): void {
     if (this.hasEnded) return;
     if (this.#waiting.length > 0 && this.#waitingBytes + chunk.length > maxWaitingBytes) {
       this.end();
@@ -32,7 +32,7 @@ export class Member {
     }
     this.#waiting.push(chunk);
     this.#waitingBytes += chunk.length;
-    this.givenMs = performance.now();
+    this.givenMs = nowMs;
     this.#wake?.();
   }
 

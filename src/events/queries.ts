@@ -39,10 +39,14 @@ const recentMs = 14 * 86_400_000;
  * page, which is asked for again and again, the last two weeks are asked alone first: mostly they fill
  * it, and cost the same however long the history is. Where they do not, all of it is asked at once.
  */
-export async function listEvents(sql: Sql, filter: EventFilter): Promise<ListedEvent[]> {
+export async function listEvents(
+  sql: Sql,
+  filter: EventFilter,
+  nowTs: number,
+): Promise<ListedEvent[]> {
   const { type, senses, start, end = lastTs, after } = filter;
   if (type === 'device' && senses?.length) return [];
-  const recentTs = Math.max(start, Date.now() - recentMs);
+  const recentTs = Math.max(start, nowTs - recentMs);
   if (!after && recentTs <= end) {
     const recent = await sql.query<ListedEvent>(recentEventsQuery({ ...filter, start: recentTs }));
     if (recent.rows.length === pageRows || recentTs === start) return recent.rows;

@@ -27,7 +27,8 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       handler: async ({ params, query, account, request }) => {
         const deviceId = await getDeviceId(account.accountId, params.deviceAuthUuid);
         const { limit, cursor, ...range } = query;
-        const found = await listEvents(db, { deviceId, ...range, after: cursor });
+        const filter = { deviceId, ...range, after: cursor };
+        const found = await listEvents(db, filter, request.receivedTs);
         const page = found.slice(0, limit);
         const last = page.at(-1);
         if (last && found.length > page.length) linkNext(request, [last.ts, last.key]);

@@ -26,7 +26,7 @@ const common = {
 };
 
 /** Specification section 6, kind `device`. */
-export const DeviceEventView = z.object({
+const DeviceEventView = z.object({
   ...common,
   type: z.literal('device'),
   event: z.string().meta({ example: 'purposeChanged' }),
@@ -36,7 +36,7 @@ export const DeviceEventView = z.object({
 });
 
 /** Specification section 6, kind `sense`; `why` and `notified` are additions. */
-export const SenseEventView = z.object({
+const SenseEventView = z.object({
   ...common,
   type: z.literal('sense'),
   cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),

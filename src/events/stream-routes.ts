@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
+import type { MonotonicClock } from '../lib/clock.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
@@ -21,6 +22,7 @@ export type StreamRoutesDeps = {
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
   exports: Pick<Exports, 'page'>;
+  monotonicClock: MonotonicClock;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
@@ -45,8 +47,8 @@ const description =
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
-  const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
-  const hub = createHub({ db, bus, heartbeatMs });
+  const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000, monotonicClock } = deps;
+  const hub = createHub({ db, bus, heartbeatMs, monotonicClock });
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>

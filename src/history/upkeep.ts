@@ -8,7 +8,7 @@ export type UpkeepOptions = {
   retention: Retention;
   /** How often; an hour. */
   intervalMs?: number;
-  clock?: () => number;
+  clock: () => number;
   onError: (error: unknown) => void;
   /** Told each time anew, as long as there are some. */
   onFailedJobs: (jobs: FailedJob[]) => void;
@@ -21,7 +21,7 @@ export type UpkeepOptions = {
  * tried again the next time. Gives what stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
-  const { db, retention, intervalMs = 3_600_000, clock = Date.now } = options;
+  const { db, retention, intervalMs = 3_600_000, clock } = options;
   const stopping = new AbortController();
   let running = Promise.resolve();
   async function work(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { trustProxies } from './address.ts';
 import { createBodyReader } from './body.ts';
 import { ByteRoom } from '../lib/byte-room.ts';
+import type { Clock } from '../lib/clock.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
@@ -17,7 +18,7 @@ export type AppOptions = {
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
   log: Logger;
-  clock?: () => number;
+  clock: Clock;
   observe?: Observe;
   /** Whether the service is about to stop: each answer then ends its connection. */
   isLeaving?: () => boolean;
@@ -38,7 +39,7 @@ const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 
 /** The whole of HTTP as one Koa application; it listens nowhere yet. */
 export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
-  const { routes, authenticate, log, clock = Date.now, observe = () => {} } = options;
+  const { routes, authenticate, log, clock, observe = () => {} } = options;
   const { isLeaving = () => false } = options;
   const app = new Koa();
   const findAddress = trustProxies(options.trustedProxies ?? []);

@@ -22,7 +22,7 @@ const statusByCode: Record<ErrorCode, number> = {
 };
 
 /** RFC 9457's members; `errors` names every problem of an input, `quota` and so on what is used up. */
-export type ProblemBody = {
+type ProblemBody = {
   type: string;
   title: string;
   status: number;

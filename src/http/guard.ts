@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Logger } from 'pino';
+import type { Clock } from '../lib/clock.ts';
 import type { FindAddress } from './address.ts';
 import { toAnswer } from './errors.ts';
 import type { RequestState } from './request-info.ts';
@@ -17,7 +18,7 @@ export type Observe = (request: {
 export type GuardDeps = {
   log: Logger;
   findAddress: FindAddress;
-  clock: () => number;
+  clock: Clock;
   observe: Observe;
   stopping: AbortSignal;
   /** Whether the service is about to stop, and still serves. */
@@ -30,6 +31,7 @@ export function guard(deps: GuardDeps): Middleware {
     const startedMs = performance.now();
     const state: RequestState = {
       requestId: randomUUID(),
+      receivedTs: deps.clock(),
       address: deps.findAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('x-forwarded-for')),
     };
     ctx.state = state;
@@ -55,7 +57,7 @@ async function endConnection(ctx: Context): Promise<void> {
 }
 
 function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {
-  const { status, headers, body } = toAnswer(error, state.requestId, deps.clock());
+  const { status, headers, body } = toAnswer(error, state.requestId, state.receivedTs);
   ctx.status = status;
   ctx.set(headers);
   ctx.type = 'application/json';

@@ -1,9 +1,8 @@
 import { DomainError } from '../errors.ts';
-import type { Logger } from '../log.ts';
 import { probeRoutes, type ProbeDeps } from './probes.ts';
-import { startHttp, type HttpServer } from './server.ts';
+import { startHttp, type HttpOptions, type HttpServer } from './server.ts';
 
-export type HealthOptions = ProbeDeps & { host: string; port: number; log: Logger };
+export type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
 
 /** Serves `/livez` and `/readyz` on an address of their own. Rejects when it cannot be had. */
 export function startHealth({ listUnready, ...options }: HealthOptions): Promise<HttpServer> {

@@ -2,7 +2,7 @@ import type { Context } from 'koa';
 import type { RequestInfo } from './route.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
-export type RequestState = { requestId: string; address: string };
+export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'address'>;
 
 /**
  * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
@@ -11,6 +11,7 @@ export type RequestState = { requestId: string; address: string };
  */
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
+  readonly receivedTs: number;
   readonly address: string;
   readonly url: string;
   readonly #ctx: Context;
@@ -18,8 +19,9 @@ export class KoaRequestInfo implements RequestInfo {
   #signal: AbortSignal | undefined;
 
   constructor(ctx: Context, stopping: AbortSignal) {
-    const { requestId, address } = ctx.state as RequestState;
+    const { requestId, receivedTs, address } = ctx.state as RequestState;
     this.requestId = requestId;
+    this.receivedTs = receivedTs;
     this.address = address;
     this.url = ctx.originalUrl;
     this.#ctx = ctx;

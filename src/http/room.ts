@@ -18,7 +18,7 @@ export type RoomDeps = {
 };
 
 /** What a request takes up from its body on until its answer is sent. */
-export type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
+type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
 
 /**
  * Waits for the room that a request takes. Throws `unavailable`, to be answered 503 with Retry-After,

@@ -10,6 +10,8 @@ export type Account = { accountId: number; accountUuid: string; sessionId: strin
 /** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
 export type RequestInfo = {
   requestId: string;
+  /** When it arrived, ms since 1970: all that is decided and said in answering it has this one time. */
+  receivedTs: number;
   /** The client's address; behind a trusted proxy the one the proxy names. */
   address: string;
   /** Path and query as they were sent. */
@@ -29,7 +31,7 @@ export type Token = { token: string };
 type AccountOf<A extends Auth> = { account: Account; token: Token; none: null }[A];
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-export type Input<A extends Auth, P, Q, B> = {
+type Input<A extends Auth, P, Q, B> = {
   params: Parsed<P>;
   query: Parsed<Q>;
   body: Parsed<B>;
@@ -70,7 +72,7 @@ export function stream(
   return new Streamed(contentType, source);
 }
 
-export type Method = 'get' | 'post' | 'put' | 'delete';
+type Method = 'get' | 'post' | 'put' | 'delete';
 
 type Documentation = {
   method: Method;
@@ -115,7 +117,7 @@ type Definition<
 };
 
 /** What reaches a route unparsed. */
-export type RawInput = {
+type RawInput = {
   params: unknown;
   query: unknown;
   body: unknown;

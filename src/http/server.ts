@@ -34,7 +34,7 @@ export type HttpServer = {
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
   const { connections = 20_000, connectionsPerAddress = 2_000, trustedProxies = [] } = options;
-  const { upgrades = {}, clock = Date.now } = options;
+  const { upgrades = {}, clock } = options;
   const stop = new AbortController();
   const handle = createApp(options, stop.signal).callback();
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';

@@ -30,7 +30,6 @@ const StatusResponse = z.object({
 });
 
 export type StatusDeps = {
-  clock: () => number;
   /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
   findTroubles: () => Promise<string[]>;
   /**
@@ -42,7 +41,7 @@ export type StatusDeps = {
 
 /** Specification 4.6. */
 export function statusRoutes(deps: StatusDeps): Route[] {
-  const { clock, findTroubles, listBridges = async () => [] } = deps;
+  const { findTroubles, listBridges = async () => [] } = deps;
   return [
     defineRoute({
       method: 'get',
@@ -53,7 +52,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       errors: [],
       isVital: true,
       response: StatusResponse,
-      handler: async () => {
+      handler: async ({ request }) => {
         const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);
         const lost = bridges.filter(({ state }) => state !== 'connected');
         const degraded = [
@@ -62,7 +61,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
         ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
         const seen = bridges.length === 0 ? {} : { bridges };
-        return { status, timestamp: clock(), degraded, ...seen };
+        return { status, timestamp: request.receivedTs, degraded, ...seen };
       },
     }),
   ];

@@ -34,6 +34,13 @@ export type IngestDeps = AfterCommitDeps & {
   writers: Writers;
   findNewest: FindNewest;
   eventQuota?: EventQuota | undefined;
+  /** The time of day, ms. */
+  clock: () => number;
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  newUuid: () => string;
+  /** 0 to 1: spreads retries. */
+  random: () => number;
 };
 
 export type Ingest = {
@@ -54,7 +61,7 @@ export type Ingest = {
 /** The way of every device message from its connector into the database. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const queues = createDeviceQueues(options.maxRememberedDevices, options.maxBatchItems);
-  const remembered = new ContextCache(options.maxRememberedBytes);
+  const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
   const settling = {
     ...deps,
@@ -63,8 +70,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     loadContexts: createContextLoader(deps.findNewest, remembered),
     remembered,
     charge: queues.charge,
-    leaveOut: deps.eventQuota && createEventQuota(deps.eventQuota),
-    repeats: createRedeliveries(),
+    leaveOut: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
+    repeats: createRedeliveries(deps.nowMs),
     onCommitted: createAfterCommit(deps),
     pause,
   };
@@ -81,13 +88,13 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const queue = queues.queueOf(device);
     const content = stampArrivals(uplink, queue);
-    const message = new Message(uplink, delivery);
+    const message = new Message(uplink, delivery, deps.newUuid);
     queues.add(queue, { message, content, rejections: uplink.rejections });
     batcher.wake();
   }
 
   async function settle(batch: Work[], turn: Turn): Promise<void> {
-    const sinceMs = performance.now();
+    const sinceMs = deps.nowMs();
     let messages = countUnits(batch);
     let waitsAgain: Work[] = [];
     const putBack: Turn['putBack'] = (left, rests) => {
@@ -108,11 +115,11 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
         for (const unit of units) if (!spared.has(unit)) unit.message.fail(error);
     }
     carried -= messages;
-    deps.observe?.batch(messages, (performance.now() - sinceMs) / 1_000);
+    deps.observe?.batch(messages, (deps.nowMs() - sinceMs) / 1_000);
   }
 
   async function pause(attempt: number): Promise<void> {
-    const delayMs = Math.min(1_000, 20 * 2 ** attempt) * (0.5 + Math.random() / 2);
+    const delayMs = Math.min(1_000, 20 * 2 ** attempt) * (0.5 + deps.random() / 2);
     await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {
       throw new DomainError('unavailable', 'The service stops before this could be stored.');
     });

@@ -15,7 +15,6 @@ export type MeasurementRoutesDeps = {
   kind: HistoryKind;
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
-  clock?: () => number;
   exports: Exports;
 };
 
@@ -51,16 +50,17 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
         const asCsv = request.accepts('application/json', csvType) === csvType;
         return query.bucket === undefined
           ? answerPoints(deps, range, query, request, asCsv)
-          : answerBuckets(deps, range, query.bucket, asCsv, (pages) =>
-              deps.exports.run(account.accountId, request.signal, pages),
-            );
+          : answerBuckets(deps, range, query.bucket, asCsv, {
+              timestamp: request.receivedTs,
+              run: (pages) => deps.exports.run(account.accountId, request.signal, pages),
+            });
       },
     }),
   ];
 }
 
 async function answerPoints(
-  { db, clock = Date.now }: MeasurementRoutesDeps,
+  { db }: MeasurementRoutesDeps,
   range: MeasurementRange,
   { limit, cursor }: MeasurementQuery,
   request: RequestInfo,
@@ -72,18 +72,23 @@ async function answerPoints(
   if (last && found.length > page.length) linkNext(request, toCursor(last));
   const measurements = page.map(toMeasurementView);
   if (asCsv) return stream(csvType, Readable.from(measurementsAsCsv(measurements)));
-  return { measurements, timestamp: clock() };
+  return { measurements, timestamp: request.receivedTs };
 }
 
+type BucketsAnswer = {
+  timestamp: number;
+  run: <T>(pages: AsyncIterable<T>) => Promise<AsyncIterable<T>>;
+};
+
 async function answerBuckets(
-  { db, kind, clock = Date.now }: MeasurementRoutesDeps,
+  { db, kind }: MeasurementRoutesDeps,
   range: MeasurementRange,
   widthMs: number,
   asCsv: boolean,
-  run: <T>(pages: AsyncIterable<T>) => Promise<AsyncIterable<T>>,
+  { timestamp, run }: BucketsAnswer,
 ) {
   const chunks = await run(walkBuckets(db, kind, range, widthMs));
   return asCsv
     ? stream(csvType, bucketsAsCsv(chunks))
-    : stream('application/json', bucketsAsJson(chunks, clock()));
+    : stream('application/json', bucketsAsJson(chunks, timestamp));
 }

@@ -10,7 +10,6 @@ import { NotificationsResponse } from './schema.ts';
 
 export type NotificationRoutesDependencies = {
   db: Sql;
-  clock: () => number;
   /** Null when the account has no such device. */
   findDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number | null>;
 };
@@ -18,11 +17,7 @@ export type NotificationRoutesDependencies = {
 const Cursor = z.object({ ts: cursorTs, id: z.int() });
 
 /** `GET /v2/devices/{deviceAuthUuid}/notifications`: what became of a device's push and SMS. */
-export function notificationRoutes({
-  db,
-  clock,
-  findDeviceId,
-}: NotificationRoutesDependencies): Route[] {
+export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDependencies): Route[] {
   return [
     defineRoute({
       method: 'get',
@@ -46,7 +41,7 @@ export function notificationRoutes({
         if (last && found.length > limit) {
           linkNext(request, { ts: last.timestamp, id: last.notificationId });
         }
-        return { notifications, timestamp: clock() };
+        return { notifications, timestamp: request.receivedTs };
       },
     }),
   ];

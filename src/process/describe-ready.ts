@@ -1,4 +1,4 @@
-export type ListenAddress = { host: string; port: number };
+type ListenAddress = { host: string; port: number };
 export type Addresses = {
   http?: ListenAddress;
   mqtt?: ListenAddress;

@@ -25,11 +25,11 @@ function install(deps: InstallDeps): Route {
     response: InstalledProfile,
     errors: [403, 404],
     room: 4_194_304,
-    handler: async ({ account, body }) => {
+    handler: async ({ account, body, request }) => {
       const { accountId } = account;
       const install = () => installProfile(deps, accountId, body);
       const { pId, warnings } = await inTurn(accountId, install);
-      return { timestamp: Date.now(), state: 'pending' as const, pId, warnings };
+      return { timestamp: request.receivedTs, state: 'pending' as const, pId, warnings };
     },
   });
 }
@@ -45,7 +45,7 @@ function rollOut({ db }: InstallDeps): Route {
     response: RollOut,
     errors: [404],
     room: 4_194_304,
-    handler: async ({ account, params }) => {
+    handler: async ({ account, params, request }) => {
       const rows = await findRollOut(db, account.accountId, params.pId);
       if (!rows) throw new DomainError('not-found', 'There is no such profile.');
       const devices = rows.map(({ uuid, state, answer_text, changed_at }) => ({
@@ -54,7 +54,7 @@ function rollOut({ db }: InstallDeps): Route {
         text: answer_text ?? undefined,
         ts: changed_at,
       }));
-      return { pId: params.pId, devices, timestamp: Date.now() };
+      return { pId: params.pId, devices, timestamp: request.receivedTs };
     },
   });
 }

@@ -62,7 +62,7 @@ function register(deps: PurposeRouteDeps): Route {
     body: Purpose,
     response: RegisteredPurpose,
     errors: [403],
-    handler: async ({ account, body }) => {
+    handler: async ({ account, body, request }) => {
       const { accountId } = account;
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
@@ -71,7 +71,8 @@ function register(deps: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      return { purposeUuid, timestamp: Date.now(), warnings: await warn(body, deps) };
+      const warnings = await warn(body, deps);
+      return { purposeUuid, timestamp: request.receivedTs, warnings };
     },
   });
 }
@@ -86,8 +87,8 @@ function list({ db }: PurposeRouteDeps): Route {
     response: PurposeList,
     errors: [],
     room: 4_194_304,
-    handler: async ({ account }) => {
-      const list = await begin(writePurposeList(db, account.accountId, Date.now()));
+    handler: async ({ account, request }) => {
+      const list = await begin(writePurposeList(db, account.accountId, request.receivedTs));
       return stream('application/json', list);
     },
   });
@@ -123,7 +124,7 @@ function update(deps: PurposeRouteDeps): Route {
     body: Purpose,
     response: UpdatedPurpose,
     errors: [403, 404],
-    handler: async ({ account, params, body }) => {
+    handler: async ({ account, params, body, request }) => {
       const { accountId } = account;
       const { purposeUuid } = params;
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
@@ -136,7 +137,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: Date.now(), warnings: await warn(body, deps) };
+      return { timestamp: request.receivedTs, warnings: await warn(body, deps) };
     },
   });
 }
@@ -151,10 +152,10 @@ function remove({ db }: PurposeRouteDeps): Route {
     params: PurposeParams,
     response: MessageResponse,
     errors: [404],
-    handler: async ({ account, params }) => {
+    handler: async ({ account, params, request }) => {
       const deleted = await deletePurpose(db, account.accountId, params.purposeUuid);
       if (!deleted) throw noSuchPurpose();
-      return { timestamp: Date.now(), message: 'The purpose was deleted.' };
+      return { timestamp: request.receivedTs, message: 'The purpose was deleted.' };
     },
   });
 }

@@ -4,7 +4,7 @@ import { timestamp, uuidParam } from '../http/schema.ts';
 export const PurposeParams = z.object({ purposeUuid: uuidParam });
 
 /** What is allowed but hardly meant; `path` is a JSON Pointer into what was sent. */
-export const Warnings = z
+const Warnings = z
   .array(z.object({ path: z.string(), message: z.string() }))
   .meta({ description: 'What is allowed but hardly meant. Nothing was refused because of it.' });
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Sql } from '../db/sql.ts';
 import { addCounts, listRecorded, type Counts } from './activity-queries.ts';
 import type { LimitsOf } from './limits.ts';
@@ -17,6 +16,8 @@ export type ActivityOptions = {
   db: Sql;
   limitsOf: LimitsOf;
   clock: () => number;
+  /** One run of this process: its counts are rows of their own. */
+  runUuid: string;
   intervalMs?: number;
   onError: (error: unknown) => void;
 };
@@ -27,8 +28,8 @@ export type ActivityOptions = {
  * a process that is killed takes those of some seconds with it.
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity> {
-  const { db, limitsOf, clock, intervalMs = 5_000, onError } = options;
-  const process = randomUUID();
+  const { db, limitsOf, clock, runUuid, intervalMs = 5_000, onError } = options;
+  // oxlint-disable-next-line no-restricted-globals -- a given time
   const today = () => new Date(clock()).toISOString().slice(0, 10);
   let day = today();
   /** Recorded today, as written by all processes, and on its way there from this one. */
@@ -64,7 +65,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
     pending = new Map();
     for (const [accountId, { events }] of writing) move(accountId, events);
     try {
-      await addCounts(db, process, of, writing);
+      await addCounts(db, runUuid, of, writing);
     } catch (error) {
       for (const [accountId, counts] of writing) {
         move(accountId, -counts.events);

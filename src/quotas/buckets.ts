@@ -18,7 +18,7 @@ export type Buckets = {
 /** `rateOf` is asked each time: an account's rate may change. */
 export function createBuckets(
   rateOf: (accountId: number) => BucketRate,
-  nowMs: () => number = () => performance.now(),
+  nowMs: () => number,
 ): Buckets {
   const buckets = new Map<number, Bucket>();
   let sweepAt = leastRemembered;

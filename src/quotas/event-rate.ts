@@ -16,7 +16,7 @@ export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSe
  * What is recorded is known when it is committed: what was under way then goes on, and is waited for
  * afterwards.
  */
-export function createEventRate(limitsOf: LimitsOf, nowMs?: () => number): EventRate {
+export function createEventRate(limitsOf: LimitsOf, nowMs: () => number): EventRate {
   const rateOf = (accountId: number) => {
     const { eventsPerSecond } = limitsOf(accountId);
     return { perSecond: eventsPerSecond, burst: eventsBurst(eventsPerSecond) };

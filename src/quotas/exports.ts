@@ -18,6 +18,8 @@ export type Exports = {
 
 export type ExportsOptions = {
   limitOf: (accountId: number) => number;
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
   /** Pages that are read at once; 4. */
   parallel?: number;
   /** For an export's first page; 10 s. */
@@ -28,7 +30,8 @@ export type ExportsOptions = {
  * An account's own exports wait for each other until they have ended; those of all accounts only while a
  * page is read, so that nobody waits for a slow reader of another account.
  */
-export function createExports({ limitOf, parallel = 4, waitMs = 10_000 }: ExportsOptions): Exports {
+export function createExports(options: ExportsOptions): Exports {
+  const { limitOf, nowMs, parallel = 4, waitMs = 10_000 } = options;
   const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
   const reading = createSlots(({ ofAll }) => ofAll < parallel);
 
@@ -38,12 +41,12 @@ export function createExports({ limitOf, parallel = 4, waitMs = 10_000 }: Export
   }
 
   async function run<T>(accountId: number, signal: AbortSignal, pages: AsyncIterable<T>) {
-    const endMs = performance.now() + waitMs;
+    const endMs = nowMs() + waitMs;
     const refuse = () => tooMany(limitOf(accountId), Math.ceil(waitMs / 1_000));
     const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
     signal.addEventListener('abort', close, { once: true });
     try {
-      const withinMs = Math.max(0, endMs - performance.now());
+      const withinMs = Math.max(0, endMs - nowMs());
       const release = await reading.take(accountId, { withinMs, signal, refuse });
       const iterator = pages[Symbol.asyncIterator]();
       const first = await iterator.next().finally(release);

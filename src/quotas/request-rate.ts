@@ -2,7 +2,7 @@ import { createBuckets } from './buckets.ts';
 import type { LimitsOf } from './limits.ts';
 
 /** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */
-export type RequestAllowance = {
+type RequestAllowance = {
   isAllowed: boolean;
   /** Requests at once after a pause, how many of them are left, and in how many seconds all of them. */
   burst: number;
@@ -20,7 +20,7 @@ export type TakeRequest = (accountId: number) => RequestAllowance;
  * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at
  * once after a pause. A refused one costs nothing, so whoever waits as long as told is let in.
  */
-export function createRequestRate(limitsOf: LimitsOf, nowMs?: () => number): TakeRequest {
+export function createRequestRate(limitsOf: LimitsOf, nowMs: () => number): TakeRequest {
   const rateOf = (accountId: number) => {
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
     return { perSecond, burst };

@@ -4,10 +4,10 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { listUsage, type UsageSources } from './list-usage.ts';
 import { UsageList } from './schema.ts';
 
-export type QuotaRouteDeps = UsageSources & { db: Sql; clock: () => number };
+export type QuotaRouteDeps = UsageSources & { db: Sql };
 
 /** What an account may have, and has. */
-export function quotaRoutes({ db, clock, ...sources }: QuotaRouteDeps): Route[] {
+export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
   return [
     defineRoute({
       method: 'get',
@@ -17,10 +17,10 @@ export function quotaRoutes({ db, clock, ...sources }: QuotaRouteDeps): Route[] 
       auth: 'account',
       errors: [],
       response: UsageList,
-      handler: async ({ account: { accountId } }) => {
+      handler: async ({ account: { accountId }, request }) => {
         const usage = await listUsage(db, sources, accountId);
         if (!usage) throw new DomainError('unauthenticated', 'The account is gone.');
-        return { usage, timestamp: clock() };
+        return { usage, timestamp: request.receivedTs };
       },
     }),
   ];

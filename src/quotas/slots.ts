@@ -1,7 +1,7 @@
 /** Gives back what was taken; once, however often it is called. */
 export type Release = () => void;
 
-export type SlotWait = {
+type SlotWait = {
   /** Longest wait; without it there is no end to it. */
   withinMs?: number | undefined;
   /** Who waits has gone. */

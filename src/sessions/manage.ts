@@ -11,7 +11,7 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
 /** Specification section 8: 15 minutes. The others are decided by this service. */
-export const lifetimes = {
+const lifetimes = {
   accessMs: 15 * minuteMs,
   refreshMs: 30 * dayMs,
   accountIdleMs: 30 * dayMs,
@@ -20,9 +20,9 @@ export const lifetimes = {
   touchMs: 60 * minuteMs,
 };
 
-export type Owner = { accountId: number; accountUuid: string };
-export type Bearer = Owner & { sessionId: string };
-export type TokenPair = { token: string; refreshToken: string };
+type Owner = { accountId: number; accountUuid: string };
+type Bearer = Owner & { sessionId: string };
+type TokenPair = { token: string; refreshToken: string };
 
 /** `address`: of who showed the refresh token once more. */
 export type EndedSession = {

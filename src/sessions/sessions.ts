@@ -26,7 +26,7 @@ export type RotateTo = { oldHash: string; newHash: string; successor: string };
 /** How long from a rotation the old token gives its successor again; using it so prolongs nothing. */
 export const againMs = 10_000;
 
-export type CreateOptions = {
+type CreateOptions = {
   /** Of a pair's refresh token. */
   refreshHash?: string;
   /** How many sessions the account may have, this one among them. */

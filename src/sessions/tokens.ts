@@ -10,7 +10,7 @@ const audience = 'sensorium account';
 
 const Claims = z.object({ sub: z.string(), sid: z.string(), exp: z.int() });
 /** Account uuid, session and expiry (seconds since the epoch, RFC 7519) of a token. */
-export type Claims = z.infer<typeof Claims>;
+type Claims = z.infer<typeof Claims>;
 
 export type Tokens = {
   /** `issuedTs` and `expiresTs` in ms. */

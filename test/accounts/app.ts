@@ -106,10 +106,9 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
-      clock,
     }),
-    ...auditRoutes({ db, clock }),
-    ...statusRoutes({ clock, findTroubles: async () => [] }),
+    ...auditRoutes({ db }),
+    ...statusRoutes({ findTroubles: async () => [] }),
   ];
   const authenticate = (token: string) => sessions.authenticate(token);
   const server = await startHttp({

@@ -21,11 +21,10 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     return rows[0]?.id ?? 0;
   };
   const disable = async (email: string) => {
-    const deps = { db: app.db, exclusively, clock: Date.now };
-    return disableAccount({ ...deps, revokeSessions: app.sessions.revokeAll }, await idOf(email));
+    const deps = { db: app.db, exclusively, revokeSessions: app.sessions.revokeAll };
+    return disableAccount(deps, await idOf(email), Date.now());
   };
-  const enable = async (email: string) =>
-    enableAccount({ db: app.db, clock: Date.now }, await idOf(email));
+  const enable = async (email: string) => enableAccount(app, await idOf(email), Date.now());
   const logIn = (email: string, secret = password, version = 'v2/accounts') =>
     app.call('POST', `/${version}/login`, { body: { email, password: secret } });
 
@@ -100,8 +99,8 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     const { email, token } = await app.newAccount();
     const accountId = await idOf(email);
     const revokeSessions = () => Promise.reject(new Error('the store is away'));
-    const deps = { db: app.db, exclusively, clock: Date.now, revokeSessions };
-    await expect(disableAccount(deps, accountId)).rejects.toThrow('away');
+    const deps = { db: app.db, exclusively, revokeSessions };
+    await expect(disableAccount(deps, accountId, Date.now())).rejects.toThrow('away');
     expect(await app.opens(token)).toBe(200);
     expect((await logIn(email)).status).toBe(200);
   });

@@ -7,7 +7,7 @@ const day = 86_400_000;
 const credentials = { email: 'ann@example.org', password: 'correct horse battery' };
 
 /** Two warm measurements in a row send an SMS and a push, and move the device on. */
-export const purpose = {
+const purpose = {
   puId: 1,
   name: 'Greenhouse',
   initStId: 1,

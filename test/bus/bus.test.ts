@@ -4,6 +4,7 @@ import { createLocalBus } from '../../src/bus/local.ts';
 import { startRedisBus } from '../../src/bus/redis.ts';
 import { connectRedis, closeRedis } from '../../src/lib/redis.ts';
 import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 const revoked = (accountId: number) => ({ accountId });
 
@@ -42,6 +43,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     const bus = await startRedisBus({
       url: redis.url,
       heartbeatMs: 100,
+      monotonicClock,
       onError: (error) => errors.push(error),
       onListenerError: () => {},
     });

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 export type RestRequest = { method: string; path: string; body?: unknown };
 
-export type RestFigures = {
+type RestFigures = {
   answered: number;
   /** Whatever was not answered with a 200. */
   failures: string[];

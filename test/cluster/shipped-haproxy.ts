@@ -10,7 +10,7 @@ import { startServer } from '../support/server.ts';
 export const haproxyProgram = findProgram('haproxy');
 export const shippedConfig = new URL('../../config/haproxy.cfg', import.meta.url).pathname;
 
-export type KnownServer = {
+type KnownServer = {
   status: string;
   sessions: number;
   /** Connections and requests that had to be tried again. */

@@ -5,6 +5,7 @@ import { startConnector, type Connector } from '../../connector/mqtt/server.ts';
 import type { ConnectorOptions, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts } from '../../connector/ports.ts';
 import { createStore } from './store.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 export const limits: ConnectorOptions['limits'] = {
   maxPacketBytes: 65_536,
@@ -83,6 +84,7 @@ export async function startWorld(options: WorldOptions = {}) {
       tls: null,
       log: { info: log, warn: log, error: log },
       observe,
+      now: monotonicClock,
       ...options,
       limits: { ...limits, ...options.limits },
       tuning: { sweepIntervalMs: 20, ...options.tuning },
@@ -145,7 +147,7 @@ export async function startWorld(options: WorldOptions = {}) {
   };
 }
 
-export function onceConnected(client: MqttClient): Promise<void> {
+function onceConnected(client: MqttClient): Promise<void> {
   return new Promise((resolve, reject) => {
     client.once('connect', () => resolve());
     client.once('error', reject);
@@ -155,12 +157,6 @@ export function onceConnected(client: MqttClient): Promise<void> {
 
 export const onceClosed = (client: MqttClient): Promise<void> =>
   new Promise((resolve) => client.once('close', () => resolve()));
-
-/** Resolves when a bare socket has been closed by the other side. */
-export async function onceEnded(socket: Socket): Promise<void> {
-  socket.resume();
-  if (!socket.destroyed) await once(socket, 'close');
-}
 
 /** Collects what a client is sent. */
 export function collect(client: MqttClient): { topic: string; payload: unknown; qos: number }[] {

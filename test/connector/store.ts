@@ -9,7 +9,7 @@ import type {
 } from '../../src/contract/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
 
-export type Stored = { device: DeviceIdentity; uplink: Uplink };
+type Stored = { device: DeviceIdentity; uplink: Uplink };
 type Held = Stored & { delivery: Delivery; commit(): void; fail(error: unknown): void };
 
 /** Stands in for the database: what the connector is handed, with commits that can be held back. */

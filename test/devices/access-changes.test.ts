@@ -53,7 +53,12 @@ describe('a change that another process made', () => {
         return result;
       },
     } as Sql;
-    const slowAuthenticator = createDeviceAuthenticator({ db: slow, keys, bus: app.bus });
+    const slowAuthenticator = createDeviceAuthenticator({
+      db: slow,
+      keys,
+      bus: app.bus,
+      clock: Date.now,
+    });
     const answer = slowAuthenticator.authenticateDevice(credentials(device));
     await read;
     holding = false;

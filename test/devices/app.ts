@@ -18,6 +18,7 @@ import type { QuotaSettings } from '../../src/quotas/settings.ts';
 import { call, type CallOptions } from '../accounts/app.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';
 import type { DatabaseKind, TestDatabase } from '../support/database.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
@@ -104,10 +105,11 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       findNewest,
       quotas,
       limitsOf,
-      exports: createExports({ limitOf: () => 2 }),
+      exports: createExports({ limitOf: () => 2, nowMs: monotonicClock }),
+      newUuid: randomUUID,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
-    ...quotaRoutes({ db, quotas, retention: defaults.retention, clock: Date.now }),
+    ...quotaRoutes({ db, quotas, retention: defaults.retention }),
   ];
   const server = await startHttp({
     routes,
@@ -117,6 +119,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       return { accountId, accountUuid: '', sessionId: randomUUID() };
     },
     log: pino({ level: 'silent' }),
+    clock: Date.now,
     host: '127.0.0.1',
     port: 0,
   });

@@ -56,6 +56,7 @@ describe.each(databaseKinds)('the audit trail of devices on %s', (kind) => {
     const door = openDoor(app, token);
     await door.letIn(credentials(device));
     const fresh = await door.rotate(device, false);
+    door.timeMs = Date.now();
     await door.letIn(fresh);
     await door.letIn(fresh);
     await door.rotate(device, true);

@@ -17,7 +17,12 @@ const listed = async (uuid: string) => {
   return (body['devices'] as Listed[]).find((device) => device.uuid === uuid);
 };
 
-const options = { connectorId: 1, onError: () => {}, writeIntervalMs: 60_000 };
+const options = {
+  connectorId: 1,
+  clock: Date.now,
+  onError: () => {},
+  writeIntervalMs: 60_000,
+};
 
 test('a device is connected as long as one of its connections is', async () => {
   const device = await app.device(token);

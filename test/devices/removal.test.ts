@@ -62,7 +62,7 @@ describe('4.3 Remove device', () => {
     await app.db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock_shared(7201)');
       removal = app.removal
-        .removeDevice(Number(token), device.uuid, operator)
+        .removeDevice(Number(token), device.uuid, { actor: operator, ts: Date.now() })
         .then(() => (removed = true));
       await expect
         .poll(async () => {

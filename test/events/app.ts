@@ -13,6 +13,7 @@ import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
 import { type DatabaseKind, testDatabase } from '../support/database.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 export type Device = { accountId: number; deviceId: number; uuid: string };
 export type HistoryApp = Awaited<ReturnType<typeof startHistory>>;
@@ -49,7 +50,11 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     if (!accountId || ended.has(token)) throw new DomainError('unauthenticated', 'No such token.');
     return { accountId, accountUuid: '', sessionId: 'session' };
   };
-  const exports = createExports({ limitOf: () => 2, ...options.exports });
+  const exports = createExports({
+    limitOf: () => 2,
+    nowMs: monotonicClock,
+    ...options.exports,
+  });
   const server = await startHttp({
     routes: [
       ...eventRoutes({
@@ -59,6 +64,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         getDeviceId: findDevice,
         authenticate,
         exports,
+        monotonicClock,
         streams: createStreamCount(() => options.streams ?? 20),
         refusalPauseMs: 1,
       }),
@@ -71,6 +77,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     ],
     authenticate,
     log: pino({ level: 'silent' }),
+    clock: Date.now,
     host: '127.0.0.1',
     port: 0,
   });
@@ -111,7 +118,7 @@ export async function openHistory(kind: DatabaseKind) {
   };
 }
 
-export function newBus(): Bus {
+function newBus(): Bus {
   return createLocalBus({
     onListenerError: (error) => {
       throw error;

@@ -1,5 +1,5 @@
 /** One server-sent event; a heart-beat has no data. */
-export type Message = { id: string; data: Record<string, unknown> | null };
+type Message = { id: string; data: Record<string, unknown> | null };
 
 export type Reading = {
   messages: Message[];

@@ -6,6 +6,7 @@ import { hasRedis, startRedis } from '../support/redis.ts';
 import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 const { newAccount, newDevice, newEvent, senseEvent, deviceEvent, commitEvents } = app;
 
@@ -107,7 +108,8 @@ describe.skipIf(!hasRedis)('event streams over Redis', () => {
     const redis = await startRedis();
     const database = await testDatabase();
     const onError = () => undefined;
-    const newBus = () => startRedisBus({ url: redis.url, onError, onListenerError: onError });
+    const options = { url: redis.url, monotonicClock, onError, onListenerError: onError };
+    const newBus = () => startRedisBus(options);
     const [here, there] = [await newBus(), await newBus()];
     const history = await app.startHistory(database.db, { bus: there, heartbeatMs: 60_000 });
     const device = await newDevice(database.db);

@@ -55,7 +55,14 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
 
     const onFailedJobs = vi.fn<(jobs: FailedJob[]) => void>();
     const onError = vi.fn<(error: unknown) => void>();
-    const stop = startUpkeep({ db, retention, onError, onFailedJobs, intervalMs: 50 });
+    const stop = startUpkeep({
+      db,
+      retention,
+      clock: Date.now,
+      onError,
+      onFailedJobs,
+      intervalMs: 50,
+    });
     // At once, and again.
     await expect.poll(() => onFailedJobs.mock.calls.length).toBeGreaterThan(1);
     await stop();

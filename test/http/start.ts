@@ -13,6 +13,7 @@ export async function startTestHttp(options: Partial<HttpOptions> & Pick<HttpOpt
       throw new DomainError('unauthenticated', 'No.');
     },
     log: pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) }),
+    clock: Date.now,
     host: '127.0.0.1',
     port: 0,
     ...options,

@@ -39,7 +39,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
 }
 
 test('a content counts once, however many devices have it', () => {
-  const remembered = new ContextCache(100_000_000);
+  const remembered = new ContextCache(100_000_000, Date.now);
   for (let deviceId = 0; deviceId < 50; deviceId += 1) read(remembered, 1, deviceId, 9);
   expect(remembered.bytes).toBe(contentBytes + 50 * deviceBytes);
   remembered.shrink();
@@ -49,7 +49,7 @@ test('a content counts once, however many devices have it', () => {
 
 test('beyond its bytes it forgets the devices that were not used for longest', () => {
   const each = contentBytes + deviceBytes;
-  const remembered = new ContextCache(10 * each);
+  const remembered = new ContextCache(10 * each, Date.now);
   const queues = Array.from({ length: 10 }, (_, deviceId) => read(remembered, 1, deviceId));
   const [first, second] = queues as [DeviceQueue, DeviceQueue];
   remembered.note(first);
@@ -61,7 +61,7 @@ test('beyond its bytes it forgets the devices that were not used for longest', (
 });
 
 test('devices of a batch under way are spared', () => {
-  const remembered = new ContextCache(2 * (contentBytes + deviceBytes));
+  const remembered = new ContextCache(2 * (contentBytes + deviceBytes), Date.now);
   const busy = read(remembered, 1, 0);
   busy.busy = true;
   const others = [1, 2, 3, 4].map((deviceId) => read(remembered, 1, deviceId));
@@ -73,7 +73,7 @@ test('devices of a batch under way are spared', () => {
 });
 
 test('an account that has much forgets its own, not those of others', () => {
-  const remembered = new ContextCache(20 * (contentBytes + deviceBytes));
+  const remembered = new ContextCache(20 * (contentBytes + deviceBytes), Date.now);
   const quiet = [1, 2, 3].map((accountId) => read(remembered, accountId, 1_000 + accountId));
   for (let deviceId = 0; deviceId < 500; deviceId += 1) read(remembered, 9, deviceId);
   expect(quiet.every(({ context }) => context !== null)).toBe(true);
@@ -81,7 +81,7 @@ test('an account that has much forgets its own, not those of others', () => {
 });
 
 test('a device that is read again counts once', () => {
-  const remembered = new ContextCache(100_000_000);
+  const remembered = new ContextCache(100_000_000, Date.now);
   read(remembered, 1, 1);
   read(remembered, 1, 1);
   expect(remembered.bytes).toBe(contentBytes + deviceBytes);

@@ -144,8 +144,8 @@ describe('queues of several accounts', () => {
     expect(countOf(parsed.take(100), 1)).toBe(0);
   });
 
-  const withParsing = ({ uplink, delivery }: Message, parsing: number) =>
-    new Message({ ...uplink, parsing }, delivery);
+  const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>
+    new Message({ ...uplink, parsing }, delivery, newUuid);
 });
 
 describe('queues that are forgotten', () => {

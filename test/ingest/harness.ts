@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { expect } from 'vitest';
 import type { Bus } from '../../src/bus/bus.ts';
@@ -137,6 +138,10 @@ export function ingestProcess(
       findNewest,
       eventQuota,
       handOver: async () => {},
+      clock: Date.now,
+      nowMs: () => performance.now(),
+      newUuid: randomUUID,
+      random: Math.random,
     },
   );
   const close = async () => {

@@ -52,7 +52,7 @@ async function insertDevices(
 test('a device has its profile also where it is forgotten while others are read', async () => {
   const { db } = database;
   const [first, second] = (await insertDevices(2, 2)) as [DeviceQueue, DeviceQueue];
-  const remembered = new ContextCache(1_000_000);
+  const remembered = new ContextCache(1_000_000, Date.now);
   const load = createContextLoader(findNewest, remembered);
   await load(db, [first]);
 
@@ -80,7 +80,7 @@ test('a device has its profile also where it is forgotten while others are read'
 
 test('profiles that say the same are compiled and remembered once', async () => {
   const queues = await insertDevices(100, 1);
-  const remembered = new ContextCache(100_000_000);
+  const remembered = new ContextCache(100_000_000, Date.now);
   const { contexts } = await createContextLoader(findNewest, remembered)(database.db, queues);
   const pending = [...contexts.values()].map((context) => context.pending);
   expect(new Set(pending.map((profile) => profile?.pId)).size).toBe(100);
@@ -90,13 +90,13 @@ test('profiles that say the same are compiled and remembered once', async () => 
 
 test('a transaction reads no more than it has room for, and one device at least', async () => {
   const queues = await insertDevices(10, 10, 524_288);
-  const remembered = new ContextCache(64 * 2 * 525_000);
+  const remembered = new ContextCache(64 * 2 * 525_000, Date.now);
   const load = createContextLoader(findNewest, remembered);
   const { contexts, left } = await load(database.db, queues);
   expect([...contexts.keys()]).toEqual(queues.slice(0, 2).map(({ device }) => device.deviceId));
   expect([...left]).toEqual(queues.slice(2));
 
-  const tight = createContextLoader(findNewest, new ContextCache(1));
+  const tight = createContextLoader(findNewest, new ContextCache(1, Date.now));
   const one = await tight(database.db, queues);
   expect(one.contexts.size).toBe(1);
   expect(one.left.size).toBe(9);
@@ -104,7 +104,7 @@ test('a transaction reads no more than it has room for, and one device at least'
 
 test('what is compiled already takes no room to read', async () => {
   const queues = await insertDevices(10, 1, 524_288);
-  const remembered = new ContextCache(64 * 600_000);
+  const remembered = new ContextCache(64 * 600_000, Date.now);
   const { left } = await createContextLoader(findNewest, remembered)(database.db, queues);
   expect(left.size).toBe(0);
 });

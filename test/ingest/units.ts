@@ -17,7 +17,7 @@ export function measurementsUnit(id: string, count: number, isWithdrawn = false)
   }));
   const content = { kind: 'measurements' as const, items };
   const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
-  const message = new Message(uplink, { isWithdrawn, stored() {}, failed() {} });
+  const message = new Message(uplink, { isWithdrawn, stored() {}, failed() {} }, () => id);
   message.id = id;
   return { message, content, rejections: [] };
 }

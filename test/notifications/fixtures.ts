@@ -45,7 +45,7 @@ export async function givenDevice(
   return { accountId, deviceId, deviceUuid };
 }
 
-export const event: SenseEvent = {
+const event: SenseEvent = {
   type: 'sense',
   ts: 1_000,
   cause: {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
@@ -28,6 +29,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
       db,
       limitsOf: () => ({ ...defaults.quotas, eventsPerDay: 100 }),
       clock,
+      runUuid: randomUUID(),
       intervalMs: 1_000_000,
       onError: (error) => errors.push(error),
     });

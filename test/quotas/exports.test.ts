@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { newDevice, startHistory, type HistoryApp } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 
 const never = new AbortController().signal;
 
@@ -26,7 +27,7 @@ function source(pages: number) {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const start = (options: Partial<ExportsOptions> = {}) =>
-  createExports({ limitOf: () => 2, ...options });
+  createExports({ limitOf: () => 2, nowMs: monotonicClock, ...options });
 
 async function readAll<T>(pages: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];

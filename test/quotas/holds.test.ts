@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
@@ -126,7 +127,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     const storage = await watch();
     const told: string[] = [];
     let nowMs = 10 * dayMs;
-    const rate = createEventRate(limitsOf);
+    const rate = createEventRate(limitsOf, () => nowMs);
     const holds = createHolds({
       rate,
       storage,
@@ -156,6 +157,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       db: database.db,
       limitsOf,
       clock: Date.now,
+      runUuid: randomUUID(),
       intervalMs: 1_000_000,
       onError: () => {},
     });

@@ -72,7 +72,7 @@ export function createPrograms() {
   };
 }
 
-export const credentials = { email: 'me@example.com', password: 'correct horse' };
+const credentials = { email: 'me@example.com', password: 'correct horse' };
 
 export async function logIn(url: string): Promise<string> {
   const answer = await send(`${url}/v2/accounts/login`, 'POST', credentials);

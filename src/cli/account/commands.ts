@@ -13,7 +13,7 @@ import { createDeviceRemoval } from '../../devices/remove-devices.ts';
 import { DomainError } from '../../errors.ts';
 import type { Tools } from './open.ts';
 
-export type AskPassword = (email: string) => Promise<string>;
+type AskPassword = (email: string) => Promise<string>;
 
 /** Each gives the lines to print, and throws a DomainError that says what is wrong. */
 export type AccountCommand = (
@@ -31,9 +31,9 @@ const here = '';
 export const create: AccountCommand = async ({ db }, email, askPassword) => {
   const credentials = check({ email, password: await askPassword(email) });
   const account = await registerAccount(
-    { db, passwords, clock: Date.now },
+    { db, passwords },
     { ...credentials, address: here },
-    { actor: operator, maySendSms: true },
+    { actor: operator, ts: Date.now(), maySendSms: true },
   );
   return [`Created ${account.email} (${account.accountUuid}).`];
 };
@@ -58,8 +58,9 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, account: email });
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, exclusively, revokeSessions, clock: Date.now };
-  if (!(await setPassword(deps, { accountId, oldHash, newHash, actor: operator }))) {
+  const deps = { db: tools.db, exclusively, revokeSessions };
+  const by = { actor: operator, ts: Date.now() };
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
     throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
   }
   return [`${email} has a new password; all its sessions have ended.`];
@@ -103,8 +104,9 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
 export const disable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, exclusively, revokeSessions, clock: Date.now };
-  if (!(await disableAccount(deps, accountId))) return [`${email} was disabled before.`];
+  const deps = { db: tools.db, exclusively, revokeSessions };
+  if (!(await disableAccount(deps, accountId, Date.now())))
+    return [`${email} was disabled before.`];
   return [
     `${email} is disabled: its sessions have ended, its devices are let in no more.`,
     'Nothing was deleted.',
@@ -113,8 +115,7 @@ export const disable: AccountCommand = async (tools, email) => {
 
 export const enable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
-  if (!(await enableAccount({ db: tools.db, clock: Date.now }, accountId)))
-    return [`${email} was not disabled.`];
+  if (!(await enableAccount(tools, accountId, Date.now()))) return [`${email} was not disabled.`];
   return [`${email} may log in again; its devices are let in with the tokens that they have.`];
 };
 

@@ -2,6 +2,7 @@ import type { Bus } from '../../bus/bus.ts';
 import { createLocalBus } from '../../bus/local.ts';
 import { startRedisBus } from '../../bus/redis.ts';
 import { checkRedis } from '../../process/check-redis.ts';
+import { monotonicClock } from '../../lib/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';
 import type { QuotaSettings } from '../../quotas/settings.ts';
@@ -38,7 +39,7 @@ export async function openTools(config: Config): Promise<Tools> {
     ? await startRedisSessions({ url, onError })
     : startDatabaseSessions(db, { onError });
   const bus = url
-    ? await startRedisBus({ url, onError, onListenerError: onError })
+    ? await startRedisBus({ url, monotonicClock, onError, onListenerError: onError })
     : createLocalBus({ onListenerError: onError });
   return {
     db,

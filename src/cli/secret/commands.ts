@@ -6,7 +6,7 @@ import { countDependents, type Dependents } from '../../secret-check/queries.ts'
 import { describeDependents, describeRefusal } from '../../secret-check/refusal.ts';
 import type { Tools } from '../account/open.ts';
 
-export type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
+type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
 
 /** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
 export type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;

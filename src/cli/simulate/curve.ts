@@ -1,6 +1,6 @@
 /** The senses a simulated device has; temperature in °C, humidity in percent. */
-export const temperature = '0x10';
-export const humidity = '0x11';
+const temperature = '0x10';
+const humidity = '0x11';
 
 /** What a device says of itself when it is registered; specification section 2.4. */
 export function configurationOf(index: number) {

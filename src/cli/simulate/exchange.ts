@@ -2,7 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { OutgoingHttpHeaders } from 'node:http';
 
-export type Exchange = { method: string; url: URL; headers: OutgoingHttpHeaders; body?: string };
+type Exchange = { method: string; url: URL; headers: OutgoingHttpHeaders; body?: string };
 export type Reply = { status: number; headers: http.IncomingHttpHeaders; text: string };
 export type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
 

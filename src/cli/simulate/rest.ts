@@ -14,7 +14,7 @@ export class RestError extends Error {
   }
 }
 
-export type Call<S extends z.ZodType> = {
+type Call<S extends z.ZodType> = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   path: string;
   answer: S;

@@ -31,7 +31,7 @@ export function createTally(): Tally {
 }
 
 /** The given percentile of the acknowledgements in words: `3.2 ms`, or a dash when there was none. */
-export function acknowledgedWithin(tally: Tally, percentile: number): string {
+function acknowledgedWithin(tally: Tally, percentile: number): string {
   if (tally.acknowledgementUs.count === 0) return '-';
   const ms = tally.acknowledgementUs.percentile(percentile) / 1_000;
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms).toLocaleString('en')} ms`;

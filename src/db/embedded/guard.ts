@@ -23,14 +23,14 @@ export async function takeServiceLock(connectionString: string, timeoutMs: numbe
   });
   const ended = new Promise<void>((resolve) => client.once('end', () => resolve()));
   await client.connect();
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>(
       'select pg_try_advisory_lock($1) as taken',
       [serviceLock],
     );
     if (rows[0]?.taken) return { client, ended, heldBy: null };
-    if (Date.now() > deadline) break;
+    if (performance.now() > deadline) break;
     await delay(100);
   }
   const { rows } = await client.query<{ name: string }>(

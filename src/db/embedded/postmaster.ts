@@ -32,10 +32,10 @@ export async function adoptPostmaster(
   owner: SystemUser | null,
   timeoutMs: number,
 ): Promise<ServerAddress | null> {
-  const deadline = Date.now() + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   for (;;) {
     const running = await findPostmaster(clusterDir);
-    if (running === null || Date.now() > deadline) return null;
+    if (running === null || performance.now() > deadline) return null;
     if (running.isReady) {
       await requireOwnDir(running, owner);
       if (await answers(running.address)) return running.address;

@@ -3,7 +3,7 @@ import { listMigrations, migrationsDir } from '../known-migrations.ts';
 import type { Sql } from '../sql.ts';
 
 /** The names of this program's migrations, in the order in which they run. */
-export async function listKnownMigrations(): Promise<string[]> {
+async function listKnownMigrations(): Promise<string[]> {
   return (await listMigrations(migrationsDir)).map(({ name }) => name);
 }
 

@@ -44,7 +44,7 @@ export type DueNotice = {
 };
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
-export type Effect =
+type Effect =
   { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
 
 /** What one transaction writes, and what follows it. */

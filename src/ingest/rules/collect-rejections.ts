@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { countedOnly, furtherOfMinute, type Rejection } from '../../contract/rejection.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Unit } from './message.ts';
@@ -59,7 +58,7 @@ export function collectRejections(
     rows.rejections.push({
       ...told,
       deviceId,
-      messageId: (source.id ??= randomUUID()),
+      messageId: (source.id ??= source.newUuid()),
       item,
       ts,
       topic: storable(topic),

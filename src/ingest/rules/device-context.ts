@@ -10,7 +10,7 @@ import type { Pages } from './pages.ts';
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
 
-export type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
+type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
 
 /**
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:

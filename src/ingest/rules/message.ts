@@ -13,10 +13,12 @@ export class Message {
   open = 1;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
+  readonly newUuid: () => string;
 
-  constructor(uplink: Uplink, delivery: Delivery) {
+  constructor(uplink: Uplink, delivery: Delivery, newUuid: () => string) {
     this.uplink = uplink;
     this.delivery = delivery;
+    this.newUuid = newUuid;
   }
 
   /** One of its units is committed. */

@@ -24,9 +24,14 @@ type CachedDevice = {
 /** All that is remembered of one account's devices. */
 export class AccountCache {
   bytes = 0;
+  readonly #clock: () => number;
   readonly #contents = new Map<number, Content>();
   readonly #ids = new Map<unknown, number>();
   readonly #kept = new Map<number, CachedDevice>();
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
 
   find(contentId: number): Content['layout'] | undefined {
     return this.#contents.get(contentId)?.layout;
@@ -70,7 +75,7 @@ export class AccountCache {
       if (this.bytes <= target) return;
       if (queue.busy) continue;
       queue.context = null;
-      if (!forgetArrivals(queue)) continue;
+      if (!forgetArrivals(queue, this.#clock())) continue;
       this.#forget(deviceId);
       for (const content of contents) this.#dropUnused(content);
     }
@@ -101,8 +106,7 @@ function leastUsedFirst([, a]: [number, CachedDevice], [, b]: [number, CachedDev
 }
 
 /** The times given lately to measurements that had none: those in the future are needed still. */
-function forgetArrivals(queue: DeviceQueue): boolean {
-  const nowTs = Date.now();
+function forgetArrivals(queue: DeviceQueue, nowTs: number): boolean {
   for (const ts of queue.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
   queue.lastArrival = null;
   return true;

@@ -21,12 +21,14 @@ const arrivalBytes = 320;
  */
 export class ContextCache {
   readonly #maxBytes: number;
+  readonly #clock: () => number;
   readonly #holdings = new Map<number, AccountCache>();
   #bytes = 0;
   #uses = 0;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, clock: () => number) {
     this.#maxBytes = maxBytes;
+    this.#clock = clock;
   }
 
   get bytes(): number {
@@ -82,7 +84,7 @@ export class ContextCache {
   }
 
   #change(accountId: number, work: (holding: AccountCache) => void): void {
-    const holding = this.#holdings.get(accountId) ?? new AccountCache();
+    const holding = this.#holdings.get(accountId) ?? new AccountCache(this.#clock);
     const before = holding.bytes;
     work(holding);
     this.#bytes += holding.bytes - before;

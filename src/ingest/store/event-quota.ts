@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Message } from '../rules/message.ts';
@@ -27,7 +26,10 @@ const mostRemembered = 10_000;
 export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Message, number> };
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
-export function createEventQuota(quota: EventQuota, nowMs: () => number = () => performance.now()) {
+export function createEventQuota(
+  quota: EventQuota,
+  { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
+) {
   const toldMs = new Map<number, number>();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
@@ -46,7 +48,8 @@ export function createEventQuota(quota: EventQuota, nowMs: () => number = () => 
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;
       const isDayOver = quota.eventsLeft(accountId) <= 0;
-      tell(plan, one, counts.get(deviceId) ?? 0, isDayOver ? 'eventsPerDay' : 'eventsPerSecond');
+      const usedUp = isDayOver ? 'eventsPerDay' : 'eventsPerSecond';
+      tell(plan, one, newUuid(), counts.get(deviceId) ?? 0, usedUp);
     }
     return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded };
   }
@@ -130,14 +133,20 @@ const until: Record<UsedUp, string> = {
   eventsPerSecond: ': they came too many at once',
 };
 
-function tell({ rows }: Plan, { queue, units }: Work, count: number, quota: UsedUp): void {
+function tell(
+  { rows }: Plan,
+  { queue, units }: Work,
+  messageId: string,
+  count: number,
+  quota: UsedUp,
+): void {
   const { deviceId, uuid } = queue.device;
   const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
   const rejection: Rejection = {
     reason: 'events-not-recorded',
     message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
   };
-  const row = { messageId: randomUUID(), item: -1, payload: '', ts, topic };
+  const row = { messageId, item: -1, payload: '', ts, topic };
   rows.rejections.push({ ...rejection, ...row, deviceId });
   const payload = { topic, ...rejection, ts };
   rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });

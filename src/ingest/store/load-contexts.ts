@@ -28,7 +28,7 @@ export type FindNewest = (
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** What was read, by device; `left`: queues that there was no room for. */
-export type Loaded = {
+type Loaded = {
   contexts: ReadonlyMap<number, DeviceContext>;
   left: ReadonlySet<DeviceQueue>;
 };

@@ -12,7 +12,7 @@ export type Redeliveries = {
  * written as if there were none, until one fails for it; it and what follows for a while is written
  * the careful way.
  */
-export function createRedeliveries(now: () => number = () => performance.now()): Redeliveries {
+export function createRedeliveries(now: () => number): Redeliveries {
   let untilMs = -Infinity;
   return {
     areExpected: () => now() < untilMs,

@@ -10,8 +10,9 @@ import type { BrokerAddress, LeaseTurn } from '../../../connector/bridge/ports.t
 import { createBridgeStatus } from '../../../connector/bridge/status.ts';
 import type { BridgeStatus } from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
+import { monotonicClock } from '../../../src/lib/clock.ts';
 
-export type Line = {
+type Line = {
   level: 'info' | 'warn' | 'error';
   message: string;
   reason?: string;
@@ -19,7 +20,7 @@ export type Line = {
 };
 
 /** A log that keeps its lines. */
-export function journal() {
+function journal() {
   const lines: Line[] = [];
   const write = (level: Line['level']) => (context: object, message: string) =>
     void lines.push({ ...context, level, message });
@@ -53,7 +54,8 @@ export function prepareBridge(
     status,
     lines,
     start(turn) {
-      const options = { broker, rejectionsPerMessage: 10, maxPacketBytes: 65_536, log, status };
+      const limits = { rejectionsPerMessage: 10, maxPacketBytes: 65_536 };
+      const options = { broker, ...limits, log, now: monotonicClock, status };
       const bridge = startBridge(options, { ...ports, identify: async () => null }, turn);
       bridges.push(bridge);
       return bridge;

@@ -19,6 +19,7 @@ test('an account that brings too much behind a broker makes nobody wait: its eve
     rejectionsPerMessage: 10,
     observe: { message() {} },
     log: { info() {}, warn() {}, error() {} },
+    now: () => 0,
     status: { refused() {} },
     onHeard() {},
     stopping: new AbortController().signal,

@@ -54,7 +54,7 @@ const tenths = (bytes: number) => Math.round(bytes / (mb / 10)) / 10;
 
 /** How much slower than promised is still let through, and how much larger: 1 is what is promised. */
 export type Leniency = { time: number; memory: number };
-export const asPromised: Leniency = { time: 1, memory: 1 };
+const asPromised: Leniency = { time: 1, memory: 1 };
 
 /** The promises that did not hold, each with the figures. */
 export function brokenBounds(

@@ -1,7 +1,7 @@
 import type { Enemy } from './enemy.ts';
 
 /** Goes on until the signal says that it is enough; what it opened is closed for it. */
-export type MakeNoise = (signal: AbortSignal) => Promise<void>;
+type MakeNoise = (signal: AbortSignal) => Promise<void>;
 
 /** One way in which an account makes life hard for the others. */
 export type NoisyKind = {

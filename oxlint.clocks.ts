@@ -1,0 +1,77 @@
+import type { OxlintOverride } from 'oxlint';
+
+/**
+ * Time and chance arrive as arguments in everything that decides: a test that sets the time, or knows what
+ * is drawn, hands it over. Files that read a clock or draw at random themselves, and why, by room.
+ */
+export const clockReaders: Record<string, Record<string, string>> = {
+  'src/lib/*.ts': { 'clock.ts': 'The clocks that are handed on.' },
+  'src/bus/*.ts': { 'redis.ts': 'Names this process, to tell its own messages from others.' },
+  'src/db/*.ts': {
+    'connect-first.ts': 'The start of a process waits for a server.',
+    'lock-tables.ts': 'A migration waits for sessions of other processes.',
+    'migrate.ts': 'How long a step took, for the log.',
+  },
+  'src/db/*/**/*.ts': {
+    'backup/back-up.ts': 'A command: when the copy was made.',
+    'portable/write-copy.ts': 'A command: when the copy was made.',
+    'embedded/guard.ts': 'The start of a process waits for another one to end.',
+    'embedded/postmaster.ts': 'The start of a process waits for a server.',
+    'embedded/secrets.ts': 'Makes a password.',
+  },
+  'src/http/*.ts': {
+    'guard.ts': 'Names each request, and measures how long it took.',
+    'refuse.ts': 'Names what never became a request.',
+  },
+  'src/config/*.ts': { 'secret.ts': 'Makes the secret.' },
+  'src/process/*.ts': {
+    'memory-pressure.ts': 'How often the process collects garbage.',
+    'signals.ts': 'A signal that comes twice at once is one.',
+  },
+  'src/sessions/*.ts': {
+    'manage.ts': 'Identifiers of sessions: nobody may foresee them.',
+    'refresh-token.ts': 'Tokens: nobody may foresee them.',
+    'seal.ts': 'A nonce must never come twice.',
+    'tokens.ts': 'Two tokens of one second must differ.',
+  },
+  'src/assembly/*.ts': { 'budget.ts': 'The end of a process is timed by the machine.' },
+  'connector/mqtt/*.ts': {
+    'drain.ts': 'The end of a process is timed by the machine.',
+    'server.ts': 'Names one run of the connector.',
+  },
+  'connector/bridge/*.ts': { 'probe.ts': 'A client identifier that no other client has.' },
+};
+
+const message =
+  'Time and chance arrive as arguments (src/lib/clock.ts). Who may read them is said in oxlint.clocks.ts.';
+
+export const clockGlobals = ['Date', 'performance', 'crypto'].map((name) => ({ name, message }));
+
+export const clockProperties = [
+  { object: 'Math', property: 'random', message },
+  { object: 'process', property: 'hrtime', message },
+];
+
+export const clockImports = [
+  {
+    group: ['node:crypto', 'crypto'],
+    importNames: ['randomUUID', 'randomBytes', 'randomInt', 'randomFillSync', 'webcrypto'],
+    message,
+  },
+  { group: ['node:perf_hooks', 'perf_hooks'], message },
+];
+
+/** The files of a room that read clocks or chance, as paths. */
+export function clockReadersOf(room: string): string[] {
+  const folder = room.slice(0, room.indexOf('*'));
+  return Object.keys(clockReaders[room] ?? {}).map((file) => folder + file);
+}
+
+/** What brings the rooms together makes what is drawn at random, but takes its clocks from lib/. */
+export const clockOverrides: OxlintOverride[] = [
+  {
+    files: ['src/*.ts', 'src/assembly/*.ts'],
+    rules: { 'no-restricted-globals': ['error', ...clockGlobals] },
+  },
+  { files: clockReadersOf('src/assembly/*.ts'), rules: { 'no-restricted-globals': 'off' } },
+];

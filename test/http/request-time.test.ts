@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { DomainError } from '../../src/errors.ts';
+import { defineRoute } from '../../src/http/route.ts';
+import { startTestHttp, type TestHttp } from './start.ts';
+
+const common = { method: 'get', summary: 'x', tag: 'x', auth: 'none', errors: [] } as const;
+const response = z.object({ first: z.number(), last: z.number() });
+
+let http: TestHttp;
+let nowTs = 1_700_000_000_000;
+
+beforeAll(async () => {
+  http = await startTestHttp({
+    // Each look at it is a second later.
+    clock: () => (nowTs += 1_000),
+    routes: [
+      defineRoute({
+        ...common,
+        path: '/slow',
+        response,
+        handler: async ({ request }) => {
+          const first = request.receivedTs;
+          await new Promise((resolve) => setImmediate(resolve));
+          return { first, last: request.receivedTs };
+        },
+      }),
+      defineRoute({
+        ...common,
+        path: '/wrong',
+        response,
+        handler: async ({ request }) => {
+          throw new DomainError('conflict', String(request.receivedTs));
+        },
+      }),
+    ],
+  });
+});
+afterAll(() => http.close());
+
+test('a request has one time, read once when it arrives', async () => {
+  const { body } = await http.fetch('/slow');
+  expect(body).toEqual({ first: nowTs, last: nowTs });
+  const before = nowTs;
+  expect((await http.fetch('/slow')).body).toMatchObject({ first: before + 1_000 });
+});
+
+test('its error has the time that was decided by', async () => {
+  const { status, body } = await http.fetch('/wrong');
+  expect(status).toBe(409);
+  expect(body).toMatchObject({ detail: String(nowTs), timestamp: nowTs });
+});
