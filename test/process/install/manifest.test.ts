@@ -55,9 +55,9 @@ describe('package.json and its lockfile', () => {
     const commands = ['start', 'simulate', 'account', 'backup', 'restore', 'bench', 'oracle'];
     for (const name of commands)
       expect(manifest.scripts[name]).toMatch(
-        /^exec node --import=\.\/src\/install\/preflight\.mjs /,
+        /^exec node --import=\.\/src\/process\/install\/preflight\.mjs /,
       );
-    expect(manifest.scripts['check']).toMatch(/^node src\/install\/preflight\.mjs && /);
+    expect(manifest.scripts['check']).toMatch(/^node src\/process\/install\/preflight\.mjs && /);
   });
 });
 

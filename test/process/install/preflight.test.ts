@@ -55,7 +55,7 @@ describe('what is wrong with an installation', () => {
 it('is the only line, and the program behind it does not run', async () => {
   const dir = project(['pg/package.json']);
   writeFileSync(join(dir, 'main.mjs'), 'console.log("running");');
-  const args = ['--import=./src/install/preflight.mjs', 'main.mjs'];
+  const args = ['--import=./src/process/install/preflight.mjs', 'main.mjs'];
   const run = runProgram(process.execPath, args, { cwd: dir });
   expect(await run.ended()).toBe(1);
   expect(run.stderr()).toMatch(/^The optional packages are not installed .*\n$/);
