@@ -1,16 +1,25 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 /** Tests that load the machine, or measure what they do to it. */
 const alone = [
   'test/accounts/load.test.ts',
-  'test/bench/**/*.test.ts',
-  'test/cluster/{mosquitto,processes,rolling-restart}.test.ts',
+  'test/bench/in-flight.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
   'test/events/load.test.ts',
-  'test/faults/**/*.test.ts',
-  'test/memory/{names,profiles}.test.ts',
+  'test/faults/faults.test.ts',
+];
+
+/**
+ * Tests of parts, which share a process: the modules of the service are loaded once for all of them,
+ * a quarter of the processor's time. They leave nothing running and change nothing global.
+ */
+const together = [
+  'test/{accounts,bus,config,connector,contract,contracts,devices,docs,engine,events}/**/*.test.ts',
+  'test/{bench,broker-hooks,faults,history,http,ingest,lib,measurements,metrics}/**/*.test.ts',
+  'test/{notifications,profiles,purposes,quotas,sessions}/**/*.test.ts',
 ];
 
 /** `npm run test:long` runs these: vitest.long.config.ts. */
@@ -19,13 +28,15 @@ export const long = 'test/**/*.long.test.ts';
 type Tests = {
   include: string[];
   exclude: string[];
+  /** Those of `include` that share a process. */
+  together: string[];
   /** Those of `include` that run after the others, one by one. */
   alone: string[];
   /** Which part of the cases that are shared out they run: test/support/share.ts. */
   part: 'short' | 'long';
 };
 
-export function configFor({ include, exclude, alone, part }: Tests): ViteUserConfig {
+export function configFor({ include, exclude, together, alone, part }: Tests): ViteUserConfig {
   const shared = {
     testTimeout: 60_000,
     hookTimeout: 120_000,
@@ -35,32 +46,37 @@ export function configFor({ include, exclude, alone, part }: Tests): ViteUserCon
       TEST_PART: part,
     },
   };
+  // Two more than processors: many tests wait for a timer of the service or of a server.
+  const first = { ...shared, maxWorkers: availableParallelism() + 2, sequence: { groupOrder: 0 } };
   return defineConfig({
     test: {
       // Of the run as a whole: the projects below are given what it provides.
       globalSetup: ['test/support/global-setup.ts'],
       reporters: ['default', './test/support/summary-reporter.ts'],
       coverage: { include: ['src/**', 'connector/**'] },
+      sequence: { sequencer: LongestFirst },
       projects: [
+        // Whole services, databases and programs: each file has a process of its own.
+        {
+          test: { ...first, name: 'apart', include, exclude: [...together, ...alone, ...exclude] },
+        },
         {
           test: {
+            ...first,
             name: 'together',
-            include,
+            include: together,
             exclude: [...alone, ...exclude],
-            // One more than processors: many tests wait for a timer of the service or of a server.
-            maxWorkers: Math.max(2, availableParallelism()) + 1,
-            sequence: { groupOrder: 0 },
-            ...shared,
+            isolate: false,
           },
         },
         {
           test: {
+            ...shared,
             name: 'alone',
             include: alone,
             exclude,
             maxWorkers: 1,
             sequence: { groupOrder: 1 },
-            ...shared,
           },
         },
       ],
@@ -71,6 +87,7 @@ export function configFor({ include, exclude, alone, part }: Tests): ViteUserCon
 export default configFor({
   include: ['test/**/*.test.ts'],
   exclude: [long],
+  together,
   alone,
   part: 'short',
 });

@@ -4,6 +4,7 @@ import { configFor, long } from './vitest.config.ts';
 export default configFor({
   include: [long],
   exclude: [],
+  together: [],
   alone: [
     'test/{bench,cluster,faults}/**/*.long.test.ts',
     'test/process/install/fresh.long.test.ts',

@@ -1,17 +1,17 @@
 import { closeRedis, connectRedis } from '../../src/lib/redis.ts';
-import { hasRedis, startRedis } from '../support/redis.ts';
+import { canOpenRedis, openRedis } from '../support/redis.ts';
 import { type Answer, startApp } from './app.ts';
 
 export const password = 'correct horse';
 
 /** Where sessions can be kept on this machine: `describe.each(sessionStores)`. */
-export const sessionStores = hasRedis ? ['database', 'redis'] : ['database'];
+export const sessionStores = canOpenRedis ? ['database', 'redis'] : ['database'];
 
 export type Logins = Awaited<ReturnType<typeof startLogins>>;
 
 /** The accounts' part of the service with its sessions in that store. */
 export async function startLogins(store: string) {
-  const redis = store === 'redis' ? await startRedis() : undefined;
+  const redis = store === 'redis' ? await openRedis() : undefined;
   const app = await startApp({ redisUrl: redis?.url });
   let accounts = 0;
   return {
@@ -37,7 +37,7 @@ export async function startLogins(store: string) {
     opens: async (token: string) => (await app.call('GET', '/v2/accounts', { token })).status,
     async close() {
       await app.close();
-      await redis?.kill();
+      await redis?.close();
     },
   };
 }

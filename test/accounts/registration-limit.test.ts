@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
+import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 import { testService } from '../journeys/service.ts';
 import { type App, startApp, type AppOptions } from './app.ts';
 
-describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
+describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
   '4.2 registrations, counted in %s',
   (kind) => {
     let apps: App[] = [];
-    let redis: Redis | undefined;
+    let redis: OpenRedis | undefined;
     afterEach(async () => {
       for (const app of apps.reverse()) await app.close();
       apps = [];
-      await redis?.kill();
+      await redis?.close();
       redis = undefined;
     });
     async function start(options: AppOptions = {}) {
-      redis ??= kind === 'redis' ? await startRedis() : undefined;
+      redis ??= kind === 'redis' ? await openRedis() : undefined;
       const http = { trustedProxies: ['127.0.0.1'] };
       const app = await startApp({
         ...options,

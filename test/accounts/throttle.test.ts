@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { network } from '../../src/accounts/network.ts';
-import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
+import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 import { type App, startApp } from './app.ts';
 
 const password = 'correct horse';
 
-describe.each(hasRedis ? ['memory', 'redis'] : ['memory'])(
+describe.each(canOpenRedis ? ['memory', 'redis'] : ['memory'])(
   '4.2 failed logins, counted in %s',
   (kind) => {
     let app: App;
-    let redis: Redis | undefined;
+    let redis: OpenRedis | undefined;
     afterEach(async () => {
       await app.close();
-      await redis?.kill();
+      await redis?.close();
     });
     async function start() {
-      redis = kind === 'redis' ? await startRedis() : undefined;
+      redis = kind === 'redis' ? await openRedis() : undefined;
       const http = { trustedProxies: ['127.0.0.1'] };
       const attempts = { perAccount: 3, perAddress: 8 };
       app = await startApp({ http, attempts, redisUrl: redis?.url });

@@ -19,7 +19,7 @@ import {
   type TestDatabase,
 } from '../support/database.ts';
 import { runOn } from '../support/template.ts';
-import { shareOf } from '../support/share.ts';
+import { longOnly, shareOf, shortOnly } from '../support/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
 
@@ -145,7 +145,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
   });
 });
 
-describe('into a data directory', () => {
+describe.each(longOnly(['a data directory']))('into %s', () => {
   // PostgreSQL writes down a negative number where it makes a cluster, and no server runs yet.
   test.each([
     ['before the server is there', (pid: number) => pid < 0],
@@ -193,7 +193,7 @@ describe('into a data directory', () => {
   });
 });
 
-describe('a copy', () => {
+describe.each(shortOnly(['a copy']))('%s', () => {
   test('of no database, or one that is not ours, is not made', async () => {
     const nowhere = { DATA_DIR: join(dir, 'nowhere') };
     const program = runProgram(process.execPath, ['src/cli/backup.ts', '--portable'], {

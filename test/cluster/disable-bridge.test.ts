@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasMosquitto, startMosquitto } from '../support/mosquitto.ts';
-import type { Mosquitto } from '../support/mosquitto.ts';
+import { canOpenBroker, openBroker } from '../support/mosquitto.ts';
+import type { OpenBroker } from '../support/mosquitto.ts';
 import { runOn } from '../support/template.ts';
 import { configuration, openApp } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
@@ -18,17 +18,17 @@ async function countRefused(databaseUrl: string): Promise<number> {
   return rows[0]?.refused ?? 0;
 }
 
-describe.skipIf(!hasMosquitto)('a device behind a broker that goes on letting it in', () => {
-  let broker: Mosquitto;
+describe.skipIf(!canOpenBroker)('a device behind a broker that goes on letting it in', () => {
+  let broker: OpenBroker;
   let service: TestService;
   beforeAll(async () => {
-    broker = await startMosquitto(['allow_anonymous true']);
+    broker = await openBroker();
     const connectors = [bridgeTo(broker, 2)];
     service = await testService({}, { change: (config) => ({ ...config, connectors }) });
   });
   afterAll(async () => {
     await service.close();
-    await broker.remove();
+    await broker.close();
   });
 
   it('is heard no more while its account is disabled, and again behind it', async () => {

@@ -7,6 +7,7 @@ import { prepareService, type ServiceProcess } from '../faults/service-process.t
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { hasRedis, startRedis } from '../support/redis.ts';
+import { shareOf } from '../support/share.ts';
 import { configuration, type Registration, send } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { runProgram } from '../journeys/process.ts';
@@ -18,7 +19,7 @@ const password = 'correct horse';
 // Without Redis nothing but the database tells one process what another has done.
 const buses = hasRedis ? ['PostgreSQL alone', 'Redis'] : ['PostgreSQL alone'];
 
-describe.each(buses)('an account that is disabled, at two processes with %s', (bus) => {
+describe.each(shareOf(buses))('an account that is disabled, at two processes with %s', (bus) => {
   const dir = makeTemporaryDir();
   const releases: (() => unknown)[] = [];
   let database: TestDatabase;

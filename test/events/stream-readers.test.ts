@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startRedisBus } from '../../src/bus/redis.ts';
 import { databaseKinds, testDatabase } from '../support/database.ts';
-import { hasRedis, startRedis } from '../support/redis.ts';
+import { canOpenRedis, openRedis } from '../support/redis.ts';
 import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
@@ -103,9 +103,9 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
   });
 });
 
-describe.skipIf(!hasRedis)('event streams over Redis', () => {
+describe.skipIf(!canOpenRedis)('event streams over Redis', () => {
   test('reach readers of another process at once', async () => {
-    const redis = await startRedis();
+    const redis = await openRedis();
     const database = await testDatabase();
     const onError = () => undefined;
     const options = { url: redis.url, monotonicClock, onError, onListenerError: onError };
@@ -121,6 +121,6 @@ describe.skipIf(!hasRedis)('event streams over Redis', () => {
     await history.close();
     await Promise.all([here.close(), there.close()]);
     await database.drop();
-    await redis.kill();
+    await redis.close();
   });
 });

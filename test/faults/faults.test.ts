@@ -9,8 +9,8 @@ import { faultsOf } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
 
-/** Of each mechanism one in `npm test`; `npm run test:long` has the others, by way of faults.long.test.ts. */
-const quick = ['kill9', 'migrated-under', 'postgres-kill9', 'ack-lost', 'clocks', 'poison'];
+/** Seconds each, in `npm test`; `npm run test:long` has the others, by way of faults.long.test.ts. */
+const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
 const load = { devices: 200, rate: 1_500, timescaledb: false };

@@ -3,6 +3,10 @@ import { sendToMany } from './many-profiles.ts';
 
 const longestMs = 45 * 60_000;
 
+test('40 profiles of 1 MiB in a heap of 160 MiB', async () => {
+  await sendToMany({ devices: 40, profileBytes: 1_048_576, heapMiB: 160 });
+});
+
 test('486 profiles of 1 MiB', { timeout: longestMs }, async () => {
   await sendToMany({ devices: 486, profileBytes: 1_048_576, heapMiB: 512 });
 });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn, schema } from '../support/template.ts';
-import { shareOf } from '../support/share.ts';
+import { longOnly, shareOf } from '../support/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { startOldPostgres } from './old-postgres.ts';
 import { password, refusedLine } from './refused-start.ts';
@@ -19,7 +19,7 @@ test('a server that is too old', async () => {
   old.close();
 });
 
-describe('a server that only reads', () => {
+describe.each(longOnly(['a server']))('%s that only reads', () => {
   let primary: Cluster;
   let standby: Cluster;
   beforeAll(async () => {

@@ -4,18 +4,18 @@ import { startDatabaseSessions } from '../../src/sessions/database.ts';
 import { startRedisSessions } from '../../src/sessions/redis.ts';
 import type { Session, SessionStore } from '../../src/sessions/sessions.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { hasRedis, type Redis, startRedis } from '../support/redis.ts';
+import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 
 const onError = () => {};
 
-describe.each(hasRedis ? ['database', 'redis'] : ['database'])('the %s store', (kind) => {
+describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store', (kind) => {
   let database: TestDatabase;
-  let redis: Redis | undefined;
+  let redis: OpenRedis | undefined;
   let store: SessionStore;
   let owner: { accountId: number; accountUuid: string };
   beforeAll(async () => {
     database = await testDatabase();
-    redis = kind === 'redis' ? await startRedis() : undefined;
+    redis = kind === 'redis' ? await openRedis() : undefined;
     store = redis
       ? await startRedisSessions({ url: redis.url, onError })
       : startDatabaseSessions(database.db, { onError });
@@ -23,7 +23,7 @@ describe.each(hasRedis ? ['database', 'redis'] : ['database'])('the %s store', (
   });
   afterAll(async () => {
     await store.close();
-    await redis?.kill();
+    await redis?.close();
     await database.drop();
   });
 

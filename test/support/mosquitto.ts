@@ -12,6 +12,22 @@ export const hasMosquitto = program !== null && findProgram('mosquitto_pub') !==
 
 export type Mosquitto = Server & { url: string; remove(): Promise<void> };
 
+const given = process.env['TEST_MQTT_URL'];
+
+/** `describe.skipIf(!canOpenBroker)`: whether there is a broker for tests that only use it. */
+export const canOpenBroker = given !== undefined || hasMosquitto;
+
+/** A broker that lets anybody in, for a test that neither stops nor configures it. */
+export type OpenBroker = { url: string; port: number; close(): Promise<void> };
+
+/** The broker that TEST_MQTT_URL names (`mqtt://127.0.0.1:port`), or one of the test's own. */
+export async function openBroker(): Promise<OpenBroker> {
+  if (given !== undefined)
+    return { url: given, port: Number(new URL(given).port), close: async () => undefined };
+  const { url, port, remove } = await startMosquitto();
+  return { url, port, close: remove };
+}
+
 /**
  * A Mosquitto broker of the test's own. `config` are lines of mosquitto.conf beside the listener;
  * anybody may connect unless they say otherwise.

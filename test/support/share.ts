@@ -9,3 +9,13 @@ export function shareOf<T>(cases: readonly T[]): T[] {
   if (!isLong) return cases.slice(0, 1);
   return cases.length > 1 ? cases.slice(1) : cases.slice();
 }
+
+/** Cases that only `npm run test:long` runs, by way of an `x.long.test.ts` that imports the file. */
+export function longOnly<T>(cases: readonly T[]): T[] {
+  return isLong ? cases.slice() : [];
+}
+
+/** Cases that `npm run test:long` has no need to repeat where it imports the file for its other cases. */
+export function shortOnly<T>(cases: readonly T[]): T[] {
+  return isLong ? [] : cases.slice();
+}

@@ -21,7 +21,7 @@ const nothing = {
   restDiffers: 0,
 };
 
-/** For a long run by hand: CLUSTER_KILLS=30 npx vitest run test/cluster/mosquitto.test.ts */
+/** For a long run by hand: CLUSTER_KILLS=30 npm run test:long -- cluster/mosquitto */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
 
 /** What a broker has to be told so that it keeps what it has acknowledged. */
