@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Environment } from '../../src/config/environment.ts';
 import { pathOf, readProjectFile, readScriptSteps, readShownSteps } from './readme.ts';
 
-const docs = readdirSync(pathOf('docs'))
+const docs = readdirSync(pathOf('docs'), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`);
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
@@ -58,7 +58,9 @@ describe('the documentation', () => {
   it('has an index that names every page', () => {
     const index = readProjectFile('docs/README.md');
     const missing = docs.filter((page) => page !== 'docs/README.md');
-    expect(missing.filter((page) => !index.includes(`(${posix.basename(page)})`))).toEqual([]);
+    expect(missing.filter((page) => !index.includes(`(${posix.relative('docs', page)})`))).toEqual(
+      [],
+    );
   });
 
   it('begins with a page that is read in five minutes', () => {
