@@ -9,6 +9,15 @@ const docs = readdirSync(pathOf('docs'), { recursive: true, encoding: 'utf8' })
   .map((name) => `docs/${name}`);
 const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
 
+/** What the worked examples of CONTRIBUTING.md would add, and what programs or operators write. */
+const made = [
+  'bench/results/',
+  'config/local.json',
+  'src/contract/actions/show-color.ts',
+  'src/db/migrations/000015_account-note.sql',
+  'src/ingest/rules/time.ts',
+];
+
 describe('the documentation', () => {
   it('shows the commands of docs/tour.sh, step by step', () => {
     const shown = readShownSteps().map(({ title, commands }) => ({ title, commands }));
@@ -53,6 +62,19 @@ describe('the documentation', () => {
       return anchor !== undefined && file.endsWith('.md') && !anchorsOf(file).includes(anchor);
     });
     expect(wrong).toEqual([]);
+  });
+
+  it('names only files that are there, but for those that its examples would make', () => {
+    const text = pages
+      .filter((page) => !page.startsWith('docs/notes/'))
+      .map(readProjectFile)
+      .join('\n');
+    const named = [
+      ...text.matchAll(/`((?:src|connector|config|test|bench|examples|docs)\/[\w./-]+)`/g),
+    ];
+    const missing = named.map(([, path = '']) => path).filter((path) => !existsSync(pathOf(path)));
+    expect(named.length).toBeGreaterThan(50);
+    expect(missing.filter((path) => !made.includes(path))).toEqual([]);
   });
 
   it('has an index that names every page', () => {
