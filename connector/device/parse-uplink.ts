@@ -5,7 +5,7 @@ import { Configuration } from '../../src/contract/configuration.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
 import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
-import { findUpTopic, type UpTopic } from '../../src/contract/topic.ts';
+import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
 import {
   EventReport,
   maxItems,
@@ -85,7 +85,7 @@ function parseInto(
   const { rejections } = uplink;
   const kind = findUpTopic(topic, prefix);
   if (kind === null) {
-    const message = 'Devices publish to measurements, state, events, profile and configuration.';
+    const message = `Devices publish to ${upTopics.slice(0, -1).join(', ')} and ${upTopics.at(-1)}.`;
     rejections.push({ reason: 'unknown-topic', message });
     return;
   }

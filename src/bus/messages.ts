@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { downTopics } from '../contract/topic.ts';
 import type { BusMessages, Channel } from './bus.ts';
 
 const id = z.int();
@@ -12,7 +13,7 @@ const schemas = {
   down: z.object({
     uuid: z.string(),
     message: z.object({
-      topic: z.enum(['profile', 'configuration', 'state', 'display', 'errors']),
+      topic: z.enum(downTopics),
       payload: z.unknown(),
       pId: z.string().optional(),
     }),

@@ -23,9 +23,9 @@ const usage = `Usage:
   npm run account -- reset-password <email>   give it a new password and end its sessions
   npm run account -- delete <email>           remove it with its devices, purposes and history
   npm run account -- quota <email> [<name> [<value>]]
-                                              show what it may have and has; give it a quota of its
-                                              own, or with "default" as value that of config/ again
-  npm run account -- allow <email> sms        let SMS be sent for it; one made here may already
+                                              show limits and usage; set a quota for this account, or
+                                              with "default" as value go back to that of config/
+  npm run account -- allow <email> sms        let it send SMS; accounts made by create may already
   npm run account -- deny <email> sms
   npm run account -- disable <email>          end its sessions and shut its devices out; keep everything
   npm run account -- enable <email>           let it and its devices in again

@@ -19,8 +19,9 @@ async function main(given: string[]): Promise<number> {
   const isPortable = given.includes('--portable');
   const args = given.filter((arg) => arg !== '--portable');
   if (args.length > 1 || args[0]?.startsWith('-')) {
-    process.stderr.write(usage);
-    return args[0] === '--help' || args[0] === '-h' ? 0 : 2;
+    const isAsked = args[0] === '--help' || args[0] === '-h';
+    (isAsked ? process.stdout : process.stderr).write(usage);
+    return isAsked ? 0 : 2;
   }
   const config = await loadConfig(process.env);
   const time = new Date().toISOString().replaceAll(':', '-');

@@ -11,7 +11,7 @@ import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 
-/** All routes with nothing behind them: enough to document them, not to call one. */
+/** All routes without database or services: enough to document them, not to call one. */
 export function listDocumentedRoutes(): Route[] {
   return [
     ...accountsRoutes(nothing),
@@ -28,5 +28,5 @@ export function listDocumentedRoutes(): Route[] {
   ];
 }
 
-/** Stands in for whatever a feature is handed. */
+/** Takes the place of all dependencies of a feature. */
 const nothing: never = new Proxy(() => undefined, { get: () => nothing }) as never;

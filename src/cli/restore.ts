@@ -11,16 +11,17 @@ const usage = `Usage:
   DATA_DIR=<new directory> npm run restore -- <backup>         put a backup into a data directory
   DATABASE_URL=<empty database> npm run restore -- <backup>    put a portable copy into a database
 
-The data directory must hold no database yet. Of a copy of files, the next start of the service recovers
-it; rows of a portable copy are all there when this ends.
+The data directory must hold no database. A copy of files is recovered by the next start of the
+service; a portable copy is complete when this command ends.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 
 async function main([backup, ...rest]: string[]): Promise<number> {
   if (backup === undefined || backup.startsWith('-') || rest.length > 0) {
-    process.stderr.write(usage);
-    return backup === '--help' || backup === '-h' ? 0 : 2;
+    const isAsked = backup === '--help' || backup === '-h';
+    (isAsked ? process.stdout : process.stderr).write(usage);
+    return isAsked ? 0 : 2;
   }
   const config = await loadConfig(process.env);
   const { dataDir, databaseUrl, secret } = config;

@@ -26,14 +26,14 @@ async function readCredentials({ account: email }: Options) {
   return { email, password: await readPassword(email, process.stdin, process.stderr) };
 }
 
-/** Aborts at the first Ctrl-C, which ends the run in good order; a later one ends the process. */
+/** Aborts at the first Ctrl-C, which ends the run and still compares; a later one ends the process. */
 function interrupted(): AbortSignal {
   const controller = new AbortController();
   let firstMs: number | undefined;
   const onSignal = () => {
     firstMs ??= performance.now();
     controller.abort();
-    // npm passes on the signal that the terminal has sent here already: the same Ctrl-C, twice.
+    // npm forwards a signal that the terminal has also sent to this process: one Ctrl-C arrives twice.
     if (performance.now() - firstMs > samePressMs) process.exit(130);
   };
   process.on('SIGINT', onSignal);

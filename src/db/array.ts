@@ -1,16 +1,16 @@
 /**
- * Arrays as PostgreSQL reads them. The driver's own way of writing arrays quotes and escapes every
- * element, which for a batch costs as much as all the rest of it.
+ * Arrays in PostgreSQL's text format. The driver quotes and escapes every element, which for a batch costs
+ * as much as everything else together.
  */
 
 /** RS, as in JSON text sequences (RFC 7464): within a JSON text it can only stand escaped. */
 const separator = 0x1e;
 
 /**
- * A parameter (`$1`) as SQL for an array of which the planner does not see how many elements it has.
- * Where it does, a short one looks cheaper than what is planned for all, and PostgreSQL plans each query
- * anew: with some joins that takes longer than the query (PREPARE, "plan_cache_mode"). For one statement
- * among others; where it holds for all of a connection's, `keepPlans` of the database says it once.
+ * A parameter (`$1`) as SQL for an array whose length the planner does not see. If it did, a short array
+ * would look cheaper than the generic plan, and PostgreSQL would plan each query anew: with some joins that
+ * takes longer than the query (PREPARE, "plan_cache_mode"). For single statements; the option `keepPlans`
+ * of the database does it for all of a connection.
  */
 export function unseenArray(parameter: string, type: 'bigint' | 'uuid'): string {
   return `(select ${parameter}::${type}[])::${type}[]`;
@@ -22,8 +22,8 @@ export function plainArray(elements: (number | boolean | null)[]): string {
 }
 
 /**
- * A parameter (`$1`) that `jsonSequence` has written, as SQL for an array of text. Each document stands
- * behind the one before as it is, where an array's literal would have to be quoted here and read there.
+ * A parameter (`$1`) that `jsonSequence` has written, as SQL for an array of text. The documents follow each
+ * other unchanged; an array literal would have to be quoted here and parsed by the server.
  */
 export function documentsOf(parameter: string): string {
   return `string_to_array(${parameter}::text, chr(${separator}), 'null')`;

@@ -5,10 +5,10 @@ import { quote } from './why-refused.ts';
 /** The oldest major version that is tested; its SQL needs 13. */
 const leastMajor = 15;
 
-/** Where the jobs are. */
+/** The schema of graphile-worker's tables. */
 const jobSchema = 'graphile_worker';
 
-/** Whether this server can be worked with: throws a StartError of one line where it cannot. */
+/** Throws a StartError of one line where this server cannot be used. */
 export async function checkServer(sql: Sql, name: string): Promise<void> {
   await checkVersion(sql, name);
   await checkWritable(sql, name);
@@ -52,9 +52,8 @@ type Rights = {
 };
 
 /**
- * Whether this role may create what is still to be created, before anything is changed: throws a StartError
- * of one line where it may not. A database that has it all needs no right to create. `schema`: where the
- * tables are to be.
+ * Throws a StartError of one line where this role may not create what is missing; called before anything is
+ * changed. A complete database needs no right to create. `schema`: where the tables are to be.
  */
 export async function checkRights(sql: Sql, schema: string): Promise<void> {
   const found = await findRights(sql, [schema, jobSchema]);
@@ -68,7 +67,7 @@ export async function checkRights(sql: Sql, schema: string): Promise<void> {
     throw wrong(
       `role ${role} may not create in database ${database} what the service needs there: its owner runs ${grants.join(' ')}`,
     );
-  // Who does not own the job tables would find them empty, and could add nothing.
+  // Row security hides the job tables' rows from all but their owner: no job would be found, none added.
   if (!found.seesJobs)
     throw wrong(
       `role ${role} is kept from the jobs of graphile_worker by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,

@@ -12,14 +12,14 @@ import {
 import { StartError } from '../start-error.ts';
 import { whyRefused } from './why-refused.ts';
 
-/** All attempts of one start together: what is wrong is to be said within 10 s. */
+/** Time for all attempts of one start: an error must be reported within 10 s. */
 const timeoutMs = 4_500;
-/** What is left at least for the second attempt. */
+/** The least time for the second attempt. */
 const leastMs = 1_500;
 
 /**
- * The first that is asked of a database: what is wrong with its address, or with what is found
- * there, is thrown as a StartError of one line, which never holds the password.
+ * The first connection to a database. A wrong address, or a server that is not usable, is thrown as a
+ * StartError of one line, which never contains the password.
  */
 export async function connectFirst(connectionString: string): Promise<pg.Client> {
   const startedMs = performance.now();
@@ -36,10 +36,10 @@ export async function connectFirst(connectionString: string): Promise<pg.Client>
   }
 }
 
-/** Before the driver speaks: what it makes of other protocols depends on what they happen to send. */
+/** Before the driver connects: its errors for other protocols depend on what the other side sends. */
 async function askWhoIsThere(connectionString: string): Promise<void> {
   const client = makeClient(connectionString, timeoutMs);
-  // Where TLS comes first there is nothing that could be asked without it.
+  // With TLS from the first byte nothing can be asked without it.
   if ('sslNegotiation' in client && client.sslNegotiation === 'direct') return;
   const place = placeOf(client);
   const answer = await ask(place, sslRequest, { timeoutMs: timeoutMs - leastMs });
@@ -69,7 +69,7 @@ function makeClient(connectionString: string, connectionTimeoutMillis: number): 
   try {
     return new pg.Client({ connectionString, connectionTimeoutMillis });
   } catch (error) {
-    // Such as a file of sslrootcert that is not there.
+    // Such as an sslrootcert file that is missing.
     throw wrong(`it cannot be used (${messageOf(error)})`, error);
   }
 }

@@ -24,8 +24,8 @@ export type DatabaseOptions = {
   /** Statements of one transaction are sent without waiting for the answers to those before. */
   pipeline?: boolean;
   /**
-   * Named statements are planned once, for any number of elements. PostgreSQL would rather plan those
-   * that take arrays anew for each length, which for a few elements takes longer than the statement.
+   * Named statements are planned once, for any number of elements. By default PostgreSQL plans statements
+   * with arrays anew for each length, which for a few elements takes longer than the statement.
    */
   keepPlans?: boolean;
   /** A connection error outside any query; the pool replaces the connection by itself. */
@@ -40,8 +40,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     statement_timeout: options.statementTimeoutMs,
     timezone: 'UTC',
     search_path: searchPathFor(options.schema),
-    // What arrives late may touch any number of compressed rows. PostgreSQL without TimescaleDB takes it
-    // for a setting of somebody else's.
+    // Late data may touch any number of compressed rows. PostgreSQL without TimescaleDB accepts the setting
+    // and ignores it.
     'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,
     ...(options.keepPlans ? { plan_cache_mode: 'force_generic_plan' } : {}),
   };
@@ -58,8 +58,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     ...(options.pipeline ? { pipeline: true } : {}),
   });
   pool.on('error', options.onIdleError);
-  // A connection that ends while a transaction holds it, between two statements, tells nobody else:
-  // without a listener that would end the process. The next statement fails, which is enough.
+  // A connection may end while a transaction holds it, between two statements: without a listener that
+  // error would end the process. The next statement fails, which is enough.
   pool.on('connect', (client) => client.on('error', () => undefined));
   const rethrow = (error: unknown): never => {
     if (isMissingTable(error)) options.onMissingTable?.();
@@ -75,7 +75,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** Gives "the database is away" its own code, so that every edge can answer it in its own way. */
+/** Maps "the database is away" to a code of its own, so that each edge can answer it in its own way. */
 function toDomain(cause: unknown): unknown {
   if (cause instanceof DomainError) return cause;
   if (isMissingTable(cause))

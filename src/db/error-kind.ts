@@ -2,12 +2,12 @@ import { DomainError } from '../errors.ts';
 
 /**
  * What an error of the database asks for:
- * - `unavailable`: the server, or the way to it, is away for now: later, and on another connection.
- * - `serialization`: it settled a quarrel with another transaction: the same again, soon.
- * - `unique`: something of it is stored already.
- * - `unstorable`: a value or a row that it will never take, at least beside what is stored.
+ * - `unavailable`: the server, or the network to it, is away for now: later, and on another connection.
+ * - `serialization`: a conflict with another transaction: run the same again, soon.
+ * - `unique`: a row of it is stored already.
+ * - `unstorable`: a value or a row that it will never accept, at least beside what is stored.
  * - `schema`: the tables are not those that this program knows, or not its own.
- * - `fault`: ours; anything that is listed nowhere.
+ * - `fault`: a bug of this program; anything that is not listed.
  */
 export type DatabaseErrorKind =
   'unavailable' | 'serialization' | 'unique' | 'unstorable' | 'schema' | 'fault';

@@ -2,14 +2,14 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A migration that this program brings along. */
+/** A migration of this program. */
 export type KnownMigration = {
   name: string;
   /** The least version of a program that can write to the database once it has run. */
   leastWriter: string;
 };
 
-/** Where this program's are. */
+/** The directory of this program's migrations. */
 export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /** Each file says it in its first line: `-- Least writer: 0.2.0`. */

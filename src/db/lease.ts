@@ -3,48 +3,48 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { withTimeout } from './patience.ts';
 
-/** `askMs + answerMs` is to stay well below `forgetMs`: who loses it knows before anybody gets it. */
+/** Keep `askMs + answerMs` well below `forgetMs`: a holder must know of the loss before another one gets the lease. */
 type LeasePace = {
-  /** Between two questions: whoever waits asks for the lease, whoever holds it whether it is there. */
+  /** Time between two queries: a waiting process asks for the lease, the holder checks that it still has it. */
   askMs: number;
   /** The holder gives it up when an answer takes longer. */
   answerMs: number;
-  /** PostgreSQL takes it back from a holder that has asked nothing for so long. */
+  /** PostgreSQL ends the session of a holder that was silent for this long. */
   forgetMs: number;
 };
 
 export type LeaseOptions = {
   connectionString: string;
-  /** What is held: of all who say the same name, one at a time holds it. */
+  /** The name of the lease: one process at a time holds it. */
   name: string;
   /** Shown to operators, in pg_stat_activity. */
   holder: string;
   onHeld: () => void;
-  /** From now on somebody else may get it; not called for what is given back. */
+  /** The lease was lost, and another process may get it; not called when it is given back. */
   onLost: () => void;
-  /** Somebody else holds it; said once until it is held. */
+  /** Another process holds it; called once until it is held. */
   onWaiting?: () => void;
-  /** The database is away; said once, and tried again. */
+  /** The database is away; called once, and tried again. */
   onError: (error: unknown) => void;
   pace?: LeasePace;
 };
 
 export type DatabaseLease = {
-  /** Gives back what is held, so that somebody else gets it, and competes no more until `compete`. */
+  /** Gives the lease back for others, and does not compete until `compete`. */
   rest(): void;
   compete(): void;
   /** Whether the database answered when it was asked last. */
   isThere(): boolean;
-  /** Competes no more; what is held is given back when `finish` has settled. */
+  /** Stops competing; a held lease is given back when `finish` has settled. */
   release(finish: () => Promise<void>): Promise<void>;
 };
 
 const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
 
 /**
- * Competes for a lease until it is released: a lock of a PostgreSQL session of its own, which ends
- * with the session, however that ends. Resolves when it was asked for once. Asks again and again
- * rather than waiting in the server, where a statement that waits would hold back vacuum.
+ * Competes for a lease until it is released: an advisory lock of a PostgreSQL session of its own, which ends
+ * with the session. Resolves after the first attempt. Polls, because a statement that waits in the server
+ * would hold back vacuum.
  */
 export async function startLease(options: LeaseOptions): Promise<DatabaseLease> {
   const { name, onHeld, onLost, onWaiting, onError, pace = usualPace } = options;
@@ -53,7 +53,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   let isWanted = true;
   let isHeld = false;
-  /** The session has the lock, though nobody here holds the lease any more. */
+  /** The session still has the lock, but this process no longer holds the lease. */
   let isOwed = false;
   let isWaiting = false;
   let isAway = false;
@@ -118,7 +118,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
       }
     } finally {
       lose();
-      // A server that does not answer does not say goodbye either.
+      // A server that does not answer does not close the connection either.
       await withTimeout(client.end(), pace.answerMs).catch(() => undefined);
     }
   }
@@ -160,7 +160,7 @@ function openSession({ connectionString, holder }: LeaseOptions, pace: LeasePace
     connectionString,
     application_name: holder,
     connectionTimeoutMillis: pace.answerMs,
-    // Whatever keeps the holder from asking (a dead machine, network or process) ends the session.
+    // If the holder falls silent (machine, network or process is dead) the server ends its session.
     options: `-c idle_session_timeout=${pace.forgetMs}`,
   });
 }

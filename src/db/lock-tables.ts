@@ -5,11 +5,11 @@ import { StartError } from '../start-error.ts';
 
 export type LockOptions = {
   log: { warn(message: string): void };
-  /** How long those that hold a table are waited for before their sessions are ended; 10 s. */
+  /** How long to wait for sessions that hold a table before they are ended; 10 s. */
   patienceMs?: number;
 };
 
-/** Of one attempt: whoever comes meanwhile has to wait behind it. */
+/** Of one attempt: meanwhile others queue behind its lock request. */
 const attemptMs = 500;
 const pauseMs = 100;
 const maxAttemptsAfterwards = 20;

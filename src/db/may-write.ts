@@ -40,7 +40,7 @@ function describeForeign({ name, programVersion, leastWriter }: AppliedMigration
   ];
 }
 
-/** For a running program as for one that starts: whose tables they are now, and what to do. */
+/** For a running and a starting program: which version the tables belong to now, and what to do. */
 export function describeMoved(
   { leastWriter, changedBy }: CurrentSchema,
   version: string,

@@ -32,10 +32,10 @@ export type MigrateOptions = {
 /** A database that has this program's schema, and where its tables are. */
 export type Migrated = Storage & { schema: string };
 
-/** Any number that nothing else locks; held while one process migrates and the others wait. */
+/** An advisory lock of its own, held while one process migrates and the others wait. */
 const migrationLock = 7200;
 
-/** A step that takes longer is worth a line of its own. */
+/** A step that takes longer is logged. */
 const longStepMs = 1_000;
 
 /**
@@ -90,7 +90,7 @@ async function runMigration(
     schema: [schema, 'public'],
     direction: 'up',
     count: 1,
-    // What a later version has added between is none of this one's concern: `refuseForeign` allowed it.
+    // Migrations of a later version in between are ignored: `refuseForeign` allowed them.
     checkOrder: false,
     singleTransaction: false,
     noLock: true,
@@ -106,8 +106,8 @@ async function runMigration(
 }
 
 /**
- * Asks again and again rather than waiting in the server: a waiting statement keeps its snapshot,
- * and a step such as `create index concurrently` would wait for that snapshot for ever.
+ * Polls instead of waiting in the server: a waiting statement keeps its snapshot, and a step such as
+ * `create index concurrently` would wait for that snapshot for ever.
  */
 async function waitForLock(client: pg.Client): Promise<void> {
   for (;;) {

@@ -3,16 +3,16 @@ import type { Database } from './database.ts';
 import type { Sql } from './sql.ts';
 
 export type PatienceOptions = {
-  /** After this long without an answer the database is asked whether it is there, in milliseconds. */
+  /** After this long without an answer, in milliseconds, a second connection checks the database. */
   patienceMs: number;
-  /** Asks it, over a connection that nothing else uses; rejects soon where there is no answer. */
+  /** The check, over a connection that nothing else uses; rejects soon where there is no answer. */
   ping: () => Promise<unknown>;
 };
 
 /**
- * A database that says `unavailable` soon when the server has stopped answering, and still lets a
- * statement take its time when it has not: time alone cannot tell the two apart, a second connection
- * can. What a statement given up on did is unknown.
+ * A database that reports `unavailable` soon when the server has stopped answering, and waits for slow
+ * statements of one that answers: a time-out alone cannot tell the two apart, a second connection can.
+ * Whether an abandoned statement was executed is unknown.
  */
 export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions): Database {
   let asked: Promise<unknown> | null = null;
@@ -27,7 +27,7 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
     const askLater = () => {
       cancel = afterRunning(patienceMs, ask);
     };
-    // Whoever gave up no longer listens to how it ends.
+    // The caller has given up: the result is ignored.
     work.catch(() => undefined);
     try {
       return await Promise.race([work, hopeless]);
@@ -43,7 +43,7 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
   };
 }
 
-/** Rejects when the work takes longer; how it ends is then nobody's concern. */
+/** Rejects when the work takes longer; its result is then ignored. */
 export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const cancel = afterRunning(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
@@ -58,9 +58,9 @@ export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promi
 const steps = 5;
 
 /**
- * Acts once this process itself has run for so long. A process that got no processor finds, when it
- * wakes, its timers due and its answers unread: such a pause counts as one step of several, so that
- * what has arrived meanwhile is read first.
+ * Fires after this process itself has run for that long. A process that got no processor time wakes up with
+ * its timers due and answers unread: such a pause counts as one step of several, so that the answers
+ * are read first.
  */
 function afterRunning(ms: number, act: () => void): () => void {
   let left = steps;

@@ -24,9 +24,9 @@ export const earlierInPublic = {
 type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions;
 
 /**
- * Puts the tables where the programs that may write after these migrations look for them, before the first
- * of the migrations runs. A program finds tables by the name of their schema, so one that may write no more
- * stores nothing from that moment on, whatever it does. Where all may go on, nothing is moved.
+ * Moves the tables to the schema where the programs that may write after these migrations look for them,
+ * before the first of the migrations runs. Programs find tables by the schema's name, so those that may not
+ * write any more can store nothing from then on. Where all may go on, nothing is moved.
  */
 export async function placeTables(
   client: pg.Client,
@@ -53,14 +53,14 @@ export function leastWriterAfter(migrations: KnownMigration[]): string {
   return newestOf([firstWriter, ...migrations.map(({ leastWriter }) => leastWriter)]);
 }
 
-/** One step for all that is in it, an operator's own views too. */
+/** One step for everything in the schema, an operator's own views included. */
 async function rename(client: pg.Client, from: string, to: string): Promise<void> {
   await client.query(
     `alter schema ${pg.escapeIdentifier(from)} rename to ${pg.escapeIdentifier(to)}`,
   );
 }
 
-/** What else there is in `public` is somebody else's. */
+/** Everything else in `public` is not ours. */
 async function moveOutOfPublic(client: pg.Client, to: string): Promise<void> {
   const schema = pg.escapeIdentifier(to);
   await client.query(`create schema if not exists ${schema}`);

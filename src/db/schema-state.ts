@@ -1,6 +1,6 @@
 import type { Sql } from './sql.ts';
 
-/** A migration that has run, as the database remembers it; null is what versions before 0.2.0 left. */
+/** A migration that has run, as recorded in the database; null where a version before 0.2.0 recorded it. */
 export type AppliedMigration = {
   name: string;
   programVersion: string | null;
@@ -49,7 +49,7 @@ export async function ensureStateTables(sql: Sql): Promise<void> {
        run_on timestamp not null
      )`,
   );
-  // Rows that are there already stay without: who made them is not known.
+  // Existing rows stay empty here: which version made them is not known.
   await sql.query(
     `alter table public.migration
        add column if not exists program_version text,

@@ -16,7 +16,7 @@ export type TransactionOptions = {
    * and is itself committed only if that one was; `unavailable` where it was not.
    */
   behind?: Committing | undefined;
-  /** Told when nothing is left to do but the commit, which is under way. */
+  /** Called when only the commit is left, and it is under way. */
   onCommitting?: (committing: Committing) => void;
 };
 
@@ -29,7 +29,7 @@ export type Committing = {
 /** A connection of the pool, kept until the last of the transactions on it has ended. */
 class SharedConnection {
   readonly client: pg.PoolClient;
-  /** Why it cannot be used any more. */
+  /** The error after which it cannot be used any more. */
   broken: Error | undefined;
   #users = 1;
 

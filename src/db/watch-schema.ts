@@ -3,23 +3,23 @@ import { findCurrentSchema } from './schema-state.ts';
 import type { Sql } from './sql.ts';
 
 export type SchemaWatchOptions = {
-  /** Asked now and then; where it is away nothing is known. */
+  /** Asked periodically; while it is away nothing is known. */
   sql: Sql;
   /** Where this program's connections look for tables. */
   schema: string;
   version: string;
-  /** Told once: from then on this program can store nothing. Each line is for people. */
+  /** Called once: from then on this program can store nothing. Each line is for people. */
   onMoved: (lines: string[]) => void;
   intervalMs?: number;
 };
 
 export type SchemaWatch = {
-  /** Looks at once: a table was not where it should be. */
+  /** Checks at once: a table was not where it should be. */
   look(): void;
   stop(): void;
 };
 
-/** Finds out that the tables are elsewhere: a later version, which this one is in the way of, moved them. */
+/** Detects that a later version, beside which this one may not write, has moved the tables. */
 export function watchSchema(options: SchemaWatchOptions): SchemaWatch {
   const { sql, schema, version, onMoved, intervalMs = 5_000 } = options;
   let isLooking = false;

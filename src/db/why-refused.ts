@@ -1,10 +1,10 @@
 import { isTlsError } from '../lib/probe-server.ts';
 
-/** Who asked for what. */
+/** Role and database of the attempt. */
 type Asked = { user?: string | undefined; database?: string | undefined };
 type Sentence = (asked: { role: string; database: string; name: string; said: string }) => string;
 
-/** What PostgreSQL says to somebody whom it does not let in, by its code (appendix A of its manual). */
+/** Refused logins by PostgreSQL's error code (appendix A of its manual). */
 const byCode: Record<string, Sentence> = {
   '28P01': ({ role, name }) =>
     `${name} does not accept role ${role} with this password: correct the name or the password`,
@@ -18,7 +18,7 @@ const byCode: Record<string, Sentence> = {
   '57P03': ({ name, said }) => `${name} takes no connections yet (${said}): try again`,
 };
 
-/** The same where the driver refused. */
+/** Refusals of the driver itself. */
 const byMessage: [RegExp, Sentence][] = [
   [
     /does not support SSL/,

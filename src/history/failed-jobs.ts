@@ -7,13 +7,13 @@ export type FailedJob = {
   /** What it does, by TimescaleDB's name. */
   does: string;
   relation: string;
-  /** Why; null where TimescaleDB has not kept it. */
+  /** The error message; null where TimescaleDB has not kept it. */
   error: string | null;
-  /** When a run last went well, ms; null for never. */
+  /** Time of the last successful run, ms; null for never. */
   succeededTs: number | null;
 };
 
-/** Those that keep this history. Nobody else would tell: they leave it to a full disk, or a gap in a chart. */
+/** The failed jobs on the history. TimescaleDB reports them nowhere else: the first sign is a full disk. */
 export async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
   if ((await readHistoryKind(sql)) === 'plain') return [];
   const { rows } = await sql.query<FailedJob>(

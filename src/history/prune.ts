@@ -15,12 +15,12 @@ export const feedMs = 24 * 3_600_000;
 
 const dayMs = 86_400_000;
 
-/** Any number that nothing else locks: one process prunes at a time. */
+/** An advisory lock of its own: one process prunes at a time. */
 const pruneLock = 7203;
 
 /**
- * Deletes what is past its time, a batch a transaction. With TimescaleDB that is only what streams
- * resume from: whole chunks of the rest go by its own policies. Gives how many rows went.
+ * Deletes rows beyond the retention, a batch in each transaction. With TimescaleDB that is only the feed of
+ * streams: its own policies drop whole chunks of the rest. Returns the number of deleted rows.
  */
 export async function pruneHistory(db: Database, options: PruneOptions): Promise<number> {
   let deleted = await pruneFeed(db, options);
@@ -45,7 +45,7 @@ async function pruneFeed(db: Database, options: PruneOptions): Promise<number> {
   return total;
 }
 
-/** Values of a key's columns before `ts`: what they name is a stretch of the index. */
+/** Values of a key's columns before `ts`: they select one range of the index. */
 type Stretch = (number | string)[];
 
 /** No key begins with one of these. */
@@ -70,8 +70,8 @@ async function pruneTable(
 type Batch = { deleted: number; last: Stretch | null };
 
 /**
- * No index leads to what is old: it would cost every insert. The key does, stretch by stretch; the
- * next one is found by one look, however many rows the one before it has.
+ * There is no index by time alone: it would cost every insert. The key is walked range by range; one
+ * look-up finds the next range, however many rows the one before it has.
  */
 async function pruneBatch(
   db: Database,

@@ -1,14 +1,14 @@
 import type { Database } from '../db/database.ts';
 import { historyTables, readHistoryKind } from './kind.ts';
 
-/** So many devices share a statement, and so many rows of ordinary tables a transaction. */
+/** Devices in one statement, and rows of ordinary tables in one transaction. */
 const devicesAtOnce = 50;
 const rowsAtOnce = 10_000;
 
 /**
  * Deletes all history of devices that are gone, also from compressed chunks and from the hourly
- * aggregate. A transaction deletes one chunk's share, or some thousand rows, so nobody waits long for
- * one; when it is broken off, the next call goes on. Nothing may be stored for these devices any more.
+ * aggregate. A transaction deletes from one chunk, or some thousand rows, so its locks are short.
+ * When it is interrupted, the next call continues. Nothing may be stored for these devices any more.
  */
 export async function purgeDevices(db: Database, deviceIds: readonly number[]): Promise<void> {
   const kind = await readHistoryKind(db);
@@ -19,7 +19,7 @@ export async function purgeDevices(db: Database, deviceIds: readonly number[]): 
     for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);
     if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
     await db.query('delete from event_feed where device_id = any($1)', [some]);
-    // Last: without it nobody would know whose measurements are left.
+    // Last: measurements name only their series, so without it the rest could not be found.
     await db.query('delete from series where device_id = any($1)', [some]);
   }
 }
@@ -72,7 +72,7 @@ async function purgeChunks(
   }
 }
 
-/** The aggregate would forget them at its next refresh; meanwhile it would still answer. */
+/** Until its next refresh the aggregate would still answer with deleted rows. */
 async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
   const { rows } = await db.query<{ relation: string }>(
     `select format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)

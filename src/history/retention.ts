@@ -5,11 +5,11 @@ import { readHistoryKind } from './kind.ts';
 /** How many days the history is kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
 
-/** Any number that nothing else locks. */
+/** An advisory lock of its own: any number that nothing else uses. */
 const policyLock = 7202;
 
 /**
- * Sets TimescaleDB's own retention policies where they differ from what is asked for; called at every
+ * Sets TimescaleDB's retention policies where they differ from the configuration; called at every
  * start. On ordinary tables it does nothing: there `pruneHistory` deletes.
  */
 export async function applyRetention(db: Database, retention: Retention): Promise<void> {

@@ -6,19 +6,19 @@ import type { Retention } from './retention.ts';
 export type UpkeepOptions = {
   db: Database;
   retention: Retention;
-  /** How often; an hour. */
+  /** Time between two runs; one hour if absent. */
   intervalMs?: number;
   clock: () => number;
   onError: (error: unknown) => void;
-  /** Told each time anew, as long as there are some. */
+  /** Called after each run while jobs fail. */
   onFailedJobs: (jobs: FailedJob[]) => void;
-  /** What else is to be done as often. */
+  /** Other jobs to run at the same interval. */
   chores?: ((signal: AbortSignal) => Promise<void>)[];
 };
 
 /**
- * Prunes now and then, and looks whether TimescaleDB's own jobs did their part. A fault is told and
- * tried again the next time. Gives what stops it.
+ * Prunes periodically, and checks TimescaleDB's own jobs. An error is reported and the work tried again
+ * at the next run. Returns what stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   const { db, retention, intervalMs = 3_600_000, clock } = options;

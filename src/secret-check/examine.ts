@@ -8,7 +8,7 @@ import { countDependents, listChecks, type Dependents } from './queries.ts';
 /** Where a process has its secret from. */
 export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
 
-/** What was found of a secret, and how it stands to the database. */
+/** Which secret was found, and whether the database knows it. */
 export type Examined = Given & {
   /** null: neither the environment nor the data directory has one. */
   secret: string | null;
@@ -29,7 +29,7 @@ export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Exa
   const checks = await listChecks(sql);
   if (isKnown(checks, given))
     return { ...given, secret, checks, isKnown: true, isAllowed: true, dependents: null };
-  // All devices are counted here, which takes a while where there are many: not at every start.
+  // This counts all devices, which is slow where there are many: not at every start.
   const dependents = await countDependents(sql);
   const isInUse = dependents.devices + dependents.sessions > 0;
   const allowed = isAllowed(checks, given, isInUse);

@@ -1,9 +1,9 @@
 import type { Sql } from '../db/sql.ts';
 
-/** What would end with the secret. `sessions`: those in the database, not those in Redis. */
+/** What depends on the secret. `sessions`: those in the database, not those in Redis. */
 export type Dependents = { devices: number; sessions: number };
 
-/** Until the transaction ends nobody else notes a check value; reading is not held up. */
+/** Until the transaction ends no other process stores a check value; reading is not blocked. */
 export async function lockChecks(sql: Sql): Promise<void> {
   await sql.query('lock table secret_check in exclusive mode');
 }
@@ -18,7 +18,7 @@ export async function listChecks(sql: Sql): Promise<string[]> {
   return rows.map(({ value }) => value);
 }
 
-/** Keeps these, newest first, and no other ones. */
+/** Stores exactly these, newest first; others are removed. */
 export async function replaceChecks(sql: Sql, checks: string[]): Promise<void> {
   await sql.query(
     `

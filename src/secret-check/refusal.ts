@@ -1,7 +1,7 @@
 import type { Examined, SecretConfig } from './examine.ts';
 import type { Dependents } from './queries.ts';
 
-/** What was looked at, why it is not enough, what to restore, and the explicit way on. */
+/** Where the secret was looked for, what is wrong, what to restore, and the command to accept another one. */
 export function describeRefusal(
   examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'dependents'>,
   config: Pick<SecretConfig, 'secret' | 'secretPlace'>,

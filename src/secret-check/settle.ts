@@ -10,10 +10,10 @@ import { describeRefusal } from './refusal.ts';
 export type SecretLog = { info(message: string): void; warn(message: string): void };
 
 /**
- * The secret that this process works with: the one found, when the database knows it or nothing in
- * it depends on another one; made for the data directory where none is there and none is missed. Its
- * check value is noted before anything is derived from it. Throws a StartError that says what to
- * restore. Of processes that start at once one at a time is in here.
+ * The secret that this process uses: the one found, when the database knows it or nothing in the
+ * database depends on another one; a new one for the data directory where none exists and none is needed.
+ * Its check value is stored before anything is derived from it. Throws a StartError that says what to
+ * restore. Processes that start at the same time run this one after another.
  */
 export async function settleSecret(
   db: Database,

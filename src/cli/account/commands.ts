@@ -25,7 +25,7 @@ export type AccountCommand = (
 
 const exclusively = createWorkQueue({ parallel: 1, maxWaiting: 1 });
 const passwords = createPasswords();
-/** Whoever works at this machine comes from no address; nobody waits beside them. */
+/** A command has no client address, and there is no queue of logins to wait in. */
 const here = '';
 
 export const create: AccountCommand = async ({ db }, email, askPassword) => {
@@ -69,7 +69,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
 export const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
-  // The service clears at its next start what is left of a purge that fails here.
+  // A purge that fails here is finished by the next start of the service.
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError: () => {} });
   const onDevicesRemoved = (devices: { deviceId: number; uuid: string }[]) =>
     removal.finishRemoval(devices);
@@ -78,7 +78,7 @@ export const remove: AccountCommand = async (tools, email) => {
   return [`Deleted ${email} with everything that belonged to it.`];
 };
 
-/** What an account may do only when the operator says so. */
+/** What the operator has to allow an account. */
 const permissions: Record<string, typeof allowSms> = { sms: allowSms };
 
 export const allow: AccountCommand = (tools, email, _ask, [name = '']) =>

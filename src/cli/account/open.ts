@@ -12,7 +12,7 @@ import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/sessions.ts';
 import { reachDatabase } from './reach-database.ts';
 
-/** What the service's own functions need to do their work from here. */
+/** What the functions of the features need when a command calls them. */
 export type Tools = {
   db: Database;
   store: SessionStore;

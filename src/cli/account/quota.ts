@@ -8,7 +8,7 @@ import { getByEmail } from './commands.ts';
 import type { AccountCommand } from './commands.ts';
 import type { Tools } from './open.ts';
 
-/** Shows what an account may have and has, all of it or one quota; changes that one for it. */
+/** Shows limit and usage of an account's quotas, or of one of them; changes that one. */
 export const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
   const { accountId } = await getByEmail(tools, email);
   if (name === undefined) return show(tools, accountId, quotaNames);

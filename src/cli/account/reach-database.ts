@@ -41,7 +41,7 @@ export async function reachUnchanged({ databaseUrl, dataDir }: Config): Promise<
   return { connectionString, release: stop };
 }
 
-/** A server that has not been handed over yet is left to `startEmbeddedDatabase`. */
+/** Not for a server of an earlier version, whose database the superuser owns: `startEmbeddedDatabase` hands it over. */
 async function findRunning(dataDir: string): Promise<string | null> {
   const { clusterDir } = await findCluster(dataDir);
   const postmaster = clusterDir === null ? null : await findPostmaster(clusterDir);

@@ -39,7 +39,7 @@ async function copy(config: Config, target: string, options: CopyOptions) {
   }
 }
 
-/** What starts an embedded database would make one. */
+/** Refused here, because starting the embedded database would make one. */
 async function requireCluster({ databaseUrl, dataDir }: Config): Promise<void> {
   if (databaseUrl !== null) return;
   if (!(await stat(join(dataDir, 'postgresql')).catch(() => null)))

@@ -4,8 +4,8 @@ import { StartError } from '../../start-error.ts';
 const signals = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * Runs `work` with a signal that aborts when the process is asked to end, so that it takes back what it
- * began. Then it throws a StartError that says what is left.
+ * Runs `work` with a signal that aborts when the process is asked to end, so that it can undo what it
+ * began. Then throws a StartError that says what remains.
  */
 export async function untilInterrupted<T>(
   left: string,

@@ -4,7 +4,7 @@ import type { Screen } from '../simulate/screen.ts';
 const number = (n: number) => Math.round(n).toLocaleString('en-US');
 
 /**
- * Tells how far a copy has come, from its first row on, as often as the screen wants to hear it.
+ * Reports the progress of a copy, from its first row on, at the interval of the screen.
  * `nowMs`: any clock.
  */
 export function showRows(screen: Screen, nowMs: () => number = () => performance.now()): OnRows {
@@ -16,7 +16,7 @@ export function showRows(screen: Screen, nowMs: () => number = () => performance
     if (now < nextMs) return;
     nextMs = now + screen.refreshMs;
     const perSecond = rows / ((now - startMs) / 1_000);
-    // What is expected may be a guess: what is beyond it has no share.
+    // The expected number is an estimate: beyond it no percentage is shown.
     const share = expected > rows ? `, ${Math.floor((100 * rows) / expected)} %` : '';
     screen.live(`${number(rows)} rows${share}, ${number(perSecond)} rows/s, now ${table}`);
   };

@@ -74,7 +74,7 @@ export async function restorePortableCopy(
   });
 }
 
-/** Deliveries that wait have their jobs in tables that are the library's. */
+/** Waiting deliveries have jobs in the tables of graphile-worker, which a copy leaves out. */
 async function complete(
   connectionString: string,
   sql: Parameters<typeof requeueNotifications>[0],

@@ -70,7 +70,7 @@ async function countAll({ db, store }: Tools, { redisUrl }: Config): Promise<Dep
   return { ...dependents, sessions };
 }
 
-/** Processes that run close what these sessions have open. */
+/** Running processes close the streams of these sessions. */
 async function endRedisSessions({ db, store, bus }: Tools, { redisUrl }: Config): Promise<void> {
   if (redisUrl === null) return;
   for (const accountId of await listAccountIds(db)) {

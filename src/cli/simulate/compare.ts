@@ -14,7 +14,7 @@ export type Comparison = {
   doubled: Reading[];
   /** There, and never sent like this. */
   foreign: Reading[];
-  /** There although its acknowledgement never came: allowed, since the answer may be lost on its way. */
+  /** Stored although its acknowledgement never arrived: allowed, as the acknowledgement may have been lost. */
   unacknowledged: number;
 };
 

@@ -16,7 +16,7 @@ export type PublishOptions = {
 
 const tickMs = 20;
 const settleMs = 20_000;
-/** Beyond this many waiting messages a device skips a reading: memory stays bounded on any outage. */
+/** With this many unacknowledged messages a device skips a reading, so that an outage cannot fill the memory. */
 const maxWaiting = 200;
 
 /** Publishes for the given time, then waits for the acknowledgements that are still out. Returns seconds. */

@@ -36,7 +36,7 @@ function examples(what: string, readings: Reading[]): string[] {
   return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
 }
 
-/** What is no fault of the store, but worth knowing. */
+/** What does not speak against the service, but explains the figures. */
 function warnings(tally: Tally, unacknowledged: number): string[] {
   const open = tally.published - tally.acknowledged;
   return [

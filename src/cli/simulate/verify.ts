@@ -17,7 +17,7 @@ export async function verify(
   devices: Pick<SimulatedDevice, 'uuid' | 'ledger'>[],
 ): Promise<Verification> {
   let done = 0;
-  // An end that is asked for ends the publishing, not the comparison.
+  // Ctrl-C ends the publishing, not the comparison.
   const never = new AbortController().signal;
   const results = await forEachBounded(devices, httpConnections, never, async (device) => {
     const { uuid, ledger } = device;
@@ -33,7 +33,7 @@ export async function verify(
   };
 }
 
-/** An hour more than what was sent, on both sides: what nobody sent is to be found too. */
+/** Reads an hour more on both sides: measurements that nobody sent must be found too. */
 function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
   const first = sent[0]?.ts ?? Date.now();
   const last = sent.at(-1)?.ts ?? first;

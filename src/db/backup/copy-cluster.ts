@@ -14,8 +14,8 @@ const leftOut = [
 export type Copied = { files: number; bytes: number };
 
 /**
- * Copies a cluster's files except its log of writes (`pg_wal`). While a server runs on it files come,
- * go and change under the copy: what has gone is not needed, and what changed the log makes good.
+ * Copies a cluster's files except its write-ahead log (`pg_wal`). While a server runs, files appear,
+ * vanish and change: vanished ones are not needed, and the log repairs changed ones.
  */
 export async function copyFiles(from: string, to: string): Promise<Copied> {
   const copied = { files: 0, bytes: 0 };

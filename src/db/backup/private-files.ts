@@ -1,7 +1,7 @@
 import { chmod, copyFile, readFile, stat } from 'node:fs/promises';
 import { StartError } from '../../start-error.ts';
 
-/** Copies a file that only its owner may read. One that is missing is not this directory's to keep. */
+/** Copies a file that only its owner may read; does nothing where it is missing (the secret may be given otherwise). */
 export async function copyPrivate(from: string, to: string): Promise<boolean> {
   if (!(await exists(from))) return false;
   await copyFile(from, to);

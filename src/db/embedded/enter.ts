@@ -71,7 +71,7 @@ async function enterAfterSuperuser(
   return { held: await lockAs(address, service), service };
 }
 
-/** Whether a server lets the service's role in; what else is wrong is for whoever then connects. */
+/** Whether a server accepts the service's role; other errors are left to the connection that follows. */
 export async function canLogIn(connectionString: string): Promise<boolean> {
   const client = createScramClient({ connectionString, connectionTimeoutMillis: 5_000 });
   try {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { createScramClient } from './client.ts';
 
-/** Held by the one service that uses an embedded database; the server lets go of it when that ends. */
+/** Advisory lock of the one service that uses an embedded database; released when its session ends. */
 const serviceLock = 7199;
 
 /** A connection and the moment it is over: its server or its session is gone. */

@@ -55,7 +55,7 @@ async function adopt(prepared: Launch): Promise<ServerAddress | null> {
   const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
   if (address !== null && !isEarlier(address)) return address;
   if (address !== null) await endEarlierServer(prepared, address);
-  // It may have ended meanwhile; if it is there and deaf, it is replaced.
+  // It may have ended meanwhile; if it runs and does not answer, it is replaced.
   else if (await findPostmaster(clusterDir))
     await stopCluster(programs, clusterDir, 'immediate', 10);
   return null;
@@ -100,7 +100,7 @@ export async function checkVersion(
     );
 }
 
-/** A port taken a moment too early, a server ending, memory of a killed one not yet released. */
+/** The port is still taken, a server is ending, or shared memory of a killed one is not released. */
 function isPassing(said: string): boolean {
   return /could not bind|Address already in use|already exists|still in use/i.test(said);
 }

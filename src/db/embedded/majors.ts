@@ -1,7 +1,7 @@
 /** Which versions of this program brought a major version of PostgreSQL; `last` is null for today's. */
 export type Major = { postgresql: string; first: string; last: string | null };
 
-/** Whoever takes a new major version adds a row and ends the one before it. */
+/** For a new major version add a row, and set `last` of the one before it. */
 export const majors: readonly Major[] = [{ postgresql: '18', first: '0.1.0', last: null }];
 
 /** Who can open what PostgreSQL `written` has written, for a program that brings another one. */

@@ -28,7 +28,7 @@ async function canRun(programs: Programs): Promise<boolean> {
     await runProgram(programs, 'postgres', ['--version']);
     return true;
   } catch (error) {
-    // Not allowed there, or not allowed to read its libraries: both are what a copy cures.
+    // Not allowed there, or not allowed to read its libraries: a copy solves both.
     if (error instanceof ProgramError) return false;
     if (error instanceof Error && 'code' in error) return false;
     throw error;

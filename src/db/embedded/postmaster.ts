@@ -44,7 +44,7 @@ export async function adoptPostmaster(
   }
 }
 
-/** Whoever uses it cannot be asked, so it is not ended either. */
+/** It cannot be asked who uses it, so it is not ended either. */
 async function requireOwnDir(
   { pid, address: { socketDir } }: Postmaster,
   owner: SystemUser | null,

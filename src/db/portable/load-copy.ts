@@ -95,7 +95,7 @@ async function fill(
   { onRows = () => undefined, signal }: LoadOptions,
 ): Promise<void> {
   const expected = tables.reduce((sum, { rows }) => sum + rows, 0);
-  // What an interrupted restore has put there goes.
+  // Rows of an interrupted restore are removed.
   const names = tables.map(({ name }) => pg.escapeIdentifier(name));
   if (names.length > 0) await client.query(`truncate ${names.join(', ')}`);
   let before = 0;

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { findCurrentSchema } from '../schema-state.ts';
 import type { Sql } from '../sql.ts';
 
-/** What a row is written as must not depend on how a server, database or role is set up. */
+/** The text of a row must not depend on settings of a server, database or role. */
 const settings = {
   statement_timeout: 0,
   lock_timeout: 0,
@@ -33,7 +33,7 @@ export async function withSession<T>(
     await client.end();
     return result;
   } catch (error) {
-    // In the middle of a COPY the server would not hear a goodbye, nor its answer be read.
+    // In the middle of a COPY the server reads no Terminate message, and its answer is not read here.
     client.connection.stream.destroy();
     throw error;
   }

@@ -16,7 +16,7 @@ import { countRows, type OnRows } from './rows.ts';
 import { findTables, withSession } from './session.ts';
 
 export type CopyOptions = {
-  /** Told after each piece. */
+  /** Called after each piece. */
   onRows?: OnRows;
   /** Told what is done when all rows are there; it may take a while. */
   onStep?: (step: string) => void;
