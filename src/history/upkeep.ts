@@ -17,20 +17,26 @@ export type UpkeepOptions = {
 };
 
 /**
- * Prunes now and then, and looks whether TimescaleDB's own jobs did their part. A fault is told and
- * tried again the next time. Gives what stops it.
+ * Prunes now and every hour, does the other chores, and looks whether TimescaleDB's own jobs did their
+ * part. What fails is told, keeps nothing else from being done, and is tried again the next time. Gives
+ * what stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
-  const { db, retention, intervalMs = 3_600_000, clock = Date.now } = options;
+  const { db, retention, intervalMs = 3_600_000, clock = Date.now, onError } = options;
   const stopping = new AbortController();
   let running = Promise.resolve();
-  async function work(): Promise<void> {
-    await pruneHistory(db, { retention, nowTs: clock(), signal: stopping.signal });
-    for (const chore of options.chores ?? []) await chore(stopping.signal);
+  async function tellFailedJobs(): Promise<void> {
     const failed = await listFailedJobs(db);
     if (failed.length > 0) options.onFailedJobs(failed);
   }
-  const run = () => void (running = running.then(work).catch(options.onError));
+  async function work(): Promise<void> {
+    const { signal } = stopping;
+    await pruneHistory(db, { retention, nowTs: clock(), signal }).catch(onError);
+    for (const chore of options.chores ?? [])
+      if (!signal.aborted) await chore(signal).catch(onError);
+    if (!signal.aborted) await tellFailedJobs().catch(onError);
+  }
+  const run = () => void (running = running.then(work));
   const timer = setInterval(run, intervalMs);
   run();
   return async () => {
