@@ -55,7 +55,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
     const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
-    if (settings.kind === 'mqtt') connector = await startMqtt(side);
+    if (settings.kind === 'mqtt') connector = await startMqtt(side, settings.id);
     else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
   }
   return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
@@ -63,13 +63,18 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
   const { db, log, releases } = shared;
-  const onError = (err: unknown) => log.warn({ err }, 'presence could not be written');
+  const devicesLog = log.child({ component: 'devices', connectorId });
+  const onError = (err: unknown) =>
+    devicesLog.warn(
+      { event: 'presence.unwritten', err },
+      'Which devices are connected could not be written; it is tried again.',
+    );
   const presence = await startPresence({ db, connectorId, onError });
-  releases.add(() => presence.close());
+  releases.add('presence', () => presence.close());
   return presence;
 }
 
-async function startMqtt(side: ConnectorSide): Promise<Connector> {
+async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Connector> {
   const { shared, observer } = side;
   const { config, log, db, bus, keys, disabled } = shared;
   const authenticator = createDeviceAuthenticator({
@@ -78,7 +83,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     bus,
     isDisabled: disabled.has,
   });
-  shared.releases.add(() => authenticator.close());
+  shared.releases.add('device logins', () => authenticator.close());
   const connector = await startConnector(
     {
       tcp: config.mqttListen,
@@ -88,7 +93,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
         rejectionsPerMessage: config.quotas.rejectionsPerMessage,
       },
       trustedProxies: config.mqtt.trustedProxies,
-      log,
+      log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
     },
     {
@@ -101,7 +106,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     },
   );
   shared.memory.addIntake(connector.pause);
-  shared.edges.add((drainMs) => connector.close({ drainMs }));
+  shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
@@ -116,11 +121,11 @@ async function startIngestion(
     config: config.notifications,
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
-    log,
+    log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
   });
-  releases.add(() => outbox.close());
+  releases.add('notifications', () => outbox.close());
 
   const knownSeries = createKnownSeries();
   const ingestDb = storage.open(ingestConnections, {
@@ -130,13 +135,18 @@ async function startIngestion(
   });
   // What answers now may be another server, which took over without all that was known of the one before.
   ingestDb.pool.on('connect', knownSeries.clear);
+  const quotasLog = log.child({ component: 'quotas' });
   const activity = await startActivity({
     db,
     limitsOf,
     clock,
-    onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
+    onError: (err) =>
+      quotasLog.warn(
+        { event: 'quotas.unwritten', err },
+        'What accounts use could not be written; it is tried again.',
+      ),
   });
-  releases.add(() => activity.close());
+  releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
@@ -160,7 +170,7 @@ async function startIngestion(
     {
       db: ingestDb,
       bus,
-      log,
+      log: log.child({ component: 'ingest' }),
       writers: {
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
@@ -177,7 +187,7 @@ async function startIngestion(
     },
   );
   memory.addCache(ingest.forget);
-  releases.add((drainMs) => ingest.close(drainMs));
+  releases.add('ingest', (drainMs) => ingest.close(drainMs));
   return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
 }
 

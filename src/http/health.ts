@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { probeRoutes, type ProbeDeps } from './probes.ts';
 import { startHttp, type HttpServer } from './server.ts';
 
