@@ -46,7 +46,6 @@ export const logEvents = [
   'request.failed',
   'request.unavailable',
   'request.broken-off',
-  'health.failed',
   'sessions.degraded',
   'attempts.local',
   'accounts.unread',
