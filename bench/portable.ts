@@ -12,7 +12,10 @@ import { runOn, urlOf } from '../test/support/template.ts';
 // Seconds and memory of portable copies: embedded → TimescaleDB → embedded, by the commands that
 // people use. `node bench/portable.ts --rows 10000000`
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
-const log = { info: () => undefined, warn: (message: string) => console.error(message) };
+const log = {
+  info: () => undefined,
+  warn: (_context: object, message: string) => console.error(message),
+};
 const secret = 'a secret of the benchmark, long enough to be one';
 const dir = makeTemporaryDir();
 

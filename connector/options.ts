@@ -1,3 +1,5 @@
+import type { Log } from '../src/log/logger.ts';
+
 /** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
 export type ConnectorLimits = {
   maxPacketBytes: number;
@@ -111,7 +113,7 @@ export type Observer = {
   acknowledged(seconds: number): void;
 };
 
-export type Log = Record<'info' | 'warn' | 'error', (context: object, message: string) => void>;
+export type { Log };
 
 export type ConnectorOptions = {
   /** Null: not listened to. Port 0: any free one, told by `addresses`. */

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config/config.ts';
-import { createLog } from './log.ts';
+import { createLog } from './log/create-log.ts';
 import { helpText } from './config/help.ts';
 import { tuneCollector } from './process/tune-v8.ts';
 import { describeReady } from './process/describe-ready.ts';
@@ -9,12 +9,9 @@ import { closeOnSignals } from './process/signals.ts';
 import { describeStartError, StartError } from './start-error.ts';
 import { version } from './version.ts';
 
-/** A stop that takes so much longer than it may is broken off. */
-const overtimeMs = 1_000;
-
 /** A later version has migrated the database, and lets this one write no more (docs/upgrading.md). */
 const movedExitCode = 3;
-const movedDrainMs = 1_500;
+const movedStopMs = 2_000;
 
 process.title = 'sensorium';
 tuneCollector();
@@ -30,39 +27,52 @@ try {
 
 async function run(config: Config): Promise<void> {
   const isTerminal = process.stdout.isTTY;
-  const log = createLog({ level: config.logLevel, isTerminal });
+  const { role, logLevel: level } = config;
+  const connectorId = role.name === 'connector' ? role.id : undefined;
+  const serviceLog = createLog({ level, isTerminal, role: role.name, connectorId });
+  const log = serviceLog.child({ component: 'service' });
   // Loaded only now: a wrong setting, or --help, is answered at once.
-  const { drainTimeoutMs, startService } = await import('./service.ts');
+  const { startService } = await import('./service.ts');
   // Asked to stop while it still starts, the service first comes up and then goes in order.
   let isMoved = false;
-  const starting = startService(config, log, (lines) => {
+  const starting = startService(config, serviceLog, (lines) => {
     isMoved = true;
-    log.fatal(lines.join(' '));
+    log.fatal({ event: 'service.superseded' }, lines.join(' '));
     ending.end(movedExitCode);
   });
   const reload = () => {
-    log.info('SIGHUP: reading the certificate again.');
+    log.info({ event: 'service.reload-requested' }, 'SIGHUP: reading the certificate again.');
     starting.then((service) => service.reloadCertificate()).catch(() => undefined);
   };
   let isUp = false;
   const ending = closeOnSignals({
-    longestMs: config.drainDelayMs + drainTimeoutMs + overtimeMs,
+    longestMs: config.stopTimeoutMs,
+    log,
     async close({ err, signal }) {
+      const sinceMs = performance.now();
       // What failed is not to serve on, and what was never ready need not say that it no longer is.
       const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
-      if (err) log.fatal({ err }, 'ending after an error that nothing caught');
-      else log.info(`${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`);
+      if (err) log.fatal({ event: 'service.crashed', err }, 'Ending after an uncaught error.');
+      else
+        log.info(
+          { event: 'stop.requested', signal, delayMs },
+          `${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`,
+        );
       const service = await starting.catch(() => null);
-      // There is nowhere to store what is under way.
-      await service?.close({ delayMs, ...(isMoved ? { drainMs: movedDrainMs } : {}) });
-      log.info('Stopped.');
+      // The tables are gone: there is nowhere to store what is under way.
+      const allowedMs = isMoved ? movedStopMs : config.stopTimeoutMs;
+      const totalMs = allowedMs - (performance.now() - sinceMs);
+      const unfinished = (await service?.close({ delayMs, totalMs })) ?? [];
+      const rest = unfinished.length > 0 ? ` Not finished: ${unfinished.join(', ')}.` : '';
+      log.info({ event: 'stop.finished', unfinished }, `Stopped.${rest}`);
+      return unfinished.length === 0;
     },
     // From a terminal, SIGHUP says that it was closed.
     onHangUp: config.mqttsListen !== null && !hasTerminal() ? reload : null,
   });
   const { addresses } = await starting;
   isUp = true;
-  log.info({ ...addresses }, 'Ready.');
+  log.info({ event: 'service.ready', ...addresses }, 'Ready.');
   // Where the database is a server of its own, so is the log: lines for people would break it.
   if (isTerminal || config.databaseUrl === null)
     for (const line of describeReady(addresses)) console.log(line);

@@ -4,14 +4,14 @@ import { startApi } from './assembly/api.ts';
 import { createBudget } from './assembly/budget.ts';
 import { startDeviceSide } from './assembly/devices.ts';
 import { createReadiness } from './assembly/readiness.ts';
-import { createEdges, createReleases } from './assembly/releases.ts';
+import { createEdges, createReleases, runStep } from './assembly/releases.ts';
 import { startShared } from './assembly/shared.ts';
 import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
 import { startMetrics } from './metrics/metrics.ts';
 import { systemClock } from './lib/clock.ts';
-import type { Logger } from './log.ts';
+import type { ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check-ports.ts';
 import type { Addresses } from './process/describe-ready.ts';
 
@@ -22,14 +22,15 @@ export type Service = {
   reloadCertificate(): Promise<void>;
   /**
    * Says that it is not ready, and serves on for `delayMs`, so that a load balancer sees it. Then it
-   * accepts no more, stores and answers what is under way, and gives everything back, all of that
-   * within `drainMs` (10 s): rejects when a step took longer than its share.
+   * accepts no more, stores and answers what is under way, and gives everything back. All of that is
+   * over within `totalMs` (`config.stopTimeoutMs`): steps have shares of it, and one that takes longer is
+   * left. Never rejects: gives the names of steps that failed or were left.
    */
-  close(options?: { delayMs?: number; drainMs?: number }): Promise<void>;
+  close(options?: { delayMs?: number; totalMs?: number }): Promise<string[]>;
 };
 
-/** How long the end may take, once nothing new is accepted. */
-export const drainTimeoutMs = 10_000;
+/** Of the time that a stop may take, so much is for what no step counts, such as a busy processor. */
+const reserveMs = 500;
 
 type Listening = {
   connector: Connector | null;
@@ -44,30 +45,31 @@ type Listening = {
  */
 export async function startService(
   config: Config,
-  log: Logger,
+  log: ServiceLog,
   onMoved: (lines: string[]) => void,
 ): Promise<Service> {
   await checkPorts(config);
   const readiness = createReadiness();
-  const releases = createReleases();
-  const edges = createEdges();
+  const stopLog = log.child({ component: 'service' });
+  const releases = createReleases(stopLog);
+  const edges = createEdges(stopLog);
   // First and last: it is asked while the service starts, and while it stops.
   const health = config.healthListen
     ? await startHealth({
         ...config.healthListen,
         listUnready: readiness.listUnready,
-        log,
+        log: log.child({ component: 'health' }),
         clock: systemClock,
       })
     : null;
-  const close: Service['close'] = async ({ delayMs = 0, drainMs = drainTimeoutMs } = {}) => {
+  const { stopTimeoutMs } = config;
+  const close: Service['close'] = async ({ delayMs = 0, totalMs = stopTimeoutMs } = {}) => {
+    const budget = createBudget(totalMs - reserveMs);
     readiness.stopping();
-    await sleep(delayMs);
-    const budget = createBudget(drainMs);
-    const [edge] = await Promise.allSettled([edges.close(budget)]);
-    const [release] = await Promise.allSettled([releases.releaseAll(budget)]);
-    await health?.close(0);
-    for (const step of [edge, release]) if (step.status === 'rejected') throw step.reason;
+    await sleep(Math.min(delayMs, budget.share(1)));
+    const unfinished = [...(await edges.close(budget)), ...(await releases.releaseAll(budget))];
+    const probes = { name: 'health', run: async () => health?.close(0) };
+    return [...unfinished, ...(await runStep(probes, reserveMs / 2, stopLog))];
   };
   try {
     const shared = await startShared(config, log, { releases, edges, readiness, onMoved });
@@ -79,7 +81,7 @@ export async function startService(
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
-    if (metrics) releases.add(() => metrics.close());
+    if (metrics) releases.add('metrics', () => metrics.close());
     readiness.started();
     return {
       addresses: addressesOf(config, { connector, http, metrics, health }),

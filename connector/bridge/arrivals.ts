@@ -72,8 +72,8 @@ export function createArrivals(deps: ArrivalsDeps) {
     if (nowMs - toldMs < tellEveryMs) return;
     toldMs = nowMs;
     log.info(
-      { device: uuid },
-      'a device that does not exist, or whose account is disabled, published; the broker let it in',
+      { event: 'bridge.foreign-device', device: uuid },
+      'A device that does not exist, or whose account is disabled, published; the broker let it in.',
     );
   }
 

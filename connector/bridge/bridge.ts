@@ -60,7 +60,10 @@ export function startBridge(
           unacknowledged.giveUp(held);
           if (isDraining) return;
           status.refused('not-stored');
-          log.error({ err, topic }, 'a message was not stored; the broker is to send it again');
+          log.error(
+            { event: 'message.not-stored', err, topic },
+            'A message was not stored; the broker is asked to send it again.',
+          );
           client.restart();
         },
       );

@@ -75,7 +75,10 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
     bus.subscribe('device', (notice) => {
       if (!notice.push) return;
       push(notice.uuid, notice.push).catch((err: unknown) =>
-        log.warn({ err, device: notice.uuid }, 'what is due for a device could not be read'),
+        log.warn(
+          { event: 'downlink.unread', err, device: notice.uuid },
+          'What is due for a device could not be read.',
+        ),
       );
     }),
     bus.subscribe('down', ({ uuid, message }) => queues.get(uuid)?.push(message)),

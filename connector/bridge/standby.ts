@@ -63,7 +63,10 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
     },
     onLost() {
       const context = { broker: withoutCredentials(broker.url) };
-      log.warn(context, 'the lease is lost; another process may serve the broker');
+      log.warn(
+        { event: 'bridge.lease-lost', ...context },
+        'The lease is lost; another process may serve the broker.',
+      );
       drop();
       status.waiting('starting');
     },
@@ -72,7 +75,10 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
   if (turn.bridge) await turn.bridge.ready;
 
   function giveUp(): void {
-    status.note('no connection to the broker: the lease is given up, another process may take it');
+    status.note(
+      'bridge.lease-given-up',
+      'No connection to the broker: the lease is given up, and another process may take it.',
+    );
     drop();
     lease.rest();
     turnsInVain += 1;

@@ -1,3 +1,4 @@
+import type { LogContext } from '../../src/log/logger.ts';
 import type { Log } from '../options.ts';
 import { advise, withoutCredentials } from './advice.ts';
 import type { BridgeName } from './advice.ts';
@@ -32,7 +33,7 @@ export type BridgeStatus = {
   waiting(reason: 'starting' | 'standby'): void;
   leaseHeld(isHeld: boolean): void;
   /** Logs the line, once while things do not settle. */
-  note(message: string): void;
+  note(event: LogContext['event'], message: string): void;
   messageIn(): void;
   messageOut(): void;
   refused(reason: RefusedMessage): void;
@@ -106,29 +107,41 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
   return {
     connected() {
       if (change(null))
-        say('connected', () => log.info({ ...context, filter: name.filter }, 'broker connected'));
+        say('connected', () =>
+          log.info(
+            { event: 'bridge.connected', ...context, filter: name.filter },
+            'The broker is connected.',
+          ),
+        );
     },
     disconnected(finding) {
       const { trouble, code, detail } = finding;
-      const level = passing.has(trouble) ? 'warn' : 'error';
+      const [level, event] = passing.has(trouble)
+        ? (['warn', 'bridge.disconnected'] as const)
+        : (['error', 'bridge.refused'] as const);
       if (change(trouble))
         say(trouble, () =>
-          log[level]({ ...context, reason: trouble, code, detail }, advise(name, finding)),
+          log[level]({ event, ...context, reason: trouble, code, detail }, advise(name, finding)),
         );
     },
     waiting(next) {
       if (!change(next) || next === 'starting') return;
-      say(next, () => log.info(context, 'another process holds the lease; this one stands by'));
+      say(next, () =>
+        log.info(
+          { event: 'bridge.standby', ...context },
+          'Another process holds the lease; this one stands by.',
+        ),
+      );
     },
     leaseHeld(isHeld) {
       if (isLeaseHeld === isHeld) return;
       isLeaseHeld = isHeld;
       onChange();
     },
-    note(message) {
+    note(event, message) {
       if (said.has(message)) return;
       said.add(message);
-      log.warn(context, message);
+      log.warn({ event, ...context }, message);
     },
     messageIn: () => void (lastInTs = clock()),
     messageOut: () => void (lastOutTs = clock()),

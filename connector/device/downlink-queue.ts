@@ -115,7 +115,10 @@ export class DownlinkQueue {
       for (const topic of topics) this.#owed.subscribed.add(topic);
       for (const topic of due) this.#owed.due.add(topic);
       if (!isUnavailableError(error))
-        log.warn({ err: error, device: device.uuid }, 'what is due for a device could not be read');
+        log.warn(
+          { event: 'downlink.unread', err: error, device: device.uuid },
+          'What is due for a device could not be read.',
+        );
     }
     this.#toldMeanwhile = null;
   }
@@ -169,7 +172,10 @@ export class DownlinkQueue {
   #tellDelivered(message: Downlink): void {
     const { ports, log } = this.#deps;
     ports.delivered(this.#channel.device, message).catch((error: unknown) => {
-      log.warn({ err: error, device: this.#channel.device.uuid }, 'a delivery was not noted down');
+      log.warn(
+        { event: 'downlink.unnoted', err: error, device: this.#channel.device.uuid },
+        'A delivery could not be noted: the message is sent again.',
+      );
     });
   }
 }

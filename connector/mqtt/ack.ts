@@ -74,7 +74,10 @@ export function createAcknowledger({ ports, intake, observe, log, now }: Acknowl
     if (connection.unacked.length === 0) lingering.delete(connection);
     connection.close('not-stored');
     if (isUnavailableError(error) || isGone(error) || stage === 'closed') return;
-    log.error({ err: error, device: device?.identity.uuid }, 'a message was not stored');
+    log.error(
+      { event: 'message.not-stored', err: error, device: device?.identity.uuid },
+      'A message was not stored: its connection is closed, unacknowledged.',
+    );
   }
 
   function giveUp(connection: Connection): void {

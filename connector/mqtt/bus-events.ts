@@ -35,7 +35,10 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       } catch (error) {
         unsure.add(connection);
         if (isUnavailableError(error)) break;
-        log.error({ err: error }, 'the access of a device could not be checked');
+        log.error(
+          { event: 'access.unchecked', err: error },
+          'Whether devices may stay connected could not be checked; it is tried again.',
+        );
         break;
       }
     }
@@ -83,7 +86,12 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       void inTurns(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
-      }).catch((error: unknown) => log.error({ err: error }, 'devices were not told all again'));
+      }).catch((error: unknown) =>
+        log.error(
+          { event: 'downlink.unread', err: error },
+          'What is due for the connected devices could not be read.',
+        ),
+      );
     }),
   ];
   return () => {

@@ -40,9 +40,12 @@ export async function watchCertificate(
       createSecureContext(next);
       use(next);
       current = next;
-      log.info({ certFile }, 'the certificate was read again');
+      log.info({ event: 'certificate.reloaded', certFile }, 'The certificate was read again.');
     } catch (error) {
-      log.error({ err: error, certFile }, 'the new certificate cannot be used; the old one stays');
+      log.error(
+        { event: 'certificate.refused', err: error, certFile },
+        'The new certificate cannot be used; the old one stays.',
+      );
     }
   }
 

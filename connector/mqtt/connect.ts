@@ -94,7 +94,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     const credentials = { username, password: password.toString() };
     connection.credentials = credentials;
     answer(connection, credentials, done).catch((error: unknown) => {
-      log.error({ err: error }, 'a device could not be answered');
+      log.error({ event: 'login.failed', err: error }, 'A login over MQTT could not be answered.');
     });
   }
 
@@ -103,7 +103,10 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     const refusal = await check(connection, credentials).catch(
       (error: unknown): ConnectionRefusal => {
         if (!isUnavailableError(error))
-          log.error({ err: error }, 'a device could not be authenticated');
+          log.error(
+            { event: 'login.unchecked', err: error },
+            'A login over MQTT could not be checked and was answered as unavailable.',
+          );
         return 'unavailable';
       },
     );

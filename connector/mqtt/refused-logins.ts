@@ -24,7 +24,7 @@ export function createRefusedLoginLog(log: Log, now: () => number): LogRefusedLo
     if (unwritten > 0)
       log.warn(
         { event: 'mqtt.logins-refused', count: unwritten },
-        'more logins over MQTT were refused than are written one by one',
+        'More logins over MQTT were refused than are written one by one.',
       );
     lines = new Map();
     written = 0;
@@ -44,6 +44,6 @@ export function createRefusedLoginLog(log: Log, now: () => number): LogRefusedLo
     written += 1;
     const device =
       username !== undefined && isUuid(username.toLowerCase()) ? { device: username } : {};
-    log.warn({ event: 'mqtt.login-refused', address, ...device }, 'a login over MQTT was refused');
+    log.warn({ event: 'mqtt.login-refused', address, ...device }, 'A login over MQTT was refused.');
   };
 }

@@ -141,7 +141,9 @@ export async function startConnector(
   engine.on('unsubscribe', (filters, client) => subscriber.onUnsubscribed(client, filters));
   engine.on('ack', (packet, client) => acknowledge(client, packet?.messageId));
   const events: EventEmitter = engine;
-  events.on('error', (error: Error) => log.error({ err: error }, 'the MQTT engine failed'));
+  events.on('error', (error: Error) =>
+    log.error({ event: 'mqtt.library-failed', err: error }, 'The MQTT library failed.'),
+  );
 
   const runId = randomUUID().slice(0, 8);
   const connections = createConnections({

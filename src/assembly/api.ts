@@ -80,7 +80,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
     authenticate: sessions.authenticate,
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
-    log,
+    log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,
     ...config.http,
@@ -89,7 +89,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
-  shared.edges.add((withinMs) => http.close(withinMs));
+  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }
 
@@ -106,12 +106,14 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
 const noSession = '00000000-0000-4000-8000-000000000000';
 
 async function startSessionStore({ config, log, db, releases }: Shared): Promise<SessionStore> {
-  const onError = (err: unknown) => log.warn({ err }, 'the session store is degraded');
+  const sessionLog = log.child({ component: 'sessions' });
+  const onError = (err: unknown) =>
+    sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
   const store =
     config.redisUrl === null
       ? startDatabaseSessions(db, { onError })
       : await startRedisSessions({ url: config.redisUrl, onError });
-  releases.add(() => store.close());
+  releases.add('sessions', () => store.close());
   return store;
 }
 
@@ -189,9 +191,14 @@ async function listRoutes(
 /** What counts attempts of strangers: for all processes where there is a Redis. */
 async function startLimiters({ config, log, releases }: Shared): Promise<MakeLimiter> {
   if (config.redisUrl === null) return memoryLimiters;
-  const onError = (err: unknown) => log.warn({ err }, 'attempts are counted by this process alone');
+  const accountsLog = log.child({ component: 'accounts' });
+  const onError = (err: unknown) =>
+    accountsLog.warn(
+      { event: 'attempts.local', err },
+      'Redis does not answer: attempts to log in are counted by this process alone.',
+    );
   const redis = await connectRedis({ url: config.redisUrl, onError });
-  releases.add(() => closeRedis(redis));
+  releases.add('counters of attempts', () => closeRedis(redis));
   return redisLimiters(redis);
 }
 
@@ -199,19 +206,33 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
 async function startHistoryCare(shared: Shared) {
   const { config, log, db, bus, clock, releases } = shared;
   await applyRetention(db, config.retention);
-  const onError = (err: unknown) => log.warn({ err }, 'the history could not be looked after');
+  const historyLog = log.child({ component: 'history' });
+  const onError = (err: unknown) =>
+    historyLog.warn(
+      { event: 'history.upkeep-failed', err },
+      'The upkeep of the history failed; it is tried again in an hour.',
+    );
   const onFailedJobs = (jobs: FailedJob[]) =>
-    log.warn({ jobs }, 'jobs of TimescaleDB on the history failed; it will try them again');
+    historyLog.warn(
+      { event: 'history.jobs-failed', jobs },
+      'Jobs of TimescaleDB on the history failed; it tries them again.',
+    );
   const { retention } = config;
+  const onPurgeError = (err: unknown) =>
+    historyLog.warn(
+      { event: 'history.purge-failed', err },
+      'The history of a removed device could not be deleted; it is tried again within the hour.',
+    );
+  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
   const chores = [
+    (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
     forgetOldEntries(shared),
   ];
-  releases.add(startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }));
-  const onPurgeError = (err: unknown) =>
-    log.warn({ err }, 'the history of a removed device is cleared at the next start');
-  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
-  void removal.resume().catch(onPurgeError);
+  releases.add(
+    'upkeep of the history',
+    startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }),
+  );
   return removal;
 }

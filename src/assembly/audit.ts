@@ -8,9 +8,14 @@ const dayMs = 86_400_000;
 /** Where refused logins of this process are written down. */
 export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog {
   const onError = (err: unknown) =>
-    log.warn({ err }, 'refused logins could not be written to the audit trail; they are later');
+    log
+      .child({ component: 'audit' })
+      .warn(
+        { event: 'audit.unwritten', err },
+        'Refused logins could not be written to the audit trail; it is tried again.',
+      );
   const refusals = startRefusalLog({ db, clock, onError });
-  releases.add(() => refusals.close());
+  releases.add('refused logins', () => refusals.close());
   return refusals;
 }
 
@@ -25,7 +30,12 @@ export function writeEndedSessions({
     const details = { session, reason };
     const entry = { kind: 'session-ended', actor, ts: clock(), details } as const;
     insertEntry(db, accountId, entry).catch((err: unknown) =>
-      log.warn({ err }, 'the end of a session could not be written to the audit trail'),
+      log
+        .child({ component: 'audit' })
+        .warn(
+          { event: 'audit.unwritten', err },
+          'The end of a session could not be written to the audit trail.',
+        ),
     );
   };
 }

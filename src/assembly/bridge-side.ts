@@ -15,7 +15,6 @@ import { startBridgeReport } from './bridge-report.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import type { ObservedBridge } from '../metrics/observe-bridge.ts';
-import type { Shared } from './shared.ts';
 
 export type BridgeSide = {
   /** It is connected, or stands by and could take over. */
@@ -32,9 +31,10 @@ export type BridgeSideDeps = ConnectorSide & {
 /** A connector of kind `bridge`: its devices are those of an external broker. */
 export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide> {
   const { settings, shared, observer } = side;
-  const { config, log, db, bus, edges } = shared;
+  const { config, db, bus, edges } = shared;
+  const log = bridgeLog(side);
   const identifier = createDeviceIdentifier({ db, bus, isDisabled: shared.disabled.has });
-  shared.releases.add(() => identifier.close());
+  shared.releases.add('known devices', () => identifier.close());
   const broker = await readBroker(settings);
   const { status, report } = startStatus(side, broker);
   const { maxPacketBytes } = config.mqtt;
@@ -57,22 +57,26 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   const leaseName = leaseNameOf(settings);
   if (leaseName === null) {
     const bridge = start();
-    edges.add((drainMs) => bridge.close({ drainMs }));
+    edges.add(`bridge ${settings.name}`, (drainMs) => bridge.close({ drainMs }));
     await bridge.ready;
     await report.written();
     return { isReady: () => status.read().isConnected };
   }
-  const startLease = leaseFor(leaseName, settings, shared);
+  const startLease = leaseFor(leaseName, side);
   const standBy = await startStandBy({ broker, startLease, startBridge: start, status, log });
-  edges.add((drainMs) => standBy.close({ drainMs }));
+  edges.add(`bridge ${settings.name}`, (drainMs) => standBy.close({ drainMs }));
   await report.written();
   return { isReady: standBy.isReady };
 }
 
+const bridgeLog = ({ settings, shared }: Pick<BridgeSideDeps, 'settings' | 'shared'>) =>
+  shared.log.child({ component: 'bridge', connectorId: settings.id });
+
 /** What the bridge is told about, and all who ask are told from. */
 function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
   const { settings, runUuid, shared, observeBridge } = side;
-  const { log, db, clock, releases } = shared;
+  const { db, clock, releases } = shared;
+  const log = bridgeLog(side);
   const { id: connectorId, name: connectorName } = settings;
   const status: BridgeStatus = createBridgeStatus({
     name: { ...broker, connectorName, filter: filterOf(broker) },
@@ -88,10 +92,13 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
     runUuid,
     read: status.read,
     onError: (err) =>
-      log.warn({ err, connector: connectorName }, 'others are not told how the bridge stands'),
+      log.warn(
+        { event: 'bridge.report-failed', err, connector: connectorName },
+        'The state of the bridge could not be written for other processes; it is tried again.',
+      ),
   });
   observeBridge({ connector: connectorName, read: status.read });
-  releases.add(async () => {
+  releases.add(`report of bridge ${connectorName}`, async () => {
     status.end();
     await report.close();
   });
@@ -99,11 +106,13 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
 }
 
 /** Held by one process at a time: the broker's session belongs to the service, not to a bridge. */
-function leaseFor(
-  name: string,
-  { id, broker: { url } }: BridgeSettings,
-  { storage, log }: Shared,
-): StartLease {
+function leaseFor(name: string, side: Pick<BridgeSideDeps, 'settings' | 'shared'>): StartLease {
+  const {
+    id,
+    broker: { url },
+  } = side.settings;
+  const { storage } = side.shared;
+  const log = bridgeLog(side);
   const broker = withoutCredentials(url);
   return (holder) =>
     startLease({
@@ -111,7 +120,11 @@ function leaseFor(
       connectionString: storage.connectionString,
       name,
       holder: `sensorium connector ${id}, process ${process.pid}`,
-      onError: (err) => log.warn({ err, broker }, 'the database says not who is to serve'),
+      onError: (err) =>
+        log.warn(
+          { event: 'bridge.lease-unknown', err, broker },
+          'The database does not say which process is to serve the broker.',
+        ),
     });
 }
 

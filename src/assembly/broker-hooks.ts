@@ -22,8 +22,8 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
     isDisabled,
   });
   const identifier = createDeviceIdentifier({ db, bus, isDisabled });
-  releases.add(() => authenticator.close());
-  releases.add(() => identifier.close());
+  releases.add('logins of hooks', () => authenticator.close());
+  releases.add('devices of hooks', () => identifier.close());
   const { authenticateDevice } = authenticator;
   const { identify } = identifier;
   const onRefused = observeHooks(metrics.registry);

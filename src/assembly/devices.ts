@@ -55,7 +55,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
     const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
-    if (settings.kind === 'mqtt') connector = await startMqtt(side);
+    if (settings.kind === 'mqtt') connector = await startMqtt(side, settings.id);
     else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
   }
   return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
@@ -63,13 +63,18 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
   const { db, log, clock, releases } = shared;
-  const onError = (err: unknown) => log.warn({ err }, 'presence could not be written');
+  const devicesLog = log.child({ component: 'devices', connectorId });
+  const onError = (err: unknown) =>
+    devicesLog.warn(
+      { event: 'presence.unwritten', err },
+      'Which devices are connected could not be written; it is tried again.',
+    );
   const presence = await startPresence({ db, connectorId, clock, onError });
-  releases.add(() => presence.close());
+  releases.add('presence', () => presence.close());
   return presence;
 }
 
-async function startMqtt(side: ConnectorSide): Promise<Connector> {
+async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Connector> {
   const { shared, observer } = side;
   const { config, log, db, bus, keys, clock, disabled } = shared;
   const authenticator = createDeviceAuthenticator({
@@ -79,7 +84,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     clock,
     isDisabled: disabled.has,
   });
-  shared.releases.add(() => authenticator.close());
+  shared.releases.add('device logins', () => authenticator.close());
   const connector = await startConnector(
     {
       tcp: config.mqttListen,
@@ -89,7 +94,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
         rejectionsPerMessage: config.quotas.rejectionsPerMessage,
       },
       trustedProxies: config.mqtt.trustedProxies,
-      log,
+      log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
     },
@@ -103,7 +108,7 @@ async function startMqtt(side: ConnectorSide): Promise<Connector> {
     },
   );
   shared.memory.addIntake(connector.pause);
-  shared.edges.add((drainMs) => connector.close({ drainMs }));
+  shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
@@ -119,11 +124,11 @@ async function startIngestion(
     config: config.notifications,
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
-    log,
+    log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
   });
-  releases.add(() => outbox.close());
+  releases.add('notifications', () => outbox.close());
 
   const knownSeries = createKnownSeries();
   const ingestDb = storage.open(ingestConnections, {
@@ -133,14 +138,19 @@ async function startIngestion(
   });
   // What answers now may be another server, which took over without all that was known of the one before.
   ingestDb.pool.on('connect', knownSeries.clear);
+  const quotasLog = log.child({ component: 'quotas' });
   const activity = await startActivity({
     db,
     limitsOf,
     clock,
     runUuid,
-    onError: (err) => log.warn({ err }, 'what accounts use could not be written; it is later'),
+    onError: (err) =>
+      quotasLog.warn(
+        { event: 'quotas.unwritten', err },
+        'What accounts use could not be written; it is tried again.',
+      ),
   });
-  releases.add(() => activity.close());
+  releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
@@ -164,7 +174,7 @@ async function startIngestion(
     {
       db: ingestDb,
       bus,
-      log,
+      log: log.child({ component: 'ingest' }),
       writers: {
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
@@ -185,7 +195,7 @@ async function startIngestion(
     },
   );
   memory.addCache(ingest.forget);
-  releases.add((drainMs) => ingest.close(drainMs));
+  releases.add('ingest', (drainMs) => ingest.close(drainMs));
   return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
 }
 

@@ -32,9 +32,14 @@ export async function startHoldsOf(
   ingest: Pick<Ingest, 'ingest'>,
 ): Promise<QuotaHolds> {
   const { retention } = config;
-  const onError = (err: unknown) => log.warn({ err }, 'what accounts store could not be estimated');
+  const quotasLog = log.child({ component: 'quotas' });
+  const onError = (err: unknown) =>
+    quotasLog.warn(
+      { event: 'quotas.unestimated', err },
+      'What accounts store could not be estimated; it is tried again.',
+    );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
-  releases.add(() => storage.close());
+  releases.add('estimates of storage', () => storage.close());
   return createHolds({
     rate,
     storage,

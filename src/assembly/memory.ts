@@ -1,6 +1,6 @@
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { findHeapLimit, startPressure } from '../process/memory-pressure.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Readiness } from './readiness.ts';
@@ -45,12 +45,12 @@ export function startMemory(deps: MemoryDeps): Memory {
     relieve: () => caches.forEach((relieve) => relieve()),
     onChange(isShort, use) {
       gauge.set(isShort ? 1 : 0);
-      if (isShort) log.warn({ event: 'memory.short', ...use }, 'memory is short: come later');
-      else log.info({ event: 'memory.enough', ...use }, 'there is memory again');
+      if (isShort) log.warn({ event: 'memory.short', ...use }, 'Memory is short.');
+      else log.info({ event: 'memory.enough', ...use }, 'There is enough memory again.');
       for (const pause of intakes) pause(isShort);
     },
   });
-  releases.add(() => pressure.close());
+  releases.add('memory', () => pressure.close());
   readiness.add('memory', () => !pressure.isShort());
   return {
     deviceBytes: settings.deviceBytes ?? limitBytes * deviceShare,

@@ -1,55 +1,68 @@
-import { inTime, type StopBudget } from './budget.ts';
+import { inTime, StepCut, type StopBudget } from './budget.ts';
+import type { Log } from '../log/logger.ts';
+
+/** A step of stopping by its name in the log. It is told how many milliseconds it has. */
+type Step = { name: string; run: (withinMs: number) => unknown };
 
 /** What has been acquired so far, and how it is given back: last in, first out. */
 export type Releases = {
-  /** `release` is told how many milliseconds it has; one that takes longer is left behind. */
-  add(release: (withinMs: number) => unknown): void;
-  /** Gives everything back, even where one release fails; the first failure is thrown at the end. */
-  releaseAll(budget: StopBudget): Promise<void>;
+  add(name: string, release: (withinMs: number) => unknown): void;
+  /** Gives everything back, also where a release fails or hangs. Names of those that did. */
+  releaseAll(budget: StopBudget): Promise<string[]>;
 };
 
 /** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
 export type Edges = {
-  /** `close` is told how many milliseconds it has to finish what is under way. */
-  add(close: (withinMs: number) => Promise<void>): void;
-  /** Closes them all, even where one fails; the first failure is thrown at the end. */
-  close(budget: StopBudget): Promise<void>;
+  /** `close` finishes what is under way. */
+  add(name: string, close: (withinMs: number) => Promise<void>): void;
+  /** Closes them all, also where one fails or hangs. Names of those that did. */
+  close(budget: StopBudget): Promise<string[]>;
 };
 
 /** What is under way gets most of the time; what is left is enough for giving back. */
 const edgesPart = 0.6;
-/** So that one release that hangs takes no time from those behind it but half of what is left. */
-const releasePart = 0.5;
+/** So that five releases that hang leave more than a tenth of the time to those behind them. */
+const releasePart = 1 / 3;
 
-export function createEdges(): Edges {
-  const edges: ((withinMs: number) => Promise<void>)[] = [];
+export function createEdges(log: Log): Edges {
+  const edges: Step[] = [];
   return {
-    add: (close) => void edges.push(close),
-    close: async (budget) => {
+    add: (name, run) => void edges.push({ name, run }),
+    async close(budget) {
       const shareMs = budget.share(edgesPart);
-      const closing = edges.splice(0).map((close) => inTime(close, shareMs));
-      const failed = (await Promise.allSettled(closing)).find(
-        ({ status }) => status === 'rejected',
-      );
-      if (failed?.status === 'rejected') throw failed.reason;
+      const closing = edges.splice(0).map(async (edge) => runStep(edge, shareMs, log));
+      return (await Promise.all(closing)).flat();
     },
   };
 }
 
-export function createReleases(): Releases {
-  const held: ((withinMs: number) => unknown)[] = [];
+export function createReleases(log: Log): Releases {
+  const held: Step[] = [];
   return {
-    add: (release) => void held.push(release),
+    add: (name, run) => void held.push({ name, run }),
     async releaseAll(budget) {
-      const failures: unknown[] = [];
+      const unfinished: string[] = [];
       for (let release = held.pop(); release; release = held.pop()) {
-        try {
-          await inTime(release, budget.share(held.length > 0 ? releasePart : 1));
-        } catch (error) {
-          failures.push(error);
-        }
+        const shareMs = budget.share(held.length > 0 ? releasePart : 1);
+        unfinished.push(...(await runStep(release, shareMs, log)));
       }
-      if (failures.length > 0) throw failures[0];
+      return unfinished;
     },
   };
+}
+
+/** Never rejects: the steps behind it have to run. Its name where it did not end as it should. */
+export async function runStep({ name, run }: Step, shareMs: number, log: Log): Promise<string[]> {
+  try {
+    await inTime(run, shareMs);
+    return [];
+  } catch (err) {
+    if (err instanceof StepCut)
+      log.warn(
+        { event: 'stop.step-cut', step: name, shareMs: err.shareMs },
+        'A step of stopping took longer than its share and was left.',
+      );
+    else log.error({ event: 'stop.step-failed', step: name, err }, 'A step of stopping failed.');
+    return [name];
+  }
 }

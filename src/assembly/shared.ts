@@ -12,7 +12,7 @@ import type { Clock, MonotonicClock } from '../lib/clock.ts';
 import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
-import type { Logger } from '../log.ts';
+import type { ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
@@ -24,7 +24,7 @@ import type { OpenStorage } from './storage.ts';
 /** What both halves of the service stand on. */
 export type Shared = {
   config: Config;
-  log: Logger;
+  log: ServiceLog;
   releases: Releases;
   storage: OpenStorage;
   db: Database;
@@ -50,7 +50,7 @@ export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
 
 export async function startShared(
   config: Config,
-  log: Logger,
+  log: ServiceLog,
   { releases, edges, readiness, onMoved }: SharedOptions,
 ): Promise<Shared> {
   await checkRedisOf(config, log);
@@ -59,55 +59,78 @@ export async function startShared(
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signs nobody could tell from the right one's.
-  const secret = await settleSecret(db, config, log);
+  const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
   const bus = await startBus(config, log);
-  releases.add(() => bus.close());
+  releases.add('bus', () => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
   const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
   const disabled = await startDisabled(db, log, releases);
   const { memory: settings } = config;
   const { registry } = metrics;
-  const memory = startMemory({ settings, log, registry, readiness, releases });
+  const memory = startMemory({
+    settings,
+    log: log.child({ component: 'memory' }),
+    registry,
+    readiness,
+    releases,
+  });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
   const clocks = { clock: systemClock, monotonicClock };
   return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory };
 }
 
 /** Before the database, which may have to be made first. */
-async function checkRedisOf({ redisUrl: url }: Config, log: Logger): Promise<void> {
-  const onAway = (why: string) => log.warn({ why }, 'Redis is away: starting without it');
+async function checkRedisOf({ redisUrl: url }: Config, log: ServiceLog): Promise<void> {
+  const onAway = (why: string) =>
+    log
+      .child({ component: 'redis' })
+      .warn({ event: 'redis.away', why }, 'Redis is away: starting without it.');
   if (url !== null) await checkRedis({ url, onAway });
 }
 
 async function startQuotas(
   db: Database,
   { quotas }: Config,
-  log: Logger,
+  log: ServiceLog,
   releases: Releases,
 ): Promise<Limits> {
-  const onError = (err: unknown) => log.warn({ err }, "accounts' own quotas could not be read");
+  const quotasLog = log.child({ component: 'quotas' });
+  const onError = (err: unknown) =>
+    quotasLog.warn(
+      { event: 'quotas.unread', err },
+      'The quotas of accounts could not be read; those of before hold.',
+    );
   const limits = await startLimits({ db, quotas, onError });
-  releases.add(() => limits.close());
+  releases.add('quotas', () => limits.close());
   return limits;
 }
 
 async function startDisabled(
   db: Database,
-  log: Logger,
+  log: ServiceLog,
   releases: Releases,
 ): Promise<DisabledAccounts> {
+  const accountsLog = log.child({ component: 'accounts' });
   const onError = (err: unknown) =>
-    log.warn({ err }, 'which accounts are disabled could not be read');
+    accountsLog.warn(
+      { event: 'accounts.unread', err },
+      'Which accounts are disabled could not be read; what was known before holds.',
+    );
   const disabled = await startDisabledAccounts({ db, onError });
-  releases.add(() => disabled.close());
+  releases.add('disabled accounts', () => disabled.close());
   return disabled;
 }
 
-async function startBus({ redisUrl }: Config, log: Logger): Promise<Bus> {
+async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<Bus> {
+  const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
-    log.error({ err, channel }, 'a listener on the bus failed');
+    log.error({ event: 'bus.listener-failed', err, channel }, 'A listener of the bus failed.');
   if (redisUrl === null) return createLocalBus({ onListenerError });
-  const onError = (err: unknown) => log.warn({ err }, 'the bus is degraded');
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'bus.degraded', err },
+      'Redis does not answer: other processes are told nothing meanwhile.',
+    );
   return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError });
 }

@@ -1,13 +1,13 @@
 import type { Config } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
 import type { Database, DatabaseOptions } from '../db/database.ts';
-import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
+import { startEmbeddedDatabase, type EmbeddedLog } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
 import { withPatience, withTimeout } from '../db/patience.ts';
 import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';
 import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
-import type { Logger } from '../log.ts';
+import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
 import type { Releases } from './releases.ts';
 
@@ -27,14 +27,19 @@ const patienceMs = 700;
 /** The database that is configured, or the embedded one, brought to this program's schema. */
 export async function openStorage(
   config: Config,
-  log: Logger,
+  serviceLog: ServiceLog,
   releases: Releases,
 ): Promise<OpenStorage> {
+  const log = serviceLog.child({ component: 'database' });
   const connectionString = config.databaseUrl ?? (await startEmbedded(config, log, releases));
   const storage = await migrate(connectionString, { log });
-  log.info(`The history is kept in ${describeStorage(storage)}.`);
+  log.info({ event: 'database.storage' }, `The history is kept in ${describeStorage(storage)}.`);
 
-  const onIdleError = (err: unknown) => log.warn({ err }, 'a database connection was lost');
+  const onIdleError = (err: unknown) =>
+    log.warn(
+      { event: 'database.connection-lost', err },
+      'A database connection was lost; another one is opened when it is needed.',
+    );
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
   const defaults = {
@@ -47,7 +52,7 @@ export async function openStorage(
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
     const database = openDatabase({ ...defaults, ...options, maxConnections });
-    releases.add(() => database.close());
+    releases.add('database connections', () => database.close());
     return database;
   };
   const openPatient = (maxConnections: number) => {
@@ -57,13 +62,17 @@ export async function openStorage(
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
-    releases.add(watch.stop);
+    releases.add('watch of the tables', watch.stop);
   };
   return { connectionString, open, openPatient, watchTables };
 }
 
-async function startEmbedded(config: Config, log: Logger, releases: Releases): Promise<string> {
+async function startEmbedded(
+  config: Config,
+  log: EmbeddedLog,
+  releases: Releases,
+): Promise<string> {
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
-  releases.add((withinMs) => embedded.stop(withinMs));
+  releases.add('embedded database', (withinMs) => embedded.stop(withinMs));
   return embedded.connectionString;
 }

@@ -5,6 +5,7 @@ import { Environment, secretVariables } from './environment.ts';
 import { findLanAddress } from '../lib/lan-address.ts';
 import { readSettings } from './read-settings.ts';
 import { placeOfSecret, readSecret } from './secret.ts';
+import { checkStopTimeout, stopTimeoutOf } from './stop-timeout.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from '../start-error.ts';
 
@@ -21,6 +22,8 @@ export type Config = Settings & {
   healthListen: { host: string; port: number } | null;
   /** How long a process that is asked to stop serves on after it has said that it is not ready. */
   drainDelayMs: number;
+  /** From being asked to stop to the exit, `drainDelayMs` included. */
+  stopTimeoutMs: number;
   publicHost: string;
   /** null: the embedded database in `dataDir`. */
   databaseUrl: string | null;
@@ -50,6 +53,7 @@ export async function loadConfig(
     problems.push(`--id ${role.id}: config/ names no connector with that id.`);
   const secret = await readSecret(env, problems);
   const mqttsListen = await readTls(env, problems);
+  problems.push(...checkStopTimeout(env));
   if (settings === null || problems.length > 0) throw new StartError(problems);
   const dataDir = env.DATA_DIR === undefined ? join(projectDir, 'data') : resolve(env.DATA_DIR);
   return {
@@ -63,6 +67,7 @@ export async function loadConfig(
     healthListen:
       env.HEALTH_PORT === undefined ? null : { host: env.HEALTH_HOST, port: env.HEALTH_PORT },
     drainDelayMs: env.DRAIN_DELAY_MS,
+    stopTimeoutMs: stopTimeoutOf(env),
     publicHost: env.PUBLIC_HOST ?? findLanAddress(),
     databaseUrl: env.DATABASE_URL ?? null,
     redisUrl: env.REDIS_URL ?? null,

@@ -67,6 +67,11 @@ export const Environment = z.object({
   DRAIN_DELAY_MS: delayMs
     .default(0)
     .describe('Time between “not ready” and the end of serving when asked to stop.'),
+  STOP_TIMEOUT_MS: delayMs
+    .optional()
+    .describe(
+      'Time to stop in, DRAIN_DELAY_MS included; 9000 (that delay + 5000 if more) if absent.',
+    ),
   BROKER_HOOK_SECRET: z
     .string()
     .min(16, 'expected 16 characters or more')

@@ -2,9 +2,10 @@ import { stateOf, states } from './error-kind.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { StartError } from '../start-error.ts';
+import type { Log } from '../log/logger.ts';
 
 export type LockOptions = {
-  log: { warn(message: string): void };
+  log: Pick<Log, 'warn'>;
   /** How long to wait for sessions that hold a table before they are ended; 10 s. */
   patienceMs?: number;
 };
@@ -79,7 +80,11 @@ async function endHolders(
       () => true,
       () => false,
     );
-    if (ended) log.warn(`Ended a session that held the tables for too long: ${describe(holder)}.`);
+    if (ended)
+      log.warn(
+        { event: 'database.holder-ended' },
+        `Ended a session that held the tables for too long: ${describe(holder)}.`,
+      );
     else left.push(holder);
   }
   return left;

@@ -4,3 +4,6 @@
  * in which the device's row goes. What is stored afterwards cannot belong to a removed device.
  */
 export const ingestLock = 7201;
+
+/** Held by the process that clears what removals of devices left behind: one at a time does. */
+export const purgeLock = 7206;

@@ -2,6 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import type pg from 'pg';
+import type { Log } from '../log/logger.ts';
 import { version as programVersion } from '../version.ts';
 import { checkRights, checkServer } from './check-server.ts';
 import { connectFirst } from './connect-first.ts';
@@ -13,8 +14,8 @@ import { refuseUnfinished } from './portable/unfinished.ts';
 import { migrationTable, readSchemaState } from './schema-state.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
-/** Where messages about the migrations go; a pino logger is one. */
-export type MigrationLog = { info(message: string): void; warn(message: string): void };
+/** Where messages about the migrations go. */
+export type MigrationLog = Pick<Log, 'info' | 'warn'>;
 
 /** What a migration in TypeScript exports. `pgm.noTransaction()` is for what cannot run inside one. */
 type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
@@ -63,7 +64,11 @@ export async function migrate(
     await client.query(`select set_config('sensorium.program_version', $1, false)`, [version]);
     for (const migration of pending) await runMigration(client, migration, schema.name, dir, log);
     const last = pending.at(-1);
-    if (last) log.info(`Migrated the database to ${last.name}, in ${countSteps(pending.length)}.`);
+    if (last)
+      log.info(
+        { event: 'database.migrated' },
+        `Migrated the database to ${last.name}, in ${countSteps(pending.length)}.`,
+      );
     return { ...(await readStorage(client)), schema: schema.name };
   } finally {
     // Ends the session, and with it the lock.
@@ -80,6 +85,11 @@ async function runMigration(
   log: MigrationLog,
 ): Promise<void> {
   const sinceMs = performance.now();
+  const warn = (text: string) =>
+    log.warn(
+      { event: 'database.migration-warning', migration: name, text },
+      'A migration has a warning.',
+    );
   await client.query(`select set_config('sensorium.least_writer', $1, false)`, [leastWriter]);
   const [done] = await runner({
     dbClient: client,
@@ -94,7 +104,7 @@ async function runMigration(
     checkOrder: false,
     singleTransaction: false,
     noLock: true,
-    logger: { debug: nothing, info: nothing, warn: log.warn.bind(log), error: nothing },
+    logger: { debug: nothing, info: nothing, warn, error: nothing },
     migrationLoaderStrategies: [
       { extensions: ['.sql'], loader: 'legacySql' },
       { extensions: ['.ts'], loader: loadModules },
@@ -102,7 +112,11 @@ async function runMigration(
   });
   if (done?.name !== name) throw new Error(`Expected to run ${name}, but ran ${done?.name}.`);
   const ms = performance.now() - sinceMs;
-  if (ms > longStepMs) log.info(`Migration ${name} took ${(ms / 1_000).toFixed(1)} s.`);
+  if (ms > longStepMs)
+    log.info(
+      { event: 'database.migration-slow' },
+      `Migration ${name} took ${(ms / 1_000).toFixed(1)} s.`,
+    );
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Sql } from './sql.ts';
+import type { Log } from '../log/logger.ts';
 
 /** What the history is kept in, with the versions for the log. */
 export type Storage = {
@@ -11,10 +12,7 @@ export type Storage = {
  * Creates the extension where the server has it loaded. Without `shared_preload_libraries` the
  * attempt would end the connection, so the loader's own setting is looked for first.
  */
-export async function offerTimescale(
-  sql: Sql,
-  log: { warn(message: string): void },
-): Promise<void> {
+export async function offerTimescale(sql: Sql, log: Pick<Log, 'warn'>): Promise<void> {
   const { rows } = await sql.query<{ available: boolean; loaded: boolean }>(
     `select
        exists (select from pg_available_extensions where name = 'timescaledb') as available,
@@ -22,14 +20,20 @@ export async function offerTimescale(
   );
   if (!rows[0]?.available) return;
   if (!rows[0].loaded) {
-    log.warn('TimescaleDB is installed but not in shared_preload_libraries: going on without it.');
+    log.warn(
+      { event: 'database.timescaledb-unusable' },
+      'TimescaleDB is installed but not in shared_preload_libraries: going on without it.',
+    );
     return;
   }
   try {
     await sql.query('create extension if not exists timescaledb');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    log.warn(`TimescaleDB is there but cannot be used (${reason}): going on without it.`);
+    log.warn(
+      { event: 'database.timescaledb-unusable' },
+      `TimescaleDB is there but cannot be used (${reason}): going on without it.`,
+    );
   }
 }
 

@@ -3,9 +3,12 @@ import { insertEntry } from '../audit/queries.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { ingestLock } from '../db/locks.ts';
+import { ingestLock, purgeLock } from '../db/locks.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
+
+/** So many devices are cleared before it is looked whether to stop. */
+const devicesAtOnce = 50;
 
 type RemovedDevice = { deviceId: number; uuid: string };
 
@@ -23,8 +26,11 @@ export type DeviceRemoval = {
   removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
   /** What follows the commit that removed the rows of devices: their connections and history go. */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
-  /** Clears what an earlier removal left behind: for the start, and now and then. */
-  resume(): Promise<void>;
+  /**
+   * Clears what earlier removals left behind when they were cut off: for the start, and every hour. One
+   * process at a time does; others leave it to that one. Rejects at the first purge that fails.
+   */
+  resume(signal?: AbortSignal): Promise<void>;
 };
 
 /**
@@ -39,9 +45,32 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
     await clear(devices.map(({ deviceId }) => deviceId)).catch(onPurgeError);
   }
 
+  /** Of this process: what is being cleared is not left behind. */
+  const underWay = new Set<number>();
+
   async function clear(deviceIds: number[]): Promise<void> {
-    await purge(db, deviceIds);
-    await db.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
+    for (const deviceId of deviceIds) underWay.add(deviceId);
+    try {
+      await purge(db, deviceIds);
+      await db.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
+    } finally {
+      for (const deviceId of deviceIds) underWay.delete(deviceId);
+    }
+  }
+
+  /** False where nothing is left, or another process is at it. */
+  async function clearSome(): Promise<boolean> {
+    // While the rows go over other connections, this transaction has no snapshot that would hold back vacuum.
+    return db.transaction(async (tx) => {
+      const { rows } = await tx.query<{ held: boolean }>(
+        'select pg_try_advisory_xact_lock($1) as held',
+        [purgeLock],
+      );
+      if (rows[0]?.held !== true) return false;
+      const deviceIds = await listRemoved(tx, [...underWay]);
+      if (deviceIds.length > 0) await clear(deviceIds);
+      return deviceIds.length > 0;
+    });
   }
 
   return {
@@ -59,9 +88,8 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
       return removed.length === 1;
     },
     finishRemoval,
-    async resume() {
-      const deviceIds = await listRemoved(db);
-      if (deviceIds.length > 0) await clear(deviceIds);
+    async resume(signal) {
+      while (signal?.aborted !== true && (await clearSome()));
     },
   };
 }
@@ -77,7 +105,16 @@ async function deleteDevice(tx: Sql, accountId: number, uuid: string): Promise<R
   return rows;
 }
 
-async function listRemoved(db: Sql): Promise<number[]> {
-  const { rows } = await db.query<{ device_id: number }>('select device_id from removed_device');
-  return rows.map((row) => row.device_id);
+/** Some that are not among these. */
+async function listRemoved(tx: Sql, except: number[]): Promise<number[]> {
+  const { rows } = await tx.query<{ deviceId: number }>(
+    `
+      select device_id as "deviceId"
+        from removed_device
+       where device_id <> all($1::bigint[])
+       order by device_id
+       limit $2`,
+    [except, devicesAtOnce],
+  );
+  return rows.map(({ deviceId }) => deviceId);
 }

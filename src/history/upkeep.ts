@@ -17,20 +17,25 @@ export type UpkeepOptions = {
 };
 
 /**
- * Prunes periodically, and checks TimescaleDB's own jobs. An error is reported and the work tried again
- * at the next run. Returns what stops it.
+ * Prunes now and every hour, does the other chores, and checks TimescaleDB's own jobs. What fails is
+ * reported, stops nothing else, and is tried again the next time. Returns what stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
-  const { db, retention, intervalMs = 3_600_000, clock } = options;
+  const { db, retention, intervalMs = 3_600_000, clock, onError } = options;
   const stopping = new AbortController();
   let running = Promise.resolve();
-  async function work(): Promise<void> {
-    await pruneHistory(db, { retention, nowTs: clock(), signal: stopping.signal });
-    for (const chore of options.chores ?? []) await chore(stopping.signal);
+  async function tellFailedJobs(): Promise<void> {
     const failed = await listFailedJobs(db);
     if (failed.length > 0) options.onFailedJobs(failed);
   }
-  const run = () => void (running = running.then(work).catch(options.onError));
+  async function work(): Promise<void> {
+    const { signal } = stopping;
+    await pruneHistory(db, { retention, nowTs: clock(), signal }).catch(onError);
+    for (const chore of options.chores ?? [])
+      if (!signal.aborted) await chore(signal).catch(onError);
+    if (!signal.aborted) await tellFailedJobs().catch(onError);
+  }
+  const run = () => void (running = running.then(work));
   const timer = setInterval(run, intervalMs);
   run();
   return async () => {

@@ -1,9 +1,9 @@
 import Koa from 'koa';
-import type { Logger } from 'pino';
 import { trustProxies } from './address.ts';
 import { createBodyReader } from './body.ts';
 import { ByteRoom } from '../lib/byte-room.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../log/logger.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
@@ -44,7 +44,12 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   const app = new Koa();
   const findAddress = trustProxies(options.trustedProxies ?? []);
   // What goes wrong after the answer began: a stream's source, or a client that left.
-  app.on('error', (err: unknown) => log[hasLeft(err) ? 'debug' : 'error']({ err }, 'broken off'));
+  app.on('error', (err: unknown) =>
+    log[hasLeft(err) ? 'debug' : 'error'](
+      { event: 'request.broken-off', err },
+      'An answer was broken off.',
+    ),
+  );
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));

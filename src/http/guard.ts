@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
-import type { Logger } from 'pino';
 import type { Clock } from '../lib/clock.ts';
+import type { Logger } from '../log/logger.ts';
 import type { FindAddress } from './address.ts';
 import { toAnswer } from './errors.ts';
 import type { RequestState } from './request-info.ts';
@@ -64,9 +64,13 @@ function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: 
   ctx.body = JSON.stringify(body);
   // Never the request's headers or body: they hold tokens and passwords.
   const where = { requestId: state.requestId, method: ctx.method, path: ctx.path };
-  if (status === 500) deps.log.error({ ...where, err: error }, 'request failed');
+  if (status === 500)
+    deps.log.error({ event: 'request.failed', ...where, err: error }, 'A request failed.');
   else if (status === 503 && ctx['quiet'] !== true)
-    deps.log.warn({ ...where, err: error }, 'request answered unavailable');
+    deps.log.warn(
+      { event: 'request.unavailable', ...where, err: error },
+      'A request was answered as unavailable.',
+    );
 }
 
 function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: number): void {
@@ -76,5 +80,6 @@ function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: n
   deps.observe({ method, route, status, seconds: ms / 1_000 });
   if (!deps.log.isLevelEnabled('debug')) return;
   const { requestId, address } = state;
-  deps.log.debug({ requestId, method, path: ctx.path, status, ms, address }, 'request');
+  const asked = { requestId, method, path: ctx.path, status, ms, address };
+  deps.log.debug({ event: 'request.done', ...asked }, 'A request was answered.');
 }

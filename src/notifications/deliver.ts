@@ -45,7 +45,10 @@ export async function deliver(
     const again = failure.verdict === 'again' && due.attempts < maxAttempts;
     // What a provider says is for the operator: an account is told a reason of ours.
     const fields = { err: failure, notificationId: due.id, via: driver.name, again };
-    log.warn(fields, 'A notification could not be delivered');
+    log.warn(
+      { event: 'notification.undelivered', ...fields },
+      'A notification could not be delivered.',
+    );
     await settle(again ? 'queued' : 'failed', failure.reason);
     onOutcome?.({ kind, state: again ? 'retried' : 'failed' });
     if (again) throw failure;

@@ -1,6 +1,4 @@
-/** Where the outbox writes; a pino logger is one. */
-export type OutboxLog = {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-};
+import type { Logger } from '../log/logger.ts';
+
+/** Where the outbox writes. */
+export type OutboxLog = Pick<Logger, 'debug' | 'info' | 'warn'>;

@@ -76,7 +76,12 @@ export async function startNotifications(options: NotificationsOptions): Promise
     await forgetCounts(db, clock());
   };
   const timer = setInterval(() => {
-    tend().catch((error: unknown) => log.warn({ err: error }, 'The outbox could not be tended'));
+    tend().catch((error: unknown) =>
+      log.warn(
+        { event: 'notifications.unkept', err: error },
+        'Old notifications could not be deleted, nor abandoned ones freed.',
+      ),
+    );
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
@@ -97,6 +102,8 @@ export async function startNotifications(options: NotificationsOptions): Promise
 /** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
 function tellOfDailyQuota({ dailyQuota }: OutboxConfig, log: OutboxLog): void {
   if (dailyQuota === undefined) return;
-  const message = 'notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now';
-  log.info({ messagesPerDay: dailyQuota }, message);
+  log.info(
+    { event: 'notifications.quota-renamed', messagesPerDay: dailyQuota },
+    'The setting notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now.',
+  );
 }

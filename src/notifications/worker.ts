@@ -64,7 +64,10 @@ async function keepRunning(
       if (closing.aborted) stop();
       await runner.promise.finally(() => closing.removeEventListener('abort', stop));
     } catch (error) {
-      log.warn({ err: error }, 'The outbox worker stopped and is started again');
+      log.warn(
+        { event: 'worker.restarted', err: error },
+        'The worker of notifications stopped and is started again.',
+      );
     }
     await delay(restartDelayMs, undefined, { signal: closing }).catch(() => undefined);
   }
@@ -76,7 +79,11 @@ async function keepRunning(
  */
 function openPool(connectionString: string, max: number, log: OutboxLog): pg.Pool {
   const pool = new pg.Pool({ connectionString, max });
-  const onError = (error: Error) => log.debug({ err: error }, 'An outbox connection broke');
+  const onError = (error: Error) =>
+    log.debug(
+      { event: 'worker.connection-lost', err: error },
+      'The worker of notifications lost a database connection.',
+    );
   pool.on('error', onError);
   pool.on('connect', (client) => client.on('error', onError));
   return pool;
@@ -86,7 +93,9 @@ function openPool(connectionString: string, max: number, log: OutboxLog): pg.Poo
 function loggerOf(log: OutboxLog): Logger {
   return new Logger(() => (level, message, meta) => {
     const name: string = level;
-    if (name === 'warning') log.warn({ worker: meta }, message);
-    else log.debug({ worker: meta }, message);
+    if (name === 'warning')
+      log.warn({ event: 'worker.warning', text: message, worker: meta }, 'The job runner warns.');
+    else
+      log.debug({ event: 'worker.message', text: message, worker: meta }, 'The job runner says.');
   });
 }

@@ -1,8 +1,11 @@
 import closeWithGrace from 'close-with-grace';
+import type { Log } from '../log/logger.ts';
 
 export type EndOptions = {
   longestMs: number;
-  close: (reason: { signal?: string; err?: Error }) => Promise<void>;
+  log: Log;
+  /** Resolves with false where something was left unfinished. */
+  close: (reason: { signal?: string; err?: Error }) => Promise<boolean>;
   onHangUp: (() => void) | null;
 };
 
@@ -15,14 +18,14 @@ export type Ending = {
 const sameSignalMs = 1_000;
 
 /**
- * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when an error was
- * caught by nobody, and then exits: 0 after a signal, 1 after an error or when `close` takes longer
- * than `longestMs`. Who asks again, later, does not want to wait: exit 1 at once. Gives what ends it
- * from inside.
+ * Calls `close` once when the process is asked to end (SIGINT, SIGTERM, SIGHUP) or when nothing caught an
+ * error, and then exits: 0 after a signal, 1 after an error, where something was left unfinished or
+ * when `close` takes longer than `longestMs`. A second signal, a second later or more, exits with 1 at
+ * once. Gives what ends it from inside.
  *
  * Where `onHangUp` is given, SIGHUP calls that instead, each time, and ends nothing.
  */
-export function closeOnSignals({ longestMs, close, onHangUp }: EndOptions): Ending {
+export function closeOnSignals({ longestMs, log, close, onHangUp }: EndOptions): Ending {
   let exitCode: number | undefined;
   let askedAtMs: number | null = null;
   let asked: NodeJS.Signals | undefined;
@@ -30,19 +33,32 @@ export function closeOnSignals({ longestMs, close, onHangUp }: EndOptions): Endi
   const grace = closeWithGrace(
     {
       delay: longestMs,
-      logger: console,
+      logger: undefined,
       skip: [...own, ...(onHangUp ? (['SIGHUP'] as const) : [])],
-      onTimeout(ms) {
+      onTimeout(afterMs) {
+        log.error({ event: 'stop.killed', afterMs }, 'Stopping took too long and was broken off.');
         exitAsAsked();
-        process.stderr.write(`killed by timeout (${ms}ms)\n`);
       },
+      onSecondSignal: logSecondSignal,
+      onSecondError: (err) =>
+        log.error({ event: 'stop.second-error', err }, 'Another error while stopping: exiting.'),
     },
     async ({ err, signal = asked }) => {
-      await close({ err, signal }).finally(exitAsAsked);
+      try {
+        const isWhole = await close({ ...(err && { err }), ...(signal && { signal }) });
+        if (!isWhole) exitCode ??= 1;
+      } catch (error) {
+        log.error({ event: 'stop.failed', err: error }, 'Stopping failed.');
+        exitCode ??= 1;
+      }
+      exitAsAsked();
     },
   );
   function exitAsAsked(): void {
     if (exitCode !== undefined) process.exit(exitCode);
+  }
+  function logSecondSignal(signal?: string): void {
+    log.warn({ event: 'stop.second-signal', signal }, 'Asked to stop again: exiting at once.');
   }
   const onSignal = (signal: NodeJS.Signals) => {
     if (askedAtMs === null) {
@@ -50,6 +66,7 @@ export function closeOnSignals({ longestMs, close, onHangUp }: EndOptions): Endi
       asked = signal;
       grace.close();
     } else if (performance.now() - askedAtMs > sameSignalMs) {
+      logSecondSignal(signal);
       process.exit(1);
     }
   };

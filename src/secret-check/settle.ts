@@ -1,13 +1,14 @@
 import type { Database } from '../db/database.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import { readOrMakeSecret } from '../config/secret.ts';
+import type { Log } from '../log/logger.ts';
 import { StartError } from '../start-error.ts';
 import { nextChecks } from './checks.ts';
 import { examineSecret, type Examined, type SecretConfig } from './examine.ts';
 import { lockChecks, replaceChecks } from './queries.ts';
 import { describeRefusal } from './refusal.ts';
 
-export type SecretLog = { info(message: string): void; warn(message: string): void };
+export type SecretLog = Pick<Log, 'info' | 'warn'>;
 
 /**
  * The secret that this process uses: the one found, when the database knows it or nothing in the
@@ -37,12 +38,22 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
   const { checks, dependents } = examined;
   if (!examined.isKnown && checks.length > 0)
     log.warn(
+      { event: 'secret.replaced' },
       `${place}: another secret than before is taken, as there is no device and no session. Processes that run with the one before must be restarted.`,
     );
   else if (dependents !== null && dependents.devices + dependents.sessions > 0)
-    log.info(`${place}: noted as this database's secret; from now on another one is refused.`);
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: noted as this database's secret; from now on another one is refused.`,
+    );
   else if (checks.length > 0 && next[0] !== checks[0])
-    log.info(`${place}: noted as the newer secret; the one before is still accepted.`);
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: noted as the newer secret; the one before is still accepted.`,
+    );
   else if (next.length < checks.length)
-    log.info(`${place}: the newest secret came without SECRET_PREVIOUS; the one before is ended.`);
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: the newest secret came without SECRET_PREVIOUS; the one before is ended.`,
+    );
 }

@@ -55,6 +55,6 @@ export async function startAt(
   return {
     url: `http://${local}:${http?.port ?? 0}`,
     mqttPort: mqtt?.port ?? 0,
-    close: () => service.close(),
+    close: async () => void (await service.close()),
   };
 }

@@ -117,7 +117,7 @@ describe('what cannot be stored', () => {
     first?.fail(error);
     await raw.ended();
     expect(raw.of('puback')).toEqual([]);
-    expect(world.logged).toEqual(what === 'anything else' ? ['a message was not stored'] : []);
+    expect(world.logged).toEqual(what === 'anything else' ? ['message.not-stored'] : []);
     expect(world.connector.snapshot().unackedBytes).toBe(0);
   });
 

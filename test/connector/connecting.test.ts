@@ -61,7 +61,7 @@ describe('who is let in', () => {
   test('a failure nobody foresaw is CONNACK 3 and in the log', async () => {
     await start({ ports: { authenticateDevice: () => Promise.reject(new TypeError('bug')) } });
     expect((await connackOf({})).returnCode).toBe(3);
-    expect(world.logged).toEqual(['a device could not be authenticated']);
+    expect(world.logged).toEqual(['login.unchecked']);
   });
 
   test('CONNACK 2 where a session is to outlive a client without identifier [MQTT-3.1.3-8]', async () => {

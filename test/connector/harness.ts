@@ -4,6 +4,8 @@ import { connect as connectMqtt, type IClientOptions, type MqttClient } from 'mq
 import { startConnector, type Connector } from '../../connector/mqtt/server.ts';
 import type { ConnectorOptions, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts } from '../../connector/ports.ts';
+import type { LogEvent } from '../../src/log/events.ts';
+import type { Write } from '../../src/log/logger.ts';
 import { createStore } from './store.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 
@@ -67,11 +69,11 @@ export async function startWorld(options: WorldOptions = {}) {
   const { store, ports } = createStore();
   const device = store.addDevice(1);
   const counted: string[] = [];
-  const logged: string[] = [];
-  const log = (context: object, message: string) => {
+  const logged: LogEvent[] = [];
+  const log: Write = ({ event }) => {
     // What a stranger does is no fault of ours.
-    if ('event' in context && context.event === 'mqtt.login-refused') return;
-    logged.push(message);
+    if (event === 'mqtt.login-refused') return;
+    logged.push(event);
   };
   const observe: Partial<Observer> = {
     connected: () => counted.push('connected'),

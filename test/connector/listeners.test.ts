@@ -79,7 +79,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
     const client = await world.connect(options);
     expect(await shownName(port)).toBe('one');
     await install('two');
-    await until(() => world.logged.includes('the certificate was read again'));
+    await until(() => world.logged.includes('certificate.reloaded'));
     expect(await shownName(port)).toBe('two');
     await client.publishAsync(`devices/${world.device.uuid}/up/state`, state, { qos: 1 });
     expect(client.connected).toBe(true);
@@ -88,7 +88,7 @@ describe.skipIf(!hasOpenssl)('TLS', () => {
   test('a certificate that cannot be used is logged, and the old one stays', async () => {
     const { port } = await startTls();
     await writeFile(file('used.crt'), 'no certificate');
-    const message = 'the new certificate cannot be used; the old one stays';
+    const message = 'certificate.refused';
     await until(() => world.logged.includes(message));
     expect(await shownName(Number(port))).toBe('one');
   });

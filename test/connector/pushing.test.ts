@@ -222,7 +222,7 @@ describe('delivery', () => {
     tell(profile('p1'));
     tell(display('next'));
     await raw.expect('publish', 2);
-    expect(world.logged).toEqual(['a delivery was not noted down']);
+    expect(world.logged).toEqual(['downlink.unnoted']);
   });
 
   test('a large message arrives whole', async () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createRefusedLoginLog } from '../../connector/mqtt/refused-logins.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/log/create-log.ts';
 import { manualClock, startWorld, type World } from './harness.ts';
 import { connectPacket, dial, enter } from './raw.ts';
 
@@ -23,8 +23,9 @@ const lines: string[] = [];
 const log = createLog({
   level: 'info',
   isTerminal: false,
+  role: 'all',
   destination: { write: (line) => void lines.push(line) },
-});
+}).child({ component: 'mqtt', connectorId: 1 });
 afterEach(async () => {
   lines.length = 0;
   await world.close();

@@ -29,8 +29,8 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     });
     const url = cluster.url();
     const log = {
-      info: (line: string) => told.push(line),
-      warn: (line: string) => told.push(line),
+      info: (_: object, line: string) => told.push(line),
+      warn: (_: object, line: string) => told.push(line),
     };
     const storage = await migrate(url, { log });
     expect(storage.kind).toBe('timescaledb-apache');

@@ -168,7 +168,7 @@ describe.each(longOnly(['0.2.0']))('a data directory of %s', () => {
     );
     // The server does not notice at once that the killed one is gone: its session is ended.
     const lines: string[] = [];
-    const log = { info: () => undefined, warn: (line: string) => lines.push(line) };
+    const log = { info: () => undefined, warn: (_: object, line: string) => lines.push(line) };
     const database = await startEmbeddedDatabase({ dataDir, log });
     expect(lines).toEqual([expect.stringMatching(/^Ended a session .* \(held, active\)/)]);
     await runOn(await superuserUrl(dataDir), (client) =>

@@ -19,7 +19,8 @@ describe.runIf(isRoot)('the embedded database as root', () => {
     chmodSync(dir, 0o700);
     const dataDir = join(dir, 'data');
     const lines: string[] = [];
-    const log = { info: (l: string) => lines.push(l), warn: (l: string) => lines.push(l) };
+    const write = (_: object, line: string) => lines.push(line);
+    const log = { info: write, warn: write };
     const first = await startEmbeddedDatabase({ dataDir, log });
     const link = join(dataDir, 'postgresql');
     expect(lstatSync(link).isSymbolicLink()).toBe(true);

@@ -23,7 +23,8 @@ afterAll(() => {
 });
 
 function start(lines: string[] = []) {
-  const log = { info: (l: string) => lines.push(l), warn: (l: string) => lines.push(l) };
+  const write = (_: object, line: string) => lines.push(line);
+  const log = { info: write, warn: write };
   return startEmbeddedDatabase({ dataDir, log });
 }
 

@@ -23,7 +23,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-const log = { warn: (line: string) => void told.push(line) };
+const log = { warn: (_: object, line: string) => void told.push(line) };
 const count = async () => {
   const { rows } = await mover.query<{ n: number }>('select count(*)::integer as n from account');
   return rows[0]?.n;

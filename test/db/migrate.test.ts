@@ -9,8 +9,8 @@ function collectLog() {
   const lines: string[] = [];
   return {
     lines,
-    info: (line: string) => lines.push(line),
-    warn: (line: string) => lines.push(line),
+    info: (_: object, line: string) => lines.push(line),
+    warn: (_: object, line: string) => lines.push(line),
   };
 }
 

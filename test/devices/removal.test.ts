@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { operator } from '../../src/audit/entry.ts';
+import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
+import { startUpkeep } from '../../src/history/upkeep.ts';
 import { type App, startApp } from './app.ts';
 
 let app: App;
@@ -44,6 +46,73 @@ describe('4.3 Remove device', () => {
     app.purged.length = 0;
     await app.removal.resume();
     expect(app.purged).toEqual([]);
+  });
+
+  test('what a purge left behind that was cut off goes with the next upkeep', async () => {
+    const token = await app.account();
+    const device = await app.device(token);
+    await app.db.query('delete from device where id = $1', [device.deviceId]);
+    const errors: unknown[] = [];
+    app.purging.fails = true;
+    const stop = startUpkeep({
+      db: app.db,
+      retention: { eventsDays: 365, measurementsDays: 90 },
+      intervalMs: 20,
+      clock: Date.now,
+      onError: (error) => {
+        errors.push(error);
+        app.purging.fails = errors.length < 3;
+      },
+      onFailedJobs: () => {},
+      // What fails before it keeps it from nothing.
+      chores: [() => Promise.reject(new Error('another chore')), app.removal.resume],
+    });
+    await expect.poll(() => app.purged.flat(), { timeout: 20_000 }).toContain(device.deviceId);
+    await stop();
+    const { rows } = await app.db.query('select from removed_device');
+    expect(rows).toEqual([]);
+  });
+
+  test('one process at a time clears what is left behind', async () => {
+    const token = await app.account();
+    const devices = [await app.device(token), await app.device(token)];
+    const ids = devices.map(({ deviceId }) => deviceId);
+    await app.db.query('delete from device where id = any($1)', [ids]);
+    const { promise: isPurging, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+    const purged: number[][] = [];
+    const { db, bus } = app;
+    const first = createDeviceRemoval({
+      db,
+      bus,
+      async purge(_db, deviceIds) {
+        begin();
+        await mayEnd;
+        purged.push(deviceIds);
+      },
+      onPurgeError: () => {},
+    });
+    const clearing = first.resume();
+    await isPurging;
+    app.purged.length = 0;
+    await app.removal.resume();
+    expect(app.purged).toEqual([]);
+    end();
+    await clearing;
+    expect(purged.flat().toSorted((a, b) => a - b)).toEqual(ids);
+    const { rows } = await db.query('select from removed_device');
+    expect(rows).toEqual([]);
+  });
+
+  test('is asked to stop between two lots of devices', async () => {
+    const token = await app.account();
+    const { deviceId } = await app.device(token);
+    await app.db.query('delete from device where id = $1', [deviceId]);
+    app.purged.length = 0;
+    await app.removal.resume(AbortSignal.abort());
+    expect(app.purged).toEqual([]);
+    await app.removal.resume();
+    expect(app.purged).toEqual([[deviceId]]);
   });
 
   test('what goes with its account is noted too', async () => {

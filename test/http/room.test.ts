@@ -83,7 +83,7 @@ test('what waits too long is told to come later, and leaves its place', async ()
   expect(late.status).toBe(503);
   expect(Number(late.headers.get('retry-after'))).toBe(5);
   expect(late.body).toMatchObject({ type: 'urn:sensorium:error:unavailable' });
-  expect(http.lines.join('')).not.toContain('answered unavailable');
+  expect(http.lines.join('')).not.toContain('request.unavailable');
   underWay.shift()?.();
   await first;
   const next = post();

@@ -119,7 +119,9 @@ test('the log driver writes the text, and no telephone number', async () => {
     { ...silentLog, info: (fields) => lines.push(fields) },
   );
   await driver.send(message);
-  expect(lines).toEqual([{ notificationId: 7, text: 'Come home & close the window' }]);
+  expect(lines).toEqual([
+    { event: 'notification.logged', notificationId: 7, text: 'Come home & close the window' },
+  ]);
 });
 
 const replies: { reply: Reply; verdict: string }[] = [

@@ -1,6 +1,6 @@
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { drainTimeoutMs } from '../../src/service.ts';
+import { stopTimeoutOf } from '../../src/config/stop-timeout.ts';
 import { readProjectFile } from '../docs/readme.ts';
 
 type Service = {
@@ -25,10 +25,19 @@ describe.each(['docker-compose.yml', 'docker-compose.cluster.yml'])('%s', (file)
     expect(services.length).toBeGreaterThan(0);
     for (const { environment, stop_grace_period: grace } of services) {
       const delayMs = Number(environment?.['DRAIN_DELAY_MS']);
+      const totalMs = Number(environment?.['STOP_TIMEOUT_MS']);
       expect(delayMs).toBe(5_000);
-      expect(milliseconds(grace)).toBeGreaterThan(delayMs + drainTimeoutMs + 1_000);
+      // As long for what is under way as before the delay was part of it.
+      expect(totalMs).toBeGreaterThanOrEqual(delayMs + 10_000);
+      expect(milliseconds(grace)).toBeGreaterThan(totalMs + 1_000);
     }
   });
+});
+
+it('without a setting a process stops before Docker, which waits 10 s, kills it', () => {
+  const totalMs = stopTimeoutOf({ DRAIN_DELAY_MS: 0, STOP_TIMEOUT_MS: undefined });
+  expect(totalMs).toBeLessThanOrEqual(9_000);
+  expect(stopTimeoutOf({ DRAIN_DELAY_MS: 4_000, STOP_TIMEOUT_MS: undefined })).toBe(totalMs);
 });
 
 it('HAProxy sees that a process is not ready well before that one drains', () => {

@@ -26,8 +26,8 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
   let database: TestDatabase;
   const lines: string[] = [];
   const log = {
-    info: (line: string) => lines.push(line),
-    warn: (line: string) => lines.push(line),
+    info: (_: object, line: string) => lines.push(line),
+    warn: (_: object, line: string) => lines.push(line),
   };
   const settle = (config: SecretConfig) => settleSecret(database.db, config, log);
   const noted = async () => (await readChecks(database.db)).map(({ value }) => value);

@@ -9,13 +9,12 @@ import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { findService } from '../../db/embedded/secrets.ts';
 import { migrate } from '../../db/migrate.ts';
 import { explainMissingRight } from '../../db/missing-right.ts';
+import { consoleLog as log } from '../console-log.ts';
 
 type Found = { connectionString: string; release(): Promise<void> };
 
 /** A database that has this program's schema, and where its tables are. */
 export type ReachedDatabase = Found & { schema: string };
-
-const log = { info: () => {}, warn: (message: string) => console.error(message) };
 
 /**
  * The database that is configured; without one the embedded database, beside the service that runs

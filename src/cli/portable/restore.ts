@@ -10,15 +10,10 @@ import type { CopyOptions } from '../../db/portable/write-copy.ts';
 import { requeueNotifications } from '../../notifications/requeue.ts';
 import { migrateWorker } from '../../notifications/worker.ts';
 import { StartError } from '../../start-error.ts';
+import { consoleLog as log } from '../console-log.ts';
 import { createScreen } from '../simulate/screen.ts';
 import { untilInterrupted } from './interrupt.ts';
 import { showRows, summarise } from './progress.ts';
-
-const log = {
-  debug: () => {},
-  info: () => {},
-  warn: (...said: unknown[]) => console.error(...said),
-};
 
 /** `npm run restore` of a portable copy: gives the exit status. */
 export async function restorePortably(

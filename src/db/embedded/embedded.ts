@@ -13,8 +13,9 @@ import { findPackagedPostgres } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
 import { removeOtherSocketDirs } from './socket-dir.ts';
 import { supervise } from './supervise.ts';
+import type { Log } from '../../log/logger.ts';
 
-export type EmbeddedLog = { info(message: string): void; warn(message: string): void };
+export type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
 export type EmbeddedDatabase = {
   /** Of the service's own role, which owns what is in its database. */
@@ -46,7 +47,11 @@ export async function startEmbeddedDatabase({
   if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
   const { clusterDir, programs } = prepared;
   await removeOtherSocketDirs(dirname(clusterDir), address.socketDir, programs.owner);
-  if (adopted) log.info('Took over the database that an earlier process left running.');
+  if (adopted)
+    log.info(
+      { event: 'database.adopted' },
+      'Took over the database that an earlier process left running.',
+    );
   const supervisor = supervise({
     connection: held,
     log,
@@ -79,13 +84,14 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
   }
   await refuseUnfinishedDir(dataDir);
   const password = await readOrMakeSuperuserPassword(dataDir);
-  log.info(`Making a database in ${dataDir} (first start).`);
+  log.info({ event: 'database.created' }, `Making a database in ${dataDir} (first start).`);
   const { clusterDir, movedTo } = await makeCluster(dataDir, owner, (dir) =>
     createEmbeddedCluster(programs, dir, password),
   );
   if (owner && (programs.moved || movedTo !== null)) {
     const what = [programs.moved && 'programs', movedTo !== null && 'data'].filter(Boolean);
     log.info(
+      { event: 'database.moved' },
       `PostgreSQL cannot run as root; as user ${owner.name} it cannot reach this directory, so its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
     );
   }
@@ -105,6 +111,7 @@ async function stopServer(
       await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
     } catch {
       log.warn(
+        { event: 'database.stop-slow' },
         'The database takes long to stop: it is stopped at once, and recovers when it starts.',
       );
       await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));

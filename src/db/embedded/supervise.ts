@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { GuardConnection } from './guard.ts';
+import type { Log } from '../../log/logger.ts';
 
 export type SuperviseOptions = {
   /** The connection whose end says that the server, or this session with it, is gone. */
   connection: GuardConnection;
-  log: { info(message: string): void; warn(message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
   /** Starts the server where it no longer runs, and gives a new connection to watch. */
   recover: () => Promise<GuardConnection>;
 };
@@ -31,7 +32,10 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
     while (!stopping.signal.aborted) {
       await current.ended;
       if (stopping.signal.aborted) return;
-      log.warn('The connection that watches over the database ended: looking after it.');
+      log.warn(
+        { event: 'database.lost' },
+        'The connection that watches the database ended: starting the database again if it is gone.',
+      );
       await bringBack();
     }
   }
@@ -40,11 +44,11 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
     for (let pauseMs = firstPauseMs; !stopping.signal.aborted; pauseMs *= 2) {
       try {
         current = await recover();
-        log.info('The database is back.');
+        log.info({ event: 'database.back' }, 'The database is back.');
         return;
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
-        log.warn(`The database is not back yet: ${reason}`);
+        log.warn({ event: 'database.away', reason }, 'The database is not back yet.');
       }
       const pause = Math.min(pauseMs, longestPauseMs);
       await delay(pause, undefined, { signal: stopping.signal }).catch(() => undefined);

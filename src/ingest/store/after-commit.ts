@@ -1,13 +1,13 @@
 import type { Bus } from '../../bus/bus.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
-import type { Logger } from '../../log.ts';
+import type { Log } from '../../log/logger.ts';
 import type { IngestObserver } from './observer.ts';
 import type { Plan } from './plan-batch.ts';
 
 export type AfterCommitDeps = {
   bus: Bus;
-  log: Logger;
+  log: Log;
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
@@ -16,7 +16,10 @@ export type AfterCommitDeps = {
 /** What follows a commit and is no row: messages to devices, and the news of what was recorded. */
 export function createAfterCommit({ bus, log, handOver, observe }: AfterCommitDeps) {
   const logHandOver = (err: unknown) =>
-    log.warn({ err }, 'a profile could not be handed over; it is when the device subscribes');
+    log.warn(
+      { event: 'profile.not-handed-over', err },
+      'A profile could not be sent to its device; it is sent when the device subscribes.',
+    );
 
   return ({ rows }: Plan, recorded: NewEvent[]): void => {
     observe?.stored(rows.measurements.length);

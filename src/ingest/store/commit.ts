@@ -1,7 +1,7 @@
 import { kindOf, stateOf } from '../../db/error-kind.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import { DomainError } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import type { Log } from '../../log/logger.ts';
 import { findBlamed, setApart } from './blame.ts';
 import { MillisecondFull, rejectBeyondMillisecond } from './millisecond-full.ts';
 import type { Work } from '../queue/device-queue.ts';
@@ -15,7 +15,7 @@ import { failWithdrawn, isWithdrawn } from '../queue/withdrawn.ts';
 import { StaleContext } from './write.ts';
 
 export type CommitDeps = StoreDeps & {
-  log: Logger;
+  log: Log;
   repeats: Redeliveries;
   /** What follows a commit and is no row. */
   onCommitted: (plan: Plan, recorded: NewEvent[]) => void;
@@ -81,7 +81,10 @@ async function settlePlanned(
         continue;
       }
       if (isTransient(error)) {
-        deps.log.warn({ err: error, attempt, devices: work.length }, 'a batch waits to be stored');
+        deps.log.warn(
+          { event: 'batch.retried', err: error, attempt, devices: work.length },
+          'A batch could not be stored and is tried again.',
+        );
         await deps.pause(attempt);
         continue;
       }
@@ -156,10 +159,13 @@ function isTransient(error: unknown): boolean {
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */
-function isolate([work]: Work[], error: unknown, log: Logger): Work[] {
+function isolate([work]: Work[], error: unknown, log: Log): Work[] {
   const unit = work?.units[0];
   if (!work || !unit) return [];
-  log.error({ err: error, device: work.queue.device.uuid }, 'an item could not be stored');
+  log.error(
+    { event: 'item.refused', err: error, device: work.queue.device.uuid },
+    'The database refused an item, which became a rejection of its device.',
+  );
   if (unit.content.kind === 'none') {
     unit.message.fail(error);
     return [];

@@ -7,7 +7,10 @@ export function logDriver(log: OutboxLog): Driver {
   return {
     name: 'log',
     send: async ({ id, body }) => {
-      log.info({ notificationId: id, text: body }, 'An SMS, written to the log only');
+      log.info(
+        { event: 'notification.logged', notificationId: id, text: body },
+        'An SMS was written to the log only.',
+      );
     },
     close: async () => {},
   };

@@ -136,7 +136,7 @@ describe.concurrent('a broker that', () => {
     await expect.poll(() => bridge.status.read().isConnected, { timeout: 20_000 }).toBe(true);
     expect(broker.connects.length).toBeGreaterThan(1);
     expect(bridge.lines.map(({ message }) => message)).toEqual([
-      'broker connected',
+      'The broker is connected.',
       expect.stringContaining('does not answer'),
     ]);
   }, 60_000);
@@ -156,9 +156,9 @@ test('a connection that comes and goes is said once, and then what it came to', 
   bridge.start();
   await expect.poll(() => broker.connects.length, { timeout: 20_000 }).toBeGreaterThan(3);
   const said = () => bridge.lines.map(({ reason, message }) => reason ?? message);
-  expect(said()).toEqual(['broker connected', 'session-taken']);
+  expect(said()).toEqual(['The broker is connected.', 'session-taken']);
   stays = true;
   await expect
     .poll(said, { timeout: 20_000 })
-    .toEqual(['broker connected', 'session-taken', 'broker connected']);
+    .toEqual(['The broker is connected.', 'session-taken', 'The broker is connected.']);
 }, 60_000);

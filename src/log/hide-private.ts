@@ -1,0 +1,16 @@
+const patterns: [RegExp, string][] = [
+  // User name and password in a URL.
+  [/\/\/[^\s/@"]+@/g, '//[redacted]@'],
+  // JSON Web Tokens, complete or only their first two parts.
+  [/\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?/g, '[token]'],
+  [/[\w.!#$%&'*+=?^`{|}~-]+@[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}/g, '[e-mail]'],
+];
+
+/**
+ * A line without what is nobody's to read, wherever it stands: texts of libraries and of servers elsewhere
+ * repeat addresses, tokens and URLs that they were given.
+ */
+export function hidePrivate(line: string): string {
+  if (!line.includes('@') && !line.includes('eyJ')) return line;
+  return patterns.reduce((text, [pattern, instead]) => text.replaceAll(pattern, instead), line);
+}
