@@ -1,5 +1,5 @@
 import { defineConfig } from 'oxlint';
-import { roomOverrides } from './oxlint.rooms.ts';
+import { roomOverrides } from './lint/overrides.ts';
 
 export default defineConfig({
   plugins: ['eslint', 'typescript', 'unicorn', 'oxc', 'import', 'node', 'promise', 'vitest'],

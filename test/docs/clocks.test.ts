@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { clockReaders, clockReadersOf } from '../../oxlint.clocks.ts';
-import { rooms } from '../../oxlint.rooms.ts';
+import { clockReaders, clockReadersOf } from '../../lint/clocks.ts';
+import { rooms } from '../../lint/rooms.ts';
 
 const reads = /\b(Date\.now|new Date\(|performance\.now|Math\.random|randomUUID|randomBytes)\b/;
 

@@ -1,6 +1,6 @@
 import { globSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { rooms } from '../../oxlint.rooms.ts';
+import { rooms } from '../../lint/rooms.ts';
 
 /** Rooms that bring the others together, and one that must run on any Node. */
 const free = ['src/assembly/**', 'src/cli/**', 'src/process/install/**', 'src/*.ts'];

@@ -1,18 +1,9 @@
-import type { OxlintOverride } from 'oxlint';
-import {
-  clockGlobals,
-  clockImports,
-  clockOverrides,
-  clockProperties,
-  clockReadersOf,
-} from './oxlint.clocks.ts';
-
 /**
  * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
  * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
  * the rooms together and may import everything.
  */
-type Room = {
+export type Room = {
   files: string;
   /** Folders and files that it may import, as its own files write them. */
   may: string[];
@@ -218,39 +209,3 @@ export const rooms: Room[] = [
     why: 'bridge/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
   },
 ];
-
-const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch'];
-
-const below = (path: string) => (path.endsWith('/') ? `${path}**` : path);
-
-function overridesOf(room: Room): OxlintOverride[] {
-  const readers = clockReadersOf(room.files);
-  const all = { files: [room.files], rules: rulesOf(room, true) };
-  return readers.length === 0 ? [all] : [all, { files: readers, rules: rulesOf(room, false) }];
-}
-
-/** `isHanded`: the time, and what is random, arrive as arguments. */
-function rulesOf(
-  { may, from = ['../'], not = [], only, why }: Room,
-  isHanded: boolean,
-): OxlintOverride['rules'] {
-  const message = `${why} See oxlint.rooms.ts.`;
-  const allowed = may.map((path) => `!${below(path)}`);
-  const refused = only
-    ? ['*', '!./*.ts', ...only.map((library) => `!${library}`)]
-    : from.map((path) => below(path));
-  const patterns: object[] = [{ group: [...refused, ...allowed], message }];
-  if (not.length > 0) patterns.push({ group: not, message });
-  const globals = only ? impure.map((name) => ({ name, message })) : [];
-  if (isHanded) {
-    globals.push(...clockGlobals);
-    patterns.push(...clockImports);
-  }
-  return {
-    'no-restricted-imports': ['error', { patterns }],
-    'no-restricted-globals': ['error', ...globals],
-    'no-restricted-properties': isHanded ? ['error', ...clockProperties] : 'off',
-  };
-}
-
-export const roomOverrides = [...clockOverrides, ...rooms.flatMap(overridesOf)];
