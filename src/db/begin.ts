@@ -3,8 +3,8 @@ import type { Connection, PoolClient } from 'pg';
 import { submit } from './submit.ts';
 
 /**
- * What is sent in one turn of the event loop leaves in one write: each write is a system call here and
- * wakes the server, which for a batch of messages costs as much as its rows.
+ * What is sent in one turn of the event loop leaves in one piece: each write on its own is a system
+ * call here and wakes the server there, which for a batch of messages costs as much as its rows.
  */
 class Begin extends pg.Query {
   override submit = (connection: Connection): void => {

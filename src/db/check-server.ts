@@ -5,7 +5,7 @@ import { quote } from './why-refused.ts';
 /** The oldest major version that is tested; its SQL needs 13. */
 const leastMajor = 15;
 
-/** The schema of graphile-worker's tables. */
+/** Where the jobs are. */
 const jobSchema = 'graphile_worker';
 
 /** Throws a StartError of one line where this server cannot be used. */

@@ -8,9 +8,9 @@ type CopyConnection = Connection & {
 };
 
 /**
- * Sends the rows right behind the statement. The driver would wait for the server to ask for them, and on a
- * pipelined connection the next statements would then be read as rows. A server that refuses the statement
- * discards what follows it (PostgreSQL's protocol, "COPY Operations").
+ * The rows follow the statement at once. The driver would wait to be asked for them, and on a
+ * pipelined connection the statements behind would be taken for rows meanwhile; a server that refuses
+ * the statement throws away what follows it (PostgreSQL's protocol, "COPY Operations").
  */
 class CopyIn extends pg.Query {
   readonly #text: string;
@@ -43,7 +43,7 @@ const epochMs = Date.UTC(2000, 0, 1);
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const none = 0xffff;
 
-/** Rows in PostgreSQL's binary format: no conversion to text and back. */
+/** Rows in PostgreSQL's binary format: nothing has to be written out as text, nor read as such. */
 export class CopyRows {
   #bytes = Buffer.allocUnsafe(8_192);
   #at = signature.copy(this.#bytes);

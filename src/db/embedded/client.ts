@@ -3,8 +3,8 @@ import pg from 'pg';
 const refused = ['authenticationCleartextPassword', 'authenticationMD5Password'];
 
 /**
- * A client that authenticates by SCRAM only. The driver has no setting for it and would send the password
- * in clear text to a process that took over the port and asks for it: here that ends the connection.
+ * A client that proves its password by SCRAM only. The driver has no setting for it, and would tell
+ * the password to whoever took a port over and asks for it: here that ends the connection.
  */
 export function createScramClient(config: pg.ClientConfig): pg.Client {
   const client = new pg.Client(config);

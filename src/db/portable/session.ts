@@ -33,7 +33,7 @@ export async function withSession<T>(
     await client.end();
     return result;
   } catch (error) {
-    // In the middle of a COPY the server reads no Terminate message, and its answer is not read here.
+    // In the middle of a COPY the server would not hear a goodbye, nor its answer be read.
     client.connection.stream.destroy();
     throw error;
   }

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { decodeBusMessage } from '../../src/bus/messages.ts';
+import { downTopics } from '../../src/contract/topic.ts';
+
+test.each(downTopics)('a message for down/%s reaches the process of its device', (topic) => {
+  const message = { uuid: 'd', message: { topic, payload: { ts: 5 } } };
+  const text = JSON.stringify({ from: 'p', channel: 'down', message });
+  expect(decodeBusMessage(text)).toEqual({ from: 'p', message: { channel: 'down', message } });
+});
+
+test('what another version says on a topic that this one lacks is passed over', () => {
+  const message = { uuid: 'd', message: { topic: 'weather', payload: {} } };
+  const text = JSON.stringify({ from: 'p', channel: 'down', message });
+  expect(decodeBusMessage(text)).toBeNull();
+});
