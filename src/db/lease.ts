@@ -4,7 +4,7 @@ import pg from 'pg';
 import { withTimeout } from './patience.ts';
 
 /** `askMs + answerMs` is to stay well below `forgetMs`: who loses it knows before anybody gets it. */
-type LeasePace = {
+export type LeasePace = {
   /** Between two questions: whoever waits asks for the lease, whoever holds it whether it is there. */
   askMs: number;
   /** The holder gives it up when an answer takes longer. */
