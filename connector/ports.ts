@@ -42,7 +42,7 @@ export type DevicePorts = {
 };
 
 /** When no more messages of an account's devices are to be taken. */
-type Holds = {
+export type Holds = {
   /** For how many ms; 0: now. Asked with every message: costs no query. */
   waitMs(accountId: number): number;
   /** A message of the device waits for that; told for each one. */

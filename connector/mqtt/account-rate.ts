@@ -10,6 +10,8 @@ export type AccountRateOptions = {
 /** How soon it is seen that nobody else waits any more. */
 const lookMs = 100;
 
+export type AccountRate = ReturnType<typeof createAccountRate>;
+
 /**
  * Holds an account's devices to its measurements a second while messages of other accounts wait for their
  * turn: its connections are not read meanwhile. While nobody else waits it may send as much as it can.

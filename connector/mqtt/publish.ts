@@ -28,6 +28,8 @@ export type PublishDeps = {
 const parsedFactor = 3;
 const empty = Buffer.alloc(0);
 
+export type Publisher = ReturnType<typeof createPublisher>;
+
 /** The way of a PUBLISH into the store. */
 export function createPublisher(deps: PublishDeps) {
   const { ports, intake, acknowledger, holding, rates, tuning, limits, observe, now } = deps;

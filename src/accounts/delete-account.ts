@@ -43,7 +43,7 @@ export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
 }
 
 async function deleteRows(tx: Sql, accountId: number): Promise<GoneDevice[]> {
-  // Whoever adds something waits here, and finds the account gone.
+  // Inserts for the account wait for this lock, and then find the account gone.
   await lockUsage(tx, accountId);
   await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
   const { rows } = await tx.query<GoneDevice>(

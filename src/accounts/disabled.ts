@@ -17,8 +17,8 @@ export type DisabledAccountsOptions = {
 };
 
 /**
- * Asks the database again and again: the operator's command tells nobody, as without Redis there is no
- * other way to every process. They are exceptions, few enough to be read all at once.
+ * Polls the database: without Redis the operator's command has no other way to reach every process.
+ * Disabled accounts are few, so all of them are read at once.
  */
 export async function startDisabledAccounts(
   options: DisabledAccountsOptions,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The one normal form of an e-mail address: what accounts are found by, and counted by when somebody
- * guesses at their passwords. Made here alone, and stored: a database's `lower` goes by its locale,
- * and where the two differ (U+0130 for `i`) guesses would be counted for nobody.
+ * The normalized e-mail address: accounts are looked up by it, and failed logins are counted by it.
+ * Computed here only, and stored: the database's `lower` depends on its locale, and where the two
+ * differ (U+0130 for `i`) failed logins would count for no account.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase();

@@ -7,8 +7,9 @@ export type FairQueue = <T>(turn: LoginTurn, work: () => Promise<T>) => Promise<
 type Waiting = PromiseWithResolvers<void>;
 
 /**
- * At most `parallel` at a time, `perAddress` of one address, `maxWaiting` more in line. Addresses take
- * turns, and an address's accounts. Where one more is too many, who has most in line loses one.
+ * Runs at most `parallel` at a time, `perAddress` of them for one address; `maxWaiting` more wait.
+ * Addresses are served round robin, and so are the accounts of an address. When the queue is full,
+ * the account that has most waiting loses its newest.
  */
 export function createFairQueue({
   parallel,

@@ -14,7 +14,7 @@ export type EventsQuery = {
 
 export type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
 
-/** Newest first; events of one millisecond by their number, so that pages neither skip nor repeat. */
+/** Newest first; within a millisecond by id, so that pages neither skip nor repeat events. */
 export async function listAccountEvents(
   sql: Sql,
   { accountId, accountUuid }: { accountId: number; accountUuid: string },

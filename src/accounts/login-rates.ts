@@ -18,9 +18,9 @@ export type CountLogin = (email: string, address: string) => Promise<void>;
 const windowSeconds = 60;
 
 /**
- * What a login costs is the hash of a password, so each counts, before it waits for its turn. Like
- * the throttle it locks nobody out: an account is counted for one address at a time, and what is
- * refused for its account is not counted for its address, which others may share.
+ * A login costs the hash of a password, so each one counts, before it is queued. Like the throttle
+ * this locks nobody out: an account is counted for each address by itself, and a login refused for its
+ * account is not counted for its address, which others may share.
  */
 export function createLoginRates(
   { loginsOf, loginsPerAddress }: LoginQuotas,
@@ -42,7 +42,7 @@ export function createLoginRates(
     try {
       await consume(byAddress, network(address), 'loginsPerAddress');
     } catch (error) {
-      // Nor the other way: it has cost its account nothing.
+      // Refused for its address, it must not count for its account.
       await byPair.reward(pair);
       throw error;
     }

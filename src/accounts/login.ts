@@ -28,14 +28,14 @@ export type LoginAttempt = AccountLogin & {
   address: string;
   /** When the request arrived, ms. */
   receivedTs: number;
-  /** Asked when the turn has come: nobody's password need be hashed for who has left. */
+  /** Asked before the password is hashed: a client that has left needs no answer. */
   hasGone?: () => boolean;
 };
 
 /**
  * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated` in the same
  * words after the same time for an unknown address and a wrong password, or `too-many-requests`;
- * `account-disabled` to who has the right one.
+ * `account-disabled` where the password is right.
  */
 export async function logIn<S extends { sessionId: string }>(
   deps: LoginDeps,
@@ -68,11 +68,11 @@ export async function verifyCredentials(
   };
   await check();
   await countLogin(email, address);
-  // Whatever the account, so its time tells nothing.
+  // For every account alike, so that the time of the answer tells nothing.
   if (isTooLong(login)) throw wrong();
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
-  // Checked again when the turn has come: those who waited together must not all be let through.
+  // Checked again before the hash: logins that were queued together must not all pass.
   if (!(await passwords.verify(hash, password, turnOf(email, address), guard)) || !account) {
     await throttle.countFailure(email, address);
     if (account) refusals.note(account.accountId, 'login-refused', nobodyAt(address));
@@ -90,7 +90,7 @@ function nobodyAt(address: string): Actor {
   return { by: 'nobody', sessionId: null, address };
 }
 
-/** Longer than any address or password is: it need not be kept until its turn comes. */
+/** Longer than any address or password is: refused before it is queued. */
 function isTooLong({ email, password }: AccountLogin): boolean {
   return email.length > 1_024 || password.length > 1_024;
 }

@@ -1,11 +1,11 @@
-/** Whose turn something is: the client's address, and the account within it. */
+/** Whom something is queued for: the client's address, and the account within it. */
 export type LoginTurn = { address: string; account: string };
 
 type Line<T> = { waiting: number; accounts: Map<string, T[]> };
 
 /**
- * Things in line, of which addresses take turns, and the accounts of an address among themselves:
- * however much one of them has in line, another waits for one thing of each.
+ * A queue served round robin by address, and within an address by account: however much one of them
+ * has queued, another waits for one item of each.
  */
 export class Turns<T> {
   #waiting = 0;

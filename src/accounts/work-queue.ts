@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
 export type WorkQueue = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** At most `parallel` at a time, `maxWaiting` more in line, first come first served. */
+/** At most `parallel` at a time, `maxWaiting` more wait, first come first served. */
 export function createWorkQueue({
   parallel,
   maxWaiting,

@@ -43,7 +43,7 @@ type Row = {
   lastTs: number | null;
 };
 
-/** Newest first. Each kind is read from its own stretch of the index, no further than a page. */
+/** Newest first. Each kind is read from its own range of the index, one page at most. */
 export async function listEntries(
   sql: Sql,
   accountId: number,

@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import type { Actor } from './entry.ts';
 import type { AuditKind } from './schema.ts';
 
-/** Alike attempts of one hour. Times in ms. */
+/** Equal attempts of one hour. Times in ms. */
 export type AuditRefusal = {
   accountId: number;
   kind: AuditKind;

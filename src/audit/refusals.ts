@@ -5,7 +5,7 @@ import type { AuditKind } from './schema.ts';
 
 /** Writes down attempts that were refused, which anybody may make as often as they like. */
 export type RefusalLog = {
-  /** Noted at once and written within a second: whoever is refused waits for no row, and learns of none. */
+  /** Noted in memory and written within a second: the answer to a refused login does not wait for it. */
   note(accountId: number, kind: AuditKind, actor: Actor): void;
   /** Writes what is noted. */
   flush(): Promise<void>;
@@ -24,7 +24,7 @@ export type RefusalLogOptions = {
 const hourMs = 3_600_000;
 
 /**
- * Alike attempts (account, kind, address, hour) are one row with a count. A process that is killed takes
+ * Equal attempts (account, kind, address, hour) are one row with a count. A process that is killed takes
  * those of the last second with it.
  */
 export function startRefusalLog(options: RefusalLogOptions): RefusalLog {

@@ -28,7 +28,7 @@ export type AuditKind = z.infer<typeof AuditKind>;
 /** What one entry says beside its kind: identifiers, names of settings, a reason. Never a secret. */
 export type AuditDetails = Record<string, string | number | string[]>;
 
-/** Whose doing it was. `service`: a rule of its own; `nobody`: who did it has shown nothing. */
+/** Who did it. `service`: one of its own rules; `nobody`: somebody without credentials. */
 export const AuditActor = z.enum(['session', 'device', 'operator', 'service', 'nobody']);
 export type AuditActor = z.infer<typeof AuditActor>;
 

@@ -4,7 +4,7 @@ import type { AuthorizeBody, Rule } from './schema.ts';
 /** What somebody wants to do with a topic, or a filter. */
 export type Wish = 'publish' | 'subscribe' | 'receive';
 
-/** Null where the broker's words say nothing that may ever be allowed. */
+/** Null where the request names nothing that could be allowed. */
 export function wishOf({ action, acc }: AuthorizeBody): Wish | null {
   if (action) return action;
   if (acc === 1) return 'receive';
@@ -28,7 +28,7 @@ export function mayBridge(wish: Wish, topic: string): boolean {
   return topic.split('/')[2] === direction && topic.startsWith('devices/') && !hasWildcard(topic);
 }
 
-/** The same as rules, for a broker that would rather decide itself. */
+/** The same as rules, for a broker that decides by itself. */
 export const rulesOfDevice = (uuid: string): Rule[] => [
   { permission: 'allow', action: 'publish', topic: `${upPrefix(uuid)}#` },
   { permission: 'allow', action: 'subscribe', topic: `${downPrefix(uuid)}#` },

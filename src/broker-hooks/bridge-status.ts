@@ -22,7 +22,7 @@ export type LiveBridge = Omit<BridgeRow, 'runUuid' | 'connectorName'>;
 
 /** A row that is older counts as that of a process that is gone, in seconds. */
 const goneSeconds = 15;
-/** Then it is removed; whoever writes does it. */
+/** Then it is removed, by the next process that writes. */
 const removedSeconds = 60;
 
 /** By the database's clock, as the processes' own may differ. */

@@ -8,7 +8,7 @@ import type { Rule } from './schema.ts';
 import { isSame, type CheckSecret } from './secret.ts';
 
 export type BrokerRouteDeps = {
-  /** Of whoever asks here. */
+  /** Checks the secret of the caller. */
   checkSecret: CheckSecret;
   /** What a bridge shows to the broker. */
   secret: string;
@@ -31,8 +31,8 @@ const tag = 'Broker';
 /**
  * An external MQTT broker asks who may connect and do what. Answered 200 either way, in the words of
  * EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth: EMQX takes 4xx as "ask the next".
- * With `?deny=403` a denial is 403, for brokers that look at nothing but the status. 401 to whoever is
- * no broker.
+ * With `?deny=403` a denial is 403, for brokers that look at nothing but the status. 401 to a caller
+ * without the secret.
  */
 export function brokerRoutes(deps: BrokerRouteDeps): Route[] {
   return [authenticate(deps), authorize(deps)];

@@ -1,7 +1,7 @@
 import { entryValues, insertEntryFrom, type Actor } from '../audit/entry.ts';
 import type { Sql } from '../db/sql.ts';
 
-/** What opens a device's door: `previous` says that the token before this version does too. */
+/** The version of a device's token; `previous`: the token before it is accepted too. */
 export type Access = {
   deviceId: number;
   uuid: string;

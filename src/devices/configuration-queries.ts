@@ -6,7 +6,7 @@ import { jsonAsText } from '../db/json-as-text.ts';
 import type { Sql } from '../db/sql.ts';
 import { nameOf } from './queries.ts';
 
-/** JSON is left as the text that was stored: it is told as it is, and may be megabytes. */
+/** JSON stays the stored text: it is passed on unchanged, and may be megabytes. */
 export type ConfigurationRow = {
   configuration: string;
   pu_id: number;

@@ -12,7 +12,7 @@ import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { DescribedDevice, DeviceParams } from './schema.ts';
 
-/** What a device is, where it stands and what it runs. */
+/** A device's configuration, its state and its profiles. */
 export function describeRoute({ db }: { db: Sql }): Route {
   const describeDevice = createDescribeDevice(db);
   return defineRoute({

@@ -50,7 +50,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
       if (!pId || !purposes || engine !== 'service') {
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp };
       }
-      // What was read, what it is made into and what is said of it are each a few milliseconds where a profile is large.
+      // With a large profile reading, compiling and explaining take a few milliseconds each.
       await nextTurn();
       const profile = compileProfile(pId, purposes);
       await nextTurn();

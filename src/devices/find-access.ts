@@ -3,11 +3,11 @@ import type { Sql } from '../db/sql.ts';
 import type { Access } from './access-queries.ts';
 import { listAccess } from './access-queries.ts';
 
-// At most 50 queries a second, whoever asks for whatever.
+// At most 50 queries a second, however many devices connect.
 const pauseMs = 20;
 
 export type AccessFinder = {
-  /** What opens the device's door now, from the database; null when there is no such device. */
+  /** The version of the device's token now, from the database; null when there is no such device. */
   find(uuid: string): Promise<Access | null>;
   /** What was asked before this for the device (without one: for any) is asked again. */
   invalidate(uuid?: string): void;

@@ -10,7 +10,7 @@ export type PresenceDeps = {
   clock: Clock;
   /** A write failed; it is tried again with the next one. */
   onError: (error: unknown) => void;
-  /** Between two writes of who came and who went. */
+  /** Between two writes of connects and disconnects. */
   writeIntervalMs?: number;
   /** Between two writes of when devices were last heard of. */
   seenIntervalMs?: number;
@@ -112,7 +112,7 @@ async function saveSightings(
   changes: { deviceId: number; connections: number; seenTs: number }[],
 ): Promise<void> {
   if (changes.length === 0) return;
-  // A device that left does not take back that it came to another connector meanwhile.
+  // A disconnect here must not undo a later connect at another connector.
   await db.query(
     `
       insert into presence as p (device_id, connector_id, connected, last_seen_at)

@@ -89,7 +89,7 @@ export async function findDeviceId(
   return rows[0]?.id ?? null;
 }
 
-/** What devices told of themselves, within ingest's transaction; the last word of each counts. */
+/** Configurations that devices sent, within ingest's transaction; the last one of a device counts. */
 export async function replaceConfigurations(
   tx: Sql,
   changes: { deviceId: number; configuration: Configuration }[],

@@ -26,7 +26,7 @@ export function createRegistration(db: Database, quotas: QuotaSettings): Registe
     await storeWithin(db, { accountId, quotas, adding }, store).then(() => resolve(), reject);
   }
 
-  /** All of them, or where that is too much or something is wrong with one, each half by itself. */
+  /** Stores all of them; where that is beyond a quota or one of them fails, each half by itself. */
   async function storeAll(accountId: number, batch: Waiting[]): Promise<void> {
     const [first] = batch;
     if (batch.length === 1 && first) return storeOne(accountId, first);

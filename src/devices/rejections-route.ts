@@ -6,7 +6,7 @@ import { findDeviceId } from './queries.ts';
 import { listRejections } from './rejections.ts';
 import { DeviceParams, RejectionList, RejectionsQuery } from './schema.ts';
 
-/** What a device sent and was not taken for what it claims to be. */
+/** What a device sent that was refused. */
 export function rejectionsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     method: 'get',

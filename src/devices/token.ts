@@ -7,7 +7,7 @@ const tokenLength = 32;
 
 /**
  * A device's token, 32 URL-safe characters: derived from its uuid (lower case) and its token's
- * version, so that nothing that opens a door is ever stored. The newest key makes it.
+ * version, so that no credential is ever stored. The newest key makes it.
  */
 export function deriveToken(keys: readonly Buffer[], uuid: string, version: number): string {
   const [newest] = keys;

@@ -3,14 +3,14 @@ import type { StreamScope, StreamedRow } from './feed.ts';
 import type { StreamPosition } from './position.ts';
 import type { EventRow } from './view.ts';
 
-/** Where a walk through the archive has come to: the table's own key. */
+/** How far the scan has come: the table's own key. */
 type Place = { deviceId: number; type: string; ts: number; key: string };
 
 type ArchivedRow = EventRow & { key: string };
 
 /**
- * The same as the feed for who was away so long that the feed has forgotten: all events of the scope
- * are looked through, device by device.
+ * Replaces the feed for a reader that was away longer than the feed is kept: all events of the scope
+ * are scanned, device by device.
  */
 export async function* walkArchive(
   sql: Sql,

@@ -12,7 +12,7 @@ export type Page = {
 
 const pageRows = 200;
 
-/** A transaction may take its time between the moment it names and its commit. */
+/** A transaction may commit long after the time that its snapshot names. */
 const slackMs = 3_600_000;
 
 /** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
@@ -30,7 +30,7 @@ export async function* catchUp(
   yield { events: [], position: to };
 }
 
-/** The archive is not in the order of transactions: whoever breaks off begins again. */
+/** The archive is not in the order of transactions: a reader that disconnects starts over. */
 async function* fromArchive(
   sql: Sql,
   scope: StreamScope,

@@ -21,9 +21,9 @@ export type FollowerOptions = {
 
 /** However many commits there are, the database is asked ten times a second at most. */
 const pauseMs = 100;
-/** An account's streams are written to so often at most; where they are many, less often with more. */
+/** Writes to an account's streams, at most; with many streams the writes are fewer and larger. */
 const writesPerMs = 2;
-/** Streams that are written to before others have their turn: 2 to 3 ms. */
+/** Streams that are written to before the event loop does other work: 2 to 3 ms. */
 const writesPerTurn = 32;
 
 type Joining = { deviceId: number | null } & PromiseWithResolvers<Member>;
@@ -69,7 +69,7 @@ export class Follower {
 
   async #run(): Promise<void> {
     try {
-      // Whoever made this one joins in the same turn of the event loop.
+      // The first stream joins in the same turn of the event loop.
       await Promise.resolve();
       while (this.#count() + this.#joining.length > 0) {
         this.#woken = false;
@@ -88,7 +88,7 @@ export class Follower {
 
   async #round(): Promise<void> {
     const { db, accountId, monotonicClock } = this.#options;
-    // Before the database is asked: they are to miss nothing that comes after they asked.
+    // Taken before the query: these streams must miss nothing that is committed after they joined.
     const joining = this.#joining.splice(0);
     try {
       const to = await readPosition(db);
@@ -130,7 +130,7 @@ export class Follower {
     }
   }
 
-  /** Twice in `heartbeatMs`: who was given something since the last time can wait for the next. */
+  /** Twice in `heartbeatMs`: streams that were sent something since the last time are left out. */
   async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
     const nowMs = this.#options.monotonicClock();

@@ -8,7 +8,7 @@ export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonic
   bus: Bus;
 };
 
-/** A place among the streams of an account. */
+/** A stream that follows its account. */
 export type Followed = {
   member: Member;
   leave(): void;
@@ -22,7 +22,7 @@ export type Hub = {
   alone<T>(accountId: number, work: () => Promise<T>): Promise<T>;
 };
 
-/** Nothing is listened to or asked before somebody joins. */
+/** Subscribes to the bus and queries the database only while there are streams. */
 export function createHub({ bus, ...options }: HubOptions): Hub {
   const followers = new Map<number, Follower>();
   const lines = new Map<number, Promise<unknown>>();

@@ -1,13 +1,13 @@
 import type { StreamPosition } from './position.ts';
 
-/** What a reader has not been sent yet may grow to this; the bytes are shared by all who wait for them. */
+/** Bytes that may wait to be sent to one reader; readers of the same event share its bytes. */
 const maxWaitingBytes = 1_048_576;
 
 /** One stream of those that follow an account: what is to be sent to it, until it ends or falls behind. */
 export class Member {
   /** Null: all devices of the account. */
   readonly deviceId: number | null;
-  /** All that it was given comes before this; who falls behind begins there again. */
+  /** All that it was given comes before this; a stream that falls behind resumes here. */
   position: StreamPosition;
   /** When it was given something last, of the follower's clock. */
   givenMs: number;
@@ -23,7 +23,7 @@ export class Member {
     this.givenMs = nowMs;
   }
 
-  /** One chunk more; where too much waits already it ends, with what waits left to read. */
+  /** Queues a chunk; where too much waits already the stream ends, and what waits can still be read. */
   give(chunk: Buffer, nowMs: number): void {
     if (this.hasEnded) return;
     if (this.#waiting.length > 0 && this.#waitingBytes + chunk.length > maxWaitingBytes) {

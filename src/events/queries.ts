@@ -35,9 +35,9 @@ const pageRows = 11;
 const recentMs = 14 * 86_400_000;
 
 /**
- * The first 11 that match, newest first; what shares a millisecond is ordered by its key. Of a first
- * page, which is asked for again and again, the last two weeks are asked alone first: mostly they fill
- * it, and cost the same however long the history is. Where they do not, all of it is asked at once.
+ * The first 11 that match, newest first; within a millisecond by key. A first page is polled, so the
+ * last two weeks are queried first: mostly they fill it, and the cost does not grow with the history.
+ * Where they do not, all of it is queried at once. `nowTs`: when the request arrived, ms.
  */
 export async function listEvents(
   sql: Sql,
@@ -56,18 +56,18 @@ export async function listEvents(
 }
 
 /**
- * Each type, or each sense, is read newest first from its own stretch of an index, and no further
- * than a page. The statements are named so that the plan over all the chunks, which takes longer than
- * the answer, is made once; and what is asked stands out of the planner's sight, so that it cannot
- * look cheaper to plan for each question anew.
+ * Each type, or each sense, is read newest first from its own range of an index, one page at most. The
+ * statements are named so that the plan over all chunks, which takes longer than the query, is made
+ * once; and the parameters are hidden from the planner, so that planning for each query never looks
+ * cheaper.
  */
 export function listEventsQuery(filter: EventFilter): QueryConfig {
   return toQuery(filter, 'offset 0');
 }
 
 /**
- * The same, planned for each question in sight of its times: a plan over a few chunks is made sooner
- * than one over a year of them is opened.
+ * The same, planned for each query with its times known: planning over a few chunks takes less time
+ * than opening a plan over a year of them.
  */
 export function recentEventsQuery(filter: EventFilter): QueryConfig {
   const { text, values } = toQuery(filter, '');

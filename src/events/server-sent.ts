@@ -6,7 +6,7 @@ import { toEventView } from './view.ts';
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
 
-/** A chunk holds about so much, or one event: it is what a reader that stands still holds on to. */
+/** A chunk holds about so much, or one event: as much is kept for a reader that has stopped reading. */
 const chunkBytes = 65_536;
 
 /** A heart-beat keeps the way open and moves the position on. */

@@ -2,8 +2,8 @@
 export type TakeTurn = () => Promise<void>;
 
 /**
- * One turn for each round of the event loop, first come first served: however many streams are
- * written to, everybody else's requests come in between two pieces.
+ * One piece of work in each turn of the event loop, first come first served: however many streams are
+ * written to, requests are served between two pieces.
  */
 export function createSlices(): TakeTurn {
   const waiting: (() => void)[] = [];

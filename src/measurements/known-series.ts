@@ -8,7 +8,7 @@ export type KnownSeries = {
   clear(): void;
 };
 
-/** Forgets everything once it is full: what is forgotten costs a look, nothing more. */
+/** Cleared when it is full: a series that is not here costs a query, nothing more. */
 export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
   const devices = new Map<number, Map<string, number>>();
   let size = 0;

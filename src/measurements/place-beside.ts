@@ -4,19 +4,19 @@ import { insertPoints, placesPerMillisecond, type Point } from './points.ts';
 
 /**
  * Stores points in milliseconds that have other values already: the same value may be there too, a new
- * one gets the next place. Gives those for which there is none left.
+ * one gets the next place. Gives those whose millisecond is full.
  */
 export async function placeBeside<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
   for (;;) {
-    const { placed, crowded } = arrange(await findNeighbours(sql, points));
-    // The first place of a millisecond is also taken without asking: by one that is seen the next time.
-    if ((await insertPoints(sql, placed)) === placed.length) return crowded;
+    const { placed, unplaced } = arrange(await findNeighbours(sql, points));
+    // Another transaction may have taken a first place meanwhile: the next round sees its row.
+    if ((await insertPoints(sql, placed)) === placed.length) return unplaced;
   }
 }
 
-function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; crowded: P[] } {
+function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; unplaced: P[] } {
   const placed: P[] = [];
-  const crowded: P[] = [];
+  const unplaced: P[] = [];
   const added = new Map<string, Set<string>>();
   for (const { point, isThere, taken } of all) {
     const millisecond = `${point.seriesId} ${point.ts}`;
@@ -24,11 +24,11 @@ function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; crowded:
     const values = added.get(millisecond) ?? new Set();
     if (isThere || values.has(value)) continue;
     const micros = taken + values.size;
-    if (micros >= placesPerMillisecond) crowded.push(point);
+    if (micros >= placesPerMillisecond) unplaced.push(point);
     else {
       placed.push({ ...point, micros });
       added.set(millisecond, values.add(value));
     }
   }
-  return { placed, crowded };
+  return { placed, unplaced };
 }

@@ -46,7 +46,7 @@ export async function listMeasurements(
 }
 
 /**
- * Each sense is read newest first from its own stretch of the index, and no further than a page. The
+ * Each sense is read newest first from its own range of the index, one page at most. The
  * order is that of (ts, sense); so behind a cursor, senses before the cursor's go on with its time,
  * itself and those after it below.
  */

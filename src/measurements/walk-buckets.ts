@@ -33,7 +33,7 @@ export async function* walkBuckets(
   const source = hours ? 'hours' : kind;
   const maxSpan = hours ? Infinity : Math.max(1, Math.floor(maxPointsSpanMs / widthMs));
 
-  // How many buckets' time the next statement covers: more where there is little, less where there is much.
+  // How many buckets the next statement covers: more where rows are sparse, fewer where they are dense.
   let span = Math.max(1, Math.floor(maxRows / 2 / range.senses.length));
   let after: { ts: number; sId: string } | undefined;
   while (end >= start) {

@@ -7,7 +7,7 @@ import type { QuotaSettings } from '../quotas/settings.ts';
 import type { ProfileText } from './queries.ts';
 import type { ProfileInstall } from './schema.ts';
 
-// A large array of rubbish must not be answered with a larger one.
+// A large invalid array must not cause a larger answer.
 const maxProblems = 100;
 
 /** All that is wrong with these purposes as one profile. Stored ones keep the names that they have. */

@@ -17,9 +17,9 @@ export type Downlinks = {
   handOver(device: DeviceIdentity): Promise<void>;
 };
 
-/** What goes down to devices, always from the database: nothing is retained or queued anywhere else. */
+/** Messages to devices, always read from the database: nothing is retained or queued anywhere else. */
 export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
-  // Each of them may bring a large profile.
+  // Each row may hold a large profile.
   const rows = coalesce({ load: (ids: number[]) => listDue(db, ids), maxKeys: 100, parallel: 2 });
 
   async function getDue(device: DeviceIdentity): Promise<DueRow> {

@@ -31,12 +31,12 @@ export type InstallDeps = {
   bus: Bus;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
-  /** What is to be said about the SMS that purposes ask for. */
+  /** Warnings about SMS that purposes ask for. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
 };
 
-// What a large fleet's senses are would take longer to read than the warning is worth.
-const maxRemarkedDevices = 1_000;
+// For more devices their senses are not read: that takes too long for a warning.
+const maxWarnedDevices = 1_000;
 
 /**
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
@@ -64,7 +64,7 @@ export async function installProfile(
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const senses =
-    deviceIds.length > maxRemarkedDevices
+    deviceIds.length > maxWarnedDevices
       ? undefined
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await warnOfSms(accountId, purposes, pathOf);
@@ -108,7 +108,7 @@ async function installWithin(
   const insert = () => insertProfile(tx, accountId, deviceIds, text, quotas);
   let pId = await insert();
   if (pId === null) {
-    // There may be room after all: what no device has any more is removed now and then only.
+    // Unused profiles are removed from time to time only: remove them now, and try again.
     await removeUnused(tx, accountId);
     pId = await insert();
   }

@@ -124,7 +124,7 @@ export async function insertProfile(
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest();
 
-/** Far more than any fleet means. */
+/** More distinct senses than any real fleet has. */
 const maxSenses = 10_000;
 
 /** The senses of these names that the devices have, those that are alike once. */

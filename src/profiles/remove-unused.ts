@@ -47,7 +47,7 @@ export async function removeUnusedProfiles(db: Database, signal: AbortSignal): P
   }
 }
 
-/** Removed meanwhile, with all that it had. */
+/** The account was deleted meanwhile, with its profiles. */
 function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError && error.code === 'unauthenticated')) throw error;
 }

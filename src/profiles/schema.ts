@@ -22,9 +22,9 @@ export const InstalledProfile = z.object({
   timestamp,
   state: z.literal('pending'),
   pId: z.guid(),
-  warnings: z
-    .array(z.object({ path: z.string(), message: z.string() }))
-    .meta({ description: 'What is allowed but hardly meant. Nothing was refused because of it.' }),
+  warnings: z.array(z.object({ path: z.string(), message: z.string() })).meta({
+    description: 'What is allowed, but probably a mistake. Nothing was refused because of it.',
+  }),
 });
 
 export const RollOut = z.object({

@@ -40,7 +40,7 @@ export type SessionsDeps = {
   limitOf: LimitOf;
   /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
   isDisabled?: (accountId: number) => boolean;
-  /** A rule ended a session, for whoever keeps a record of it. */
+  /** A rule ended a session; for the audit trail. */
   onEnded?: (ended: EndedSession) => void;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
@@ -60,7 +60,7 @@ export type Sessions = {
     refreshToken: string,
     address?: string | null,
   ) => Promise<TokenPair>;
-  /** Who a bearer token speaks for, asked of the store each time. Throws `unauthenticated`. */
+  /** The account of a bearer token, looked up in the store each time. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Bearer>;
   list: (accountId: number) => Promise<Session[]>;
   revoke: (accountId: number, sessionId: string) => Promise<boolean>;

@@ -40,7 +40,7 @@ export async function makeRoom(
   return rows.map(({ id }) => id);
 }
 
-/** Of an account that has gone meanwhile there is no session. */
+/** Inserts nothing for an account that was deleted meanwhile. */
 export async function insertSession(
   sql: Sql,
   session: Session,
@@ -65,10 +65,10 @@ export async function insertSession(
   );
 }
 
-/** Those of the sessions that exist, by identifier; whether they ran out is the caller's to judge. */
+/** Those of the sessions that exist, by identifier; whether they have expired is the caller's to decide. */
 export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
   const { rows } = await sql.query<Row>({
-    // Prepared once a connection: every authenticated request comes through here.
+    // Prepared once per connection: every authenticated request runs it.
     name: 'load-sessions',
     text: `
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,

@@ -5,8 +5,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Text that only the holder of a token can read again: where it is kept, nobody has the token. A token
- * has 256 random bits, so a key can be derived from it without stretching.
+ * Encrypts text with a key derived from a token, which is not stored beside it. A token has 256 random
+ * bits, so the key needs no stretching.
  */
 export function seal(text: string, token: string): string {
   const nonce = randomBytes(nonceBytes);
@@ -15,7 +15,7 @@ export function seal(text: string, token: string): string {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
 }
 
-/** The text that was sealed with this token. Throws for another token, or what was tampered with. */
+/** Decrypts what `seal` gave. Throws for another token, and for text that was changed. */
 export function unseal(sealed: string, token: string): string {
   const bytes = Buffer.from(sealed, 'base64url');
   const tag = bytes.subarray(nonceBytes, nonceBytes + tagBytes);
