@@ -10,7 +10,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
-import type { ServiceLog } from '../log/logger.ts';
+import type { Log, ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
@@ -119,6 +119,9 @@ async function startDisabled(
   return disabled;
 }
 
+/** To the log of whoever could not reach it. */
+export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redis answers again.');
+
 async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
@@ -129,5 +132,6 @@ async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<B
       { event: 'bus.degraded', err },
       'Redis does not answer: other processes are told nothing meanwhile.',
     );
-  return startRedisBus({ url: redisUrl, onListenerError, onError });
+  const onBack = () => tellOfRedis(log);
+  return startRedisBus({ url: redisUrl, onListenerError, onError, onBack });
 }

@@ -12,6 +12,8 @@ export type RedisBusOptions = LocalBusOptions & {
   heartbeatMs?: number;
   /** The bus is degraded (connection lost, a message not understood): worth a log line, nothing more. */
   onError: (error: Error) => void;
+  /** A connection that was lost is there again. */
+  onBack?: () => void;
 };
 
 /**
@@ -20,11 +22,11 @@ export type RedisBusOptions = LocalBusOptions & {
  * own subscription was interrupted, the others after this process could not publish.
  */
 export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
-  const { url, redisChannel = 'sensorium:bus', heartbeatMs = 3_000, onError } = options;
+  const { url, redisChannel = 'sensorium:bus', heartbeatMs = 3_000, onError, onBack } = options;
   const self = randomUUID();
   const local = createLocalBus(options);
   const publisher = openRedis({ url, onError });
-  const subscriber = openRedis({ url, onError });
+  const subscriber = openRedis({ url, onError, onBack });
   let othersMissedSomething = false;
   let subscribedBefore = false;
   let lastEchoAt = Date.now();
