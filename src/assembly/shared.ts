@@ -19,7 +19,7 @@ import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
 
-/** What both halves of the service stand on. */
+/** What both halves of the service use. */
 export type Shared = {
   config: Config;
   log: ServiceLog;
@@ -55,7 +55,7 @@ export async function startShared(
   const db = storage.openPatient(config.database.maxConnections);
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
-  // Before anything derives a key: what a wrong secret signs nobody could tell from the right one's.
+  // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
   const bus = await startBus(config, log);
   releases.add('bus', () => bus.close());
