@@ -49,7 +49,7 @@ import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
-import type { Shared } from './shared.ts';
+import { tellOfRedis, type Shared } from './shared.ts';
 import { createSmsWarnings } from './sms-rules.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
@@ -109,10 +109,11 @@ async function startSessionStore({ config, log, db, releases }: Shared): Promise
   const sessionLog = log.child({ component: 'sessions' });
   const onError = (err: unknown) =>
     sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
+  const onBack = () => tellOfRedis(sessionLog);
   const store =
     config.redisUrl === null
       ? startDatabaseSessions(db, { onError })
-      : await startRedisSessions({ url: config.redisUrl, onError });
+      : await startRedisSessions({ url: config.redisUrl, onError, onBack });
   releases.add('sessions', () => store.close());
   return store;
 }
@@ -197,7 +198,8 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
       { event: 'attempts.local', err },
       'Redis does not answer: attempts to log in are counted by this process alone.',
     );
-  const redis = await connectRedis({ url: config.redisUrl, onError });
+  const onBack = () => tellOfRedis(accountsLog);
+  const redis = await connectRedis({ url: config.redisUrl, onError, onBack });
   releases.add('counters of attempts', () => closeRedis(redis));
   return redisLimiters(redis);
 }

@@ -33,7 +33,7 @@ import { isSmsForAll } from './sms-rules.ts';
 const dayMs = 86_400_000;
 /** Two transactions beside each other, and what reads devices for them. */
 const ingestConnections = 4;
-/** Nobody waits for it but messages that have nowhere else to go. */
+/** Longer than for requests: only messages wait for it, and these cannot go elsewhere. */
 const ingestConnectMs = 5_000;
 
 export type DeviceSide = {
@@ -43,7 +43,7 @@ export type DeviceSide = {
   isBridgeReady(): boolean;
 };
 
-/** The half that devices talk to: connectors, ingest behind them, and what rings phones. */
+/** The half that devices talk to: connectors, ingest and notifications. */
 export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
@@ -199,7 +199,7 @@ async function startIngestion(
   return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
 }
 
-/** Without a word, every bridge and the first connector that is this service's own. */
+/** Without `--id`: every bridge, and the first connector of kind mqtt. */
 function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSettings[] {
   if (role.name === 'connector') return connectors.filter(({ id }) => id === role.id);
   const own = connectors.find(({ kind }) => kind === 'mqtt');

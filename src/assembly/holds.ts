@@ -46,7 +46,7 @@ export async function startHoldsOf(
     clock,
     tellFull: (device, topic) => {
       const uplink = storageFull(topic, clock());
-      // Where it cannot be stored nothing is lost but these words.
+      // If it cannot be stored, only this notice is lost.
       ingest.ingest(device, uplink, { isWithdrawn: false, stored() {}, failed() {} });
     },
   });

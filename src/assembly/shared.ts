@@ -12,7 +12,7 @@ import type { Clock, MonotonicClock } from '../lib/clock.ts';
 import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
-import type { ServiceLog } from '../log/logger.ts';
+import type { Log, ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
@@ -21,7 +21,7 @@ import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
 
-/** What both halves of the service stand on. */
+/** What both halves of the service use. */
 export type Shared = {
   config: Config;
   log: ServiceLog;
@@ -58,7 +58,7 @@ export async function startShared(
   const db = storage.openPatient(config.database.maxConnections);
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
-  // Before anything derives a key: what a wrong secret signs nobody could tell from the right one's.
+  // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
   const bus = await startBus(config, log);
   releases.add('bus', () => bus.close());
@@ -122,6 +122,9 @@ async function startDisabled(
   return disabled;
 }
 
+/** To the log of whoever could not reach it. */
+export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redis answers again.');
+
 async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
@@ -132,5 +135,6 @@ async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<B
       { event: 'bus.degraded', err },
       'Redis does not answer: other processes are told nothing meanwhile.',
     );
-  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError });
+  const onBack = () => tellOfRedis(log);
+  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError, onBack });
 }

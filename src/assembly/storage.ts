@@ -15,13 +15,13 @@ export type OpenStorage = {
   connectionString: string;
   /** Opens connections of its own: what requests do does not wait for what devices do. */
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
-  /** The same, for those who would rather hear "unavailable" soon than wait for a server that hangs. */
+  /** The same, failing soon with `unavailable` where the server does not answer. */
   openPatient(maxConnections: number): Database;
   /** Looks, through `sql`, whether a later version has taken the tables away from this one; told once. */
   watchTables(sql: Sql, onMoved: (lines: string[]) => void): void;
 };
 
-/** Twice this, and the way there, is what a request waits for a database that hangs: below 2 s. */
+/** A request waits twice this and a round trip for a database that hangs: below 2 s. */
 const patienceMs = 700;
 
 /** The database that is configured, or the embedded one, brought to this program's schema. */

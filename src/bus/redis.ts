@@ -14,6 +14,8 @@ export type RedisBusOptions = LocalBusOptions & {
   heartbeatMs?: number;
   /** The bus is degraded (connection lost, a message not understood): worth a log line, nothing more. */
   onError: (error: Error) => void;
+  /** A connection that was lost is there again. */
+  onBack?: () => void;
 };
 
 /**
@@ -23,11 +25,11 @@ export type RedisBusOptions = LocalBusOptions & {
  */
 export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
   const { url, monotonicClock, redisChannel = 'sensorium:bus' } = options;
-  const { heartbeatMs = 3_000, onError } = options;
+  const { heartbeatMs = 3_000, onError, onBack } = options;
   const self = randomUUID();
   const local = createLocalBus(options);
   const publisher = openRedis({ url, onError });
-  const subscriber = openRedis({ url, onError });
+  const subscriber = openRedis({ url, onError, onBack });
   let othersMissedSomething = false;
   let subscribedBefore = false;
   let echoedMs = monotonicClock();

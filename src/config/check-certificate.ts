@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 type Name = 'TLS_CERT_FILE' | 'TLS_KEY_FILE';
 
 /**
- * What is wrong with the files of a certificate and its key, a line for each; read as they would be
- * used. One that is not given is somebody else's to complain of.
+ * What is wrong with the files of a certificate and its key, a line for each; read as they will be
+ * used. A file that is not named is reported elsewhere.
  */
 export async function checkCertificate(
   certFile: string | undefined,

@@ -5,8 +5,10 @@ export type RedisClientOptions = {
   url: string;
   /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
   commandTimeoutMs?: number;
-  /** Connection errors; the client reconnects by itself. */
+  /** The first error of a connection that is away; the client reconnects by itself, several times a second. */
   onError: (error: Error) => void;
+  /** It is there again after that. */
+  onBack?: (() => void) | undefined;
 };
 
 /**
@@ -14,7 +16,12 @@ export type RedisClientOptions = {
  * waiting in a queue, and a command cut off by a lost connection is never sent twice: what it did
  * is unknown, and a refresh token used twice would end its family.
  */
-export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClientOptions): Redis {
+export function openRedis({
+  url,
+  commandTimeoutMs = 1_000,
+  onError,
+  onBack,
+}: RedisClientOptions): Redis {
   const redis = new Redis(url, {
     // A server that hangs is given up with the first command it leaves unanswered, not with each.
     socketTimeout: commandTimeoutMs,
@@ -25,7 +32,15 @@ export function openRedis({ url, commandTimeoutMs = 1_000, onError }: RedisClien
     maxRetriesPerRequest: 0,
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
   });
-  redis.on('error', onError);
+  let isAway = false;
+  redis.on('error', (error) => {
+    if (!isAway) onError(error);
+    isAway = true;
+  });
+  redis.on('ready', () => {
+    if (isAway) onBack?.();
+    isAway = false;
+  });
   return redis;
 }
 

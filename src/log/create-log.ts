@@ -1,6 +1,6 @@
 import { pino, type DestinationStream } from 'pino';
 import pretty from 'pino-pretty';
-import { describeError } from './describe-error.ts';
+import { describeError, type DescribedError } from './describe-error.ts';
 import { hidePrivate } from './hide-private.ts';
 import type { LogBindings, LogContext, Logger, ServiceLog, Write } from './logger.ts';
 
@@ -71,11 +71,11 @@ function loggerOf(lines: pino.Logger, bindings: LogBindings & { role: string }):
   };
 }
 
-/** A terminal shows one process: what all its lines have is left out. */
+/** A terminal shows one process: what all its lines have, and what their sentences say, is left out. */
 function prettyLines(destination?: DestinationStream): DestinationStream {
-  return pretty({
+  const lines = pretty({
     destination: destination ?? 1,
-    ignore: 'pid,hostname,role,component,connectorId,event',
+    ignore: 'pid,hostname,role,component,connectorId,event,signal,delayMs,unfinished',
     // Whoever has to do something about it looks the code up in docs/operations.md.
     messageFormat: ({ msg, level, event }) =>
       Number(level) >= warnLevel ? `${String(msg)} [${String(event)}]` : String(msg),
@@ -83,4 +83,16 @@ function prettyLines(destination?: DestinationStream): DestinationStream {
     singleLine: true,
     sync: true,
   });
+  return { write: (line) => void lines.write(withoutStack(line)) };
+}
+
+/** What is no error of the service is a line on a terminal: its reason, without where in the code. */
+function withoutStack(line: string): string {
+  const { err, ...rest } = JSON.parse(line) as { level: number; err?: DescribedError };
+  if (err === undefined || rest.level > warnLevel) return line;
+  return `${JSON.stringify({ ...rest, why: reasonsOf(err) })}\n`;
+}
+
+function reasonsOf({ message, cause }: DescribedError): string {
+  return cause === undefined ? message : `${message} ${reasonsOf(cause)}`;
 }

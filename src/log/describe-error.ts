@@ -17,7 +17,10 @@ const told = [
 /** Causes of causes; more are a circle or of no use. */
 const deepest = 5;
 
-export type DescribedError = Record<string, unknown> & { message: string };
+export type DescribedError = Record<string, unknown> & {
+  message: string;
+  cause?: DescribedError;
+};
 
 /**
  * An error as a line has it: its type, message, stack and code, and its causes. Other members are left

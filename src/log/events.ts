@@ -38,6 +38,7 @@ export const logEvents = [
   'secret.replaced',
   'secret.noted',
   'redis.away',
+  'redis.back',
   'bus.degraded',
   'bus.listener-failed',
 

@@ -9,7 +9,7 @@ type Listener = { portName: string; hostName: string; at: Address };
 
 /**
  * Tries every address before anything else is started: throws a StartError with a line for each that
- * cannot be had. Somebody may still take one meanwhile; whoever listens then says so too.
+ * cannot be listened on. Another program may still take one meanwhile; listening then fails with the same text.
  */
 export async function checkPorts(config: Config): Promise<void> {
   const problems: string[] = [];

@@ -1,6 +1,6 @@
 import { isCertificateError, isTlsError } from '../lib/probe-server.ts';
 
-/** What Redis answers to somebody whom it will not serve, whatever time passes. */
+/** What Redis answers to a client that it will not serve until something is changed. */
 const refusals: [RegExp, (name: string, said: string) => string][] = [
   [
     /^NOAUTH/,

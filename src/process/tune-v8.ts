@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 
 /**
  * Sets V8's collector up for objects that live as long as a commit takes; to be called before
- * anything is created. What was copied once would be made old from birth by V8, where most of its kind
- * lived that long: it would stay until the next full collection, and with it whatever it points to.
- * With that left out little grows old, so that full collections are cheap enough to come early.
+ * anything is created. V8 would allocate kinds of objects that often survive in the old space at once
+ * (pretenuring), where they stay until the next full collection with all that they point to. Without
+ * that the old space stays small, so that full collections are cheap enough to be frequent.
  */
 export function tuneCollector(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

@@ -9,6 +9,8 @@ export type RedisSessionOptions = {
   /** Keys begin with it: one an installation. */
   prefix?: string;
   onError: (error: Error) => void;
+  /** Redis is there again. */
+  onBack?: () => void;
 };
 
 const StoredSession = z.object({
@@ -26,8 +28,8 @@ const StoredSession = z.object({
  * `sessions:{account}` lists them.
  */
 export async function startRedisSessions(options: RedisSessionOptions): Promise<SessionStore> {
-  const { url, prefix = 'sensorium:', onError } = options;
-  const redis = await connectRedis({ url, onError });
+  const { url, prefix = 'sensorium:', onError, onBack } = options;
+  const redis = await connectRedis({ url, onError, onBack });
   const sessionKey = (id: string) => `${prefix}session:${id}`;
   const refreshKey = (id: string) => `${prefix}refresh:${id}`;
   const rotatedKey = (id: string) => `${prefix}rotated:${id}`;

@@ -69,7 +69,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
 export const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
-  // A purge that fails here is finished by the next start of the service.
+  // The service clears within the hour what is left of a purge that fails here.
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError: () => {} });
   const onDevicesRemoved = (devices: { deviceId: number; uuid: string }[]) =>
     removal.finishRemoval(devices);
