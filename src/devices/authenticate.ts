@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
@@ -6,7 +7,6 @@ import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
 import { retirePreviousToken } from './access-queries.ts';
 import type { Access } from './access-queries.ts';
-import { createRecent } from './recent.ts';
 import { isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. */
@@ -46,9 +46,11 @@ const maxRefusals = 10_000;
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, bus, clock = Date.now, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false } = deps;
-  const known = createRecent<Access>(maxRemembered);
-  const refusedUntil = createRecent<number>(maxRefusals);
-  const finder = createAccessFinder(db, (access) => known.set(access.uuid, access));
+  const known = new LRUCache<string, Access>({ max: maxRemembered });
+  const refusedUntil = new LRUCache<string, number>({ max: maxRefusals });
+  const finder = createAccessFinder(db, (access) => {
+    known.set(access.uuid, access);
+  });
 
   const unsubscribe = [
     bus.subscribe('access', ({ uuid }) => forget(uuid)),

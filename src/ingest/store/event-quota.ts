@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Message } from '../rules/message.ts';
@@ -28,7 +29,7 @@ export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Messag
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(quota: EventQuota, nowMs: () => number = () => performance.now()) {
-  const toldMs = new Map<number, number>();
+  const toldMs = new LRUCache<number, number>({ max: mostRemembered });
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function apply(plan: Plan, work: Work[]): LeftOut {
@@ -54,7 +55,6 @@ export function createEventQuota(quota: EventQuota, nowMs: () => number = () => 
   /** What follows of a message that was cut is planned on top of what is being committed. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
-    if (toldMs.size > mostRemembered) toldMs.clear();
     for (const deviceId of told) toldMs.set(deviceId, nowMs());
   }
 
