@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Message } from '../rules/message.ts';
@@ -29,7 +28,7 @@ export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Messag
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(quota: EventQuota, nowMs: () => number = () => performance.now()) {
-  const toldMs = new LRUCache<number, number>({ max: mostRemembered });
+  const toldMs = new Map<number, number>();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function apply(plan: Plan, work: Work[]): LeftOut {
@@ -55,6 +54,7 @@ export function createEventQuota(quota: EventQuota, nowMs: () => number = () => 
   /** What follows of a message that was cut is planned on top of what is being committed. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
+    if (toldMs.size > mostRemembered) toldMs.clear();
     for (const deviceId of told) toldMs.set(deviceId, nowMs());
   }
 
