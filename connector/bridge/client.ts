@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
 import type { ErrorWithSubackPacket } from 'mqtt';
+import { stopReconnecting, takeUnacknowledged } from './mqtt-js.ts';
 import type { BrokerAddress } from './ports.ts';
 import { createBrokerPublisher } from './publisher.ts';
 import { startPulse } from './pulse.ts';
@@ -33,17 +34,9 @@ const goodbyeMs = 1_000;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
 
-/** For the client: this message is not acknowledged yet. */
-const later = new Error('acknowledged after the commit');
-
 export type BrokerClient = ReturnType<typeof createBrokerClient>;
 
-/**
- * The bridge's connection to the broker. By itself the client reads one message, waits, acknowledges
- * and reads the next: with a commit in between that would be one message a transaction, and nothing
- * else, not even an answer to a ping, would be read meanwhile. So it is told at once that there is
- * nothing to acknowledge, and the acknowledgement is written when the message is stored.
- */
+/** The bridge's connection to the broker: a message is acknowledged when it is stored. */
 export function createBrokerClient(options: BrokerClientOptions) {
   const { broker, maxPacketBytes, maxUnacked, status, onMessage, onClosed } = options;
   const filter = filterOf(broker);
@@ -89,7 +82,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     },
   });
 
-  client.handleMessage = (packet, callback) => {
+  takeUnacknowledged(client, (packet, stream, next) => {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
     const held: HeldPacket = {
@@ -98,15 +91,15 @@ export function createBrokerClient(options: BrokerClientOptions) {
       bytes: payload.length,
       isStored: false,
       sinceMs: performance.now(),
-      stream: client.stream,
+      stream,
     };
     status.messageIn();
     isHeldUp = true;
     onMessage(packet.topic, payload, held, () => {
       isHeldUp = false;
-      callback(qos > 0 ? later : undefined);
+      next();
     });
-  };
+  });
   client.on('connect', (connack) => {
     // It would end the connection of whoever tries (section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
@@ -158,8 +151,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   function end(): void {
     isClosing = true;
     pulse.end();
-    // An ended client takes a stream that closes late for a lost connection, and would be back.
-    client.options.reconnectPeriod = 0;
+    stopReconnecting(client);
   }
 
   return {
