@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { DomainError } from '../errors.ts';
-import { beginPipelined } from './begin.ts';
-import { copyIn } from './copy-in.ts';
+import { beginPipelined, copyIn } from './pg-driver.ts';
 import type { Sql } from './sql.ts';
 import { isUnavailable } from './error-kind.ts';
 

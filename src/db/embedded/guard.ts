@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { createScramClient } from './client.ts';
+import { createScramClient } from '../pg-driver.ts';
 
 /** Held by the one service that uses an embedded database; the server lets go of it when that ends. */
 const serviceLock = 7199;
