@@ -1,12 +1,10 @@
 import { StartError } from '../start-error.ts';
+import { jobSchema, jobTable } from './jobs.ts';
 import type { Sql } from './sql.ts';
 import { quote } from './why-refused.ts';
 
 /** The oldest major version that is tested; its SQL needs 13. */
 const leastMajor = 15;
-
-/** Where the jobs are. */
-const jobSchema = 'graphile_worker';
 
 /** Whether this server can be worked with: throws a StartError of one line where it cannot. */
 export async function checkServer(sql: Sql, name: string): Promise<void> {
@@ -71,7 +69,7 @@ export async function checkRights(sql: Sql, schema: string): Promise<void> {
   // Who does not own the job tables would find them empty, and could add nothing.
   if (!found.seesJobs)
     throw wrong(
-      `role ${role} is kept from the jobs of graphile_worker by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
+      `role ${role} is kept from the jobs of ${jobSchema} by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
     );
 }
 
@@ -97,8 +95,8 @@ async function findRights(sql: Sql, schemas: string[]): Promise<Rights> {
        has_database_privilege(current_database(), 'create') as "mayMakeSchemas",
        not exists (
          select from pg_class
-          where relname = '_private_jobs'
-            and relnamespace = (select oid from pg_namespace where nspname = 'graphile_worker')
+          where relname = '${jobTable}'
+            and relnamespace = (select oid from pg_namespace where nspname = '${jobSchema}')
             and row_security_active(oid)
        ) as "seesJobs"`,
     [schemas],
