@@ -34,8 +34,9 @@ test('the fields of a job are those that are written, in this order', async () =
 test('jobs are added with what they were made of, and wait to be run at once', async () => {
   await add([1, 2]);
   const { rows } = await database.db.query(
-    `select task_identifier as task, payload, max_attempts as runs, run_at <= now() as due
-       from ${jobSchema}.jobs join ${jobSchema}.${jobTable} using (id) order by id`,
+    `select job.task_identifier as task, private.payload, job.max_attempts as runs,
+            job.run_at <= now() as due
+       from ${jobSchema}.jobs as job join ${jobSchema}.${jobTable} as private using (id) order by id`,
   );
   const job = { task: 'a-task', runs: 7, due: true };
   expect(rows).toEqual([
