@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
+import { waitAtMost } from '../../src/lib/wait.ts';
 import type { ErrorWithSubackPacket } from 'mqtt';
 import { stopReconnecting, takeUnacknowledged } from './mqtt-js.ts';
 import type { BrokerAddress } from './ports.ts';
@@ -173,12 +173,8 @@ export function createBrokerClient(options: BrokerClientOptions) {
 
     async close(): Promise<void> {
       end();
-      const ended = client.endAsync(!client.connected);
-      // A broker that does not answer does not take its leave either.
-      const limit = new AbortController();
-      const tooLong = sleep(goodbyeMs, undefined, { signal: limit.signal }).catch(() => undefined);
-      await Promise.race([ended, tooLong]);
-      limit.abort();
+      // A broker that does not answer does not end the connection either.
+      await waitAtMost(client.endAsync(!client.connected), goodbyeMs);
       client.stream.destroy();
     },
 

@@ -62,9 +62,9 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
   }, retryMs);
   const ends = [
     ports.onAccountDisabled((accountId) => {
-      for (const [uuid, queue] of [...queues]) {
-        if (queue.device.accountId !== accountId) continue;
-        queues.delete(uuid);
+      const its = [...queues.values()].filter(({ device }) => device.accountId === accountId);
+      for (const queue of its) {
+        queues.delete(queue.device.uuid);
         queue.end();
       }
     }),

@@ -42,17 +42,16 @@ const connect: Packet = {
   protocolId: 'MQTT',
   clientId: 'x',
   keepalive: 0,
-} as Packet;
-const publish = (messageId: number, qos: 1 | 2 = 1): Packet =>
-  ({
-    cmd: 'publish',
-    topic: 't',
-    payload: 'x',
-    qos,
-    messageId,
-    dup: false,
-    retain: false,
-  }) as Packet;
+};
+const publish = (messageId: number, qos: 1 | 2 = 1): Packet => ({
+  cmd: 'publish',
+  topic: 't',
+  payload: 'x',
+  qos,
+  messageId,
+  dup: false,
+  retain: false,
+});
 const twice: Packet = {
   cmd: 'subscribe',
   messageId: 7,
@@ -115,7 +114,7 @@ describe('why a connection was closed is read from', () => {
   });
 
   test('a version of MQTT that it does not speak', async () => {
-    const v5 = generate({ ...connect, protocolVersion: 5 } as Packet, { protocolVersion: 5 });
+    const v5 = generate({ ...connect, protocolVersion: 5 }, { protocolVersion: 5 });
     expect(await failureOf({}, (device) => device.write(v5))).toMatchObject({
       refusal: 'protocol-version',
     });

@@ -11,7 +11,7 @@ test('the package of this platform has the programs, where they are looked for',
   expect(packaged.version).toMatch(/^\d+\.\d+\.\d+/);
   for (const program of ['initdb', 'pg_ctl', 'postgres'])
     expect(existsSync(join(packaged.dir, 'bin', program))).toBe(true);
-  const programs = await placePrograms(packaged, await findOwner());
+  const programs = await placePrograms(packaged, findOwner());
   const [major] = packaged.version.split('.');
   for (const program of ['initdb', 'pg_ctl', 'postgres'] as const)
     expect(await runProgram(programs, program, ['--version'])).toMatch(

@@ -26,8 +26,14 @@ test('the fields of a job are those that are written, in this order', async () =
       where attrelid = '${jobSchema}.job_spec'::regclass and attnum > 0 order by attnum`,
   );
   expect(rows.map(({ attname }) => attname)).toEqual([
-    ...['identifier', 'payload', 'queue_name', 'run_at'],
-    ...['max_attempts', 'job_key', 'priority', 'flags'],
+    'identifier',
+    'payload',
+    'queue_name',
+    'run_at',
+    'max_attempts',
+    'job_key',
+    'priority',
+    'flags',
   ]);
 });
 

@@ -63,16 +63,15 @@ async function open(more: IClientOptions = {}) {
   return { broker, client };
 }
 
-const publish = (messageId: number, qos: 0 | 1 = 1): Packet =>
-  ({
-    cmd: 'publish',
-    topic: 't',
-    payload: 'x',
-    qos,
-    messageId,
-    dup: false,
-    retain: false,
-  }) as Packet;
+const publish = (messageId: number, qos: 0 | 1 = 1): Packet => ({
+  cmd: 'publish',
+  topic: 't',
+  payload: 'x',
+  qos,
+  messageId,
+  dup: false,
+  retain: false,
+});
 
 describe('messages that are acknowledged later', () => {
   test('are taken one after the other, and no PUBACK is written for them', async () => {

@@ -31,7 +31,11 @@ export function openDoor(app: App, token: string, maxRemembered?: number) {
   const clock = () => state.timeMs;
   const isDisabled = (accountId: number) => disabled.has(accountId);
   const authenticator = createDeviceAuthenticator({
-    ...{ db, keys, bus: app.bus, isDisabled, clock },
+    db,
+    keys,
+    bus: app.bus,
+    isDisabled,
+    clock,
     ...(maxRemembered === undefined ? {} : { maxRemembered }),
   });
   return Object.assign(state, {
