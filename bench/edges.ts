@@ -1,7 +1,7 @@
 import defaults from '../config/default.ts';
 import { Settings } from '../src/config/settings.ts';
 import { randomUUID } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../src/lib/in-turns.ts';
 import { pino } from 'pino';
 import { parseUplink } from '../connector/device/parse-uplink.ts';
 import { asyncApiDocument } from '../connector/device/asyncapi.ts';

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config/config.ts';
 import { createLog } from './log/create-log.ts';
 import { helpText } from './config/help.ts';
-import { tuneCollector } from './process/tune-v8.ts';
+import { tuneCollector } from './process/v8.ts';
 import { describeReady } from './process/describe-ready.ts';
 import { closeOnSignals } from './process/signals.ts';
 import { describeStartError, StartError } from './start-error.ts';

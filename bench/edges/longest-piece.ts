@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../src/lib/in-turns.ts';
 
 /** Fewer, for a look in between: the environment's SAMPLES. */
 const samples = Number(process.env['SAMPLES'] ?? 50);

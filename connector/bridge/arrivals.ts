@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { findPublisher, upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { pause } from '../../src/lib/wait.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
@@ -44,7 +44,7 @@ export function createArrivals(deps: ArrivalsDeps) {
         return await ports.identify(uuid);
       } catch (error) {
         if (!isUnavailableError(error) || stopping.aborted) throw error;
-        await sleep(retryMs, undefined, { signal: stopping }).catch(() => undefined);
+        await pause(retryMs, stopping);
       }
     }
   }

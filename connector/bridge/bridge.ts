@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { waitAtMost, waitUntil } from '../../src/lib/wait.ts';
 import { createArrivals } from './arrivals.ts';
 import { createBrokerClient } from './client.ts';
 import { startBridgeDownlinks } from './downlinks.ts';
@@ -19,7 +19,6 @@ const maxUnacked = 2_000;
 const maxUnackedBytes = 33_554_432;
 /** For the first subscription; a broker that is away longer is waited for beside everything else. */
 const patienceMs = 5_000;
-const lookMs = 10;
 
 /**
  * Serves the devices of an external MQTT 5 broker, as a member of a shared subscription (MQTT 5
@@ -83,21 +82,19 @@ export function startBridge(
     stopping: stopping.signal,
   });
   client.connect();
-  const limit = new AbortController();
+  const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
 
   async function waitForBroker(): Promise<void> {
-    const tooLong = sleep(patienceMs, 'away', { signal: limit.signal }).catch(() => 'closed');
-    const isAway = (await Promise.race([client.subscribed, tooLong])) === 'away';
-    if (isAway && status.read().reason === 'starting')
+    const isThere = await waitAtMost(Promise.race([client.subscribed, ended]), patienceMs);
+    if (!isThere && status.read().reason === 'starting')
       status.disconnected({ trouble: 'no-answer' });
-    limit.abort();
   }
 
   function end(): void {
     endPausing();
     downlinks.end();
     stopping.abort();
-    limit.abort();
+    markEnded();
   }
 
   return {
@@ -105,8 +102,7 @@ export function startBridge(
     async close({ drainMs }) {
       isDraining = true;
       client.stopListening();
-      const endMs = now() + drainMs;
-      while (unacknowledged.count() > 0 && now() < endMs) await sleep(lookMs);
+      await waitUntil(() => unacknowledged.count() === 0, drainMs);
       end();
       await client.close();
     },

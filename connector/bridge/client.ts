@@ -1,6 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
+import { waitAtMost } from '../../src/lib/wait.ts';
 import type { ErrorWithSubackPacket } from 'mqtt';
+import { stopReconnecting, takeUnacknowledged } from './mqtt-js.ts';
 import type { BrokerAddress } from './ports.ts';
 import { createBrokerPublisher } from './publisher.ts';
 import { startPulse } from './pulse.ts';
@@ -34,15 +35,7 @@ const goodbyeMs = 1_000;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
 
-/** For the client: this message is not acknowledged yet. */
-const later = new Error('acknowledged after the commit');
-
-/**
- * The bridge's connection to the broker. By itself the client reads one message, waits, acknowledges
- * and reads the next: with a commit in between that would be one message a transaction, and nothing
- * else, not even an answer to a ping, would be read meanwhile. So it is told at once that there is
- * nothing to acknowledge, and the acknowledgement is written when the message is stored.
- */
+/** The bridge's connection to the broker: a message is acknowledged when it is stored. */
 export function createBrokerClient(options: BrokerClientOptions) {
   const { broker, maxPacketBytes, maxUnacked, now, status, onMessage, onClosed } = options;
   const filter = filterOf(broker);
@@ -88,7 +81,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     },
   });
 
-  client.handleMessage = (packet, callback) => {
+  takeUnacknowledged(client, (packet, stream, next) => {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
     const held: HeldPacket = {
@@ -97,15 +90,15 @@ export function createBrokerClient(options: BrokerClientOptions) {
       bytes: payload.length,
       isStored: false,
       sinceMs: now(),
-      stream: client.stream,
+      stream,
     };
     status.messageIn();
     isHeldUp = true;
     onMessage(packet.topic, payload, held, () => {
       isHeldUp = false;
-      callback(qos > 0 ? later : undefined);
+      next();
     });
-  };
+  });
   client.on('connect', (connack) => {
     // It would end the connection of whoever tries (section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
@@ -157,8 +150,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   function end(): void {
     isClosing = true;
     pulse.end();
-    // An ended client takes a stream that closes late for a lost connection, and would be back.
-    client.options.reconnectPeriod = 0;
+    stopReconnecting(client);
   }
 
   return {
@@ -180,12 +172,8 @@ export function createBrokerClient(options: BrokerClientOptions) {
 
     async close(): Promise<void> {
       end();
-      const ended = client.endAsync(!client.connected);
-      // A broker that does not answer does not take its leave either.
-      const limit = new AbortController();
-      const tooLong = sleep(goodbyeMs, undefined, { signal: limit.signal }).catch(() => undefined);
-      await Promise.race([ended, tooLong]);
-      limit.abort();
+      // A broker that does not answer does not end the connection either.
+      await waitAtMost(client.endAsync(!client.connected), goodbyeMs);
       client.stream.destroy();
     },
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { downPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
@@ -11,6 +12,7 @@ export type BridgeDownlinksDeps = {
   publish: (topic: string, payload: Buffer) => Promise<void>;
 };
 
+/** Devices that are remembered; one that is forgotten is known again once it is heard. */
 const maxQueues = 20_000;
 const maxQueued = 100;
 const maxBytes = 33_554_432;
@@ -23,20 +25,14 @@ const retryMs = 1_000;
  */
 export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDeps) {
   const { bus } = ports;
-  const queues = new Map<string, DownlinkQueue>();
+  const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
   const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {
     const known = queues.get(device.uuid);
-    // The map is in order of use, so that the first is the one to forget.
-    queues.delete(device.uuid);
-    const queue = known ?? new DownlinkQueue(channelTo(device), deps);
+    if (known) return known;
+    const queue = new DownlinkQueue(channelTo(device), deps);
     queues.set(device.uuid, queue);
-    if (queues.size > maxQueues)
-      for (const [uuid] of queues) {
-        queues.delete(uuid);
-        break;
-      }
     return queue;
   }
 
@@ -66,9 +62,9 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
   }, retryMs);
   const ends = [
     ports.onAccountDisabled((accountId) => {
-      for (const [uuid, queue] of queues) {
-        if (queue.device.accountId !== accountId) continue;
-        queues.delete(uuid);
+      const its = [...queues.values()].filter(({ device }) => device.accountId === accountId);
+      for (const queue of its) {
+        queues.delete(queue.device.uuid);
         queue.end();
       }
     }),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'mqtt';
+import { refusalCodeOf } from './mqtt-js.ts';
 import type { BrokerAddress } from './ports.ts';
 
 const patienceMs = 2_000;
@@ -25,7 +26,7 @@ export function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): P
   client
     .on('connect', () => resolve(true))
     // A number is the reason code of its answer.
-    .on('error', (error) => resolve(typeof (error as { code?: unknown }).code === 'number'))
+    .on('error', (error) => resolve(refusalCodeOf(error) !== null))
     .on('close', () => resolve(false));
   return promise.finally(() => client.end(true));
 }

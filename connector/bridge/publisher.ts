@@ -1,4 +1,5 @@
 import type { MqttClient } from 'mqtt';
+import { createPublish, refusalCodeOf } from './mqtt-js.ts';
 import type { BridgeStatus } from './status.ts';
 
 /** MQTT 5 section 2.4: the broker knows nobody who listens to a topic. */
@@ -21,6 +22,7 @@ export function createBrokerPublisher(
   client: MqttClient,
   status: Pick<BridgeStatus, 'messageOut' | 'refused'>,
 ) {
+  const publishOnce = createPublish(client);
   const waiting: Message[] = [];
   const sent = new Set<Message>();
 
@@ -38,16 +40,15 @@ export function createBrokerPublisher(
 
   function send(message: Message): void {
     sent.add(message);
-    client.publish(message.topic, message.payload, { qos: 1 }, (error, packet) => {
+    publishOnce(message.topic, message.payload, (error, reasonCode) => {
       sent.delete(message);
-      const answer = packet as { reasonCode?: number } | undefined;
       if (error) {
         // A number is the broker's answer; whatever else ends a message is the connection's end.
-        if (typeof (error as { code?: unknown }).code === 'number') status.refused('not-published');
+        if (refusalCodeOf(error) !== null) status.refused('not-published');
         message.reject(error);
       } else {
         status.messageOut();
-        if (answer?.reasonCode !== noMatchingSubscribers) message.resolve();
+        if (reasonCode !== noMatchingSubscribers) message.resolve();
         else message.reject(new Error('nobody listens'));
       }
       advance();

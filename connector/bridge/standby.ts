@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, pause } from '../../src/lib/wait.ts';
 import type { Log } from '../options.ts';
 import { withoutCredentials } from './advice.ts';
 import type { Bridge } from './bridge.ts';
@@ -86,14 +86,11 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
   }
 
   async function competeLater(): Promise<void> {
-    const pauseMs = Math.min(rest.maxMs, rest.firstMs * 2 ** (turnsInVain - 1));
-    await pause(pauseMs);
-    while (!stopping.signal.aborted && !(await isBrokerThere(broker))) await pause(rest.probeMs);
+    await pause(backoffMs(turnsInVain, rest), stopping.signal);
+    while (!stopping.signal.aborted && !(await isBrokerThere(broker)))
+      await pause(rest.probeMs, stopping.signal);
     if (!stopping.signal.aborted) lease.compete();
   }
-
-  const pause = (ms: number) =>
-    sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
 
   return {
     close(options) {

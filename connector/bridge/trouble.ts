@@ -1,3 +1,5 @@
+import { isUnanswered } from './mqtt-js.ts';
+
 /** Why a bridge is not connected, as far as the broker or the way there says it. */
 export type Trouble =
   | 'refused-credentials'
@@ -70,8 +72,6 @@ const certificateCodes = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-const unanswered = /^(connack timeout|keepalive timeout)$/i;
-
 /** What the broker's CONNACK or DISCONNECT says. */
 export function readReasonCode(code: number): Finding {
   return { trouble: reasonCodes[code] ?? 'protocol-error', code };
@@ -90,7 +90,7 @@ export function readError(error: Error): Finding {
   const detail = error.message;
   if (typeof code === 'number') return { ...readReasonCode(code), detail };
   if (typeof code !== 'string')
-    return { trouble: unanswered.test(detail) ? 'no-answer' : 'protocol-error', detail };
+    return { trouble: isUnanswered(error) ? 'no-answer' : 'protocol-error', detail };
   if (certificateCodes.has(code)) return { trouble: 'certificate', code, detail };
   if (code === 'ECONNRESET' || code === 'EPIPE') return { trouble: 'closed', code, detail };
   if (/SSL|TLS|EPROTO/.test(code)) return { trouble: 'tls', code, detail };

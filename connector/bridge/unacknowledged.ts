@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { writePuback } from './mqtt-js.ts';
 
 /** A message of the broker on its way to the database. */
 export type HeldPacket = {
@@ -68,7 +69,7 @@ export function createUnacknowledged(
       release(held);
       while (queue[0]?.isStored) {
         const next = queue.shift() as HeldPacket;
-        if (!next.stream.destroyed) next.stream.write(puback(next.messageId));
+        writePuback(next.stream, next.messageId);
         onAcknowledged(next);
       }
     },
@@ -82,7 +83,3 @@ export function createUnacknowledged(
     count: () => messages,
   };
 }
-
-/** MQTT 5 section 3.4: without a reason code it says success. */
-const puback = (messageId: number) =>
-  Buffer.from([0x40, 2, (messageId >> 8) & 0xff, messageId & 0xff]);

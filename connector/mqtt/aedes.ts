@@ -7,6 +7,7 @@ import {
   type SubscribePacket,
 } from 'aedes';
 import { findConnection } from './connection.ts';
+import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
 
 /**
  * aedes as a speaker of the protocol only. Devices never hear each other and what is sent to a device
@@ -36,6 +37,18 @@ export class DeviceAedes extends Aedes {
   override unsubscribe(_topic: string, _deliver: unknown, done?: () => void): void {
     done?.();
   }
+}
+
+/** Why aedes closed a connection: before it was let in, or afterwards. */
+export type Failure = { refusal: ConnectionRefusal | null; ending: ConnectionEnding | null };
+
+/** aedes gives its errors no code: it is their text, and `errorCode` for a CONNACK, that tells them apart. */
+export function readFailure(error: Error): Failure {
+  if (error.message === 'drain timeout') return { refusal: null, ending: 'unread' };
+  const ending = 'code' in error ? null : 'malformed';
+  if (error.message === 'connect did not arrive in time') return { refusal: 'timeout', ending };
+  const isVersion = 'errorCode' in error && error.errorCode === 1;
+  return { refusal: isVersion ? 'protocol-version' : null, ending };
 }
 
 /** aedes has no hook for a whole SUBSCRIBE: this is where it hears of packets itself. */

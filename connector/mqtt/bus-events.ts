@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../src/lib/in-turns.ts';
 import { inTurns } from '../../src/lib/in-turns.ts';
 import { endLostAccess } from './connect.ts';
 import type { Connection } from './connection.ts';

@@ -1,12 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { inTurns } from '../../src/lib/in-turns.ts';
+import { waitUntil } from '../../src/lib/wait.ts';
 import type { FlowControl } from './flow-control.ts';
 import type { Acknowledger } from './ack.ts';
 import type { Registry } from './registry.ts';
 
 /** Time for the last acknowledgements to leave, at most: half of a short drain. */
 const longestFlushMs = 1_000;
-const lookMs = 10;
 
 type DrainDeps = { registry: Registry; intake: FlowControl; acknowledger: Acknowledger };
 
@@ -17,7 +16,7 @@ type DrainDeps = { registry: Registry; intake: FlowControl; acknowledger: Acknow
 export async function drain({ registry, intake, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   intake.stop();
-  await until(() => intake.unackedBytes() === 0, drainMs - flushMs);
+  await waitUntil(() => intake.unackedBytes() === 0, drainMs - flushMs);
   await inTurns(registry.connections, (connection) => {
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';
@@ -26,11 +25,6 @@ export async function drain({ registry, intake, acknowledger }: DrainDeps, drain
     connection.ending ??= 'shutdown';
     connection.socket.end(() => connection.socket.destroy());
   });
-  await until(() => registry.connections.size === 0, flushMs);
+  await waitUntil(() => registry.connections.size === 0, flushMs);
   await inTurns(registry.connections, (connection) => connection.close('shutdown'));
-}
-
-async function until(condition: () => boolean, timeoutMs: number): Promise<void> {
-  const endMs = performance.now() + timeoutMs;
-  while (!condition() && performance.now() < endMs) await sleep(lookMs);
 }

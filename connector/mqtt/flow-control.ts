@@ -3,6 +3,7 @@ import type { Rate } from '../device/rate-limit.ts';
 import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
+import { gateReads, wakeReader, type Read } from './read-gate.ts';
 import { createUnackedRoom } from './unacked-room.ts';
 
 export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
@@ -92,14 +93,14 @@ export function createFlowControl(options: FlowControlOptions) {
     return true;
   }
 
-  function take(connection: Connection, read: Connection['socket']['read']): Buffer | null {
+  function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
     const isBetween = scanner.isBetween;
     if (!mayRead(connection)) {
       connection.isStarved = true;
       return null;
     }
-    const chunk = read.call(socket, undefined) as Buffer | null;
+    const chunk = read();
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
     const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
@@ -148,17 +149,13 @@ export function createFlowControl(options: FlowControlOptions) {
   function resume(connection: Connection): void {
     if (!connection.isStarved || connection.stage === 'closed' || !mayRead(connection)) return;
     connection.isStarved = false;
-    // What aedes listens for.
-    connection.socket.emit('readable');
+    wakeReader(connection.socket);
   }
 
   return {
     /** Puts itself between the socket and whoever reads it. */
     attach(connection: Connection): void {
-      const { socket } = connection;
-      const read = socket.read;
-      socket.read = (size?: number) =>
-        size === 0 ? (read.call(socket, 0) as unknown) : take(connection, read);
+      gateReads(connection.socket, (read) => take(connection, read));
     },
 
     /** Lets a connection be read again, if nothing else holds it back. */

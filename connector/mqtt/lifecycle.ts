@@ -5,10 +5,10 @@ import type { Acknowledger } from './ack.ts';
 import type { Admitted } from './admission.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
-import type { DeviceAedes } from './aedes.ts';
+import { readFailure, type DeviceAedes } from './aedes.ts';
 import type { HeldMessages } from './held-messages.ts';
 import type { FlowControl } from './flow-control.ts';
-import type { Observer, ConnectionRefusal } from '../options.ts';
+import type { Observer } from '../options.ts';
 import type { Registry } from './registry.ts';
 
 export type ConnectionsDeps = {
@@ -71,12 +71,7 @@ export function createConnections(deps: ConnectionsDeps) {
 function blame(client: Client, error: Error): void {
   const connection = findConnection(client);
   if (!connection) return;
-  connection.refusal ??= refusalOf(error);
-  if (error.message === 'drain timeout') connection.ending ??= 'unread';
-  else if (!('code' in error)) connection.ending ??= 'malformed';
-}
-
-function refusalOf(error: Error): ConnectionRefusal | null {
-  if (error.message === 'connect did not arrive in time') return 'timeout';
-  return 'errorCode' in error && error.errorCode === 1 ? 'protocol-version' : null;
+  const { refusal, ending } = readFailure(error);
+  connection.refusal ??= refusal;
+  connection.ending ??= ending;
 }

@@ -1,7 +1,7 @@
 import { RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { normalizeEmail } from './email.ts';
 import { memoryLimiters, tooMany } from './limiters.ts';
-import { network } from './network.ts';
+import { network } from '../lib/network.ts';
 import { pairKey } from './throttle.ts';
 
 /** Logins a minute, right and wrong ones. */

@@ -1,6 +1,6 @@
 import { RateLimiterRes } from 'rate-limiter-flexible';
 import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
-import { network } from './network.ts';
+import { network } from '../lib/network.ts';
 
 /** Counts one more registration from an address; throws `too-many-requests`. */
 export type CountRegistration = (address: string) => Promise<void>;

@@ -1,5 +1,5 @@
 import type { MakeLimiter } from '../accounts/limiters.ts';
-import { network } from '../accounts/network.ts';
+import { network } from '../lib/network.ts';
 import { brokerRoutes } from '../broker-hooks/routes.ts';
 import { createSecretCheck } from '../broker-hooks/secret.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';

@@ -1,7 +1,8 @@
 import { Gauge } from 'prom-client';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../log/logger.ts';
-import { findHeapLimit, startPressure } from '../process/memory-pressure.ts';
+import { startPressure } from '../process/memory-pressure.ts';
+import { findHeapLimit } from '../process/v8.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Readiness } from './readiness.ts';
 import type { Releases } from './releases.ts';

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { RateLimiterAbstract } from 'rate-limiter-flexible';
 import { DomainError } from '../errors.ts';
 import type { RequestInfo } from '../http/route.ts';
@@ -29,13 +30,13 @@ const maxKnown = 10_000;
 export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
   const { secret, networkOf, onRefused } = deps;
   const wrong = deps.makeLimiter('hook-address', maxWrong, windowSeconds);
-  const known = new Set<string>();
+  const known = new LRUCache<string, true>({ max: maxKnown });
 
   return async (request) => {
     const from = networkOf(request.address);
     if (!known.has(from)) await refuseGuessing(from);
     if (shows(request, secret)) {
-      if (known.size < maxKnown) known.add(from);
+      known.set(from, true);
       return;
     }
     onRefused('wrong-secret');

@@ -29,7 +29,8 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
   const self = randomUUID();
   const local = createLocalBus(options);
   const publisher = openRedis({ url, onError });
-  const subscriber = openRedis({ url, onError, onBack });
+  // The client would subscribe again by itself, but says neither when nor whether it could.
+  const subscriber = openRedis({ url, onError, onBack, autoResubscribe: false });
   let othersMissedSomething = false;
   let subscribedBefore = false;
   let echoedMs = monotonicClock();
@@ -58,8 +59,6 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
     if (subscribedBefore) local.publish('resync', {});
     subscribedBefore = true;
   };
-  // ioredis would resubscribe by itself, but says neither when nor whether it could.
-  subscriber.options.autoResubscribe = false;
   const firstSubscription = new Promise<void>((resolve) => {
     subscriber.on('ready', () => void subscribe().then(resolve, retry));
   });

@@ -4,6 +4,7 @@ import { parseOptions, UsageError, type Options } from './simulate/options.ts';
 import { readPassword } from './simulate/password.ts';
 import { simulate } from './simulate/run.ts';
 import { createScreen } from './simulate/screen.ts';
+import { messageOf } from '../lib/thrown.ts';
 
 const samePressMs = 1_000;
 
@@ -42,7 +43,7 @@ function interrupted(): AbortSignal {
 }
 
 function explain(error: unknown): number {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`${messageOf(error)}\n`);
   if (!(error instanceof UsageError)) return 1;
   process.stderr.write('--help says what there is.\n');
   return 2;

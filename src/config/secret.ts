@@ -5,6 +5,7 @@ import type { Environment } from './environment.ts';
 import { minSecretBytes } from './keys.ts';
 import { readOrMakePrivateFile, readPrivateFile } from '../lib/private-file.ts';
 import { StartError } from '../start-error.ts';
+import { messageOf } from '../lib/thrown.ts';
 
 const howToMake = 'make one with `openssl rand -base64 48` and keep it';
 
@@ -40,7 +41,7 @@ export async function findOwnSecret(dataDir: string): Promise<string | null> {
     return secret === null ? null : checkOwn(file, secret);
   } catch (error) {
     if (error instanceof StartError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new StartError(`${file}: cannot be read (${reason}).`, { cause: error });
   }
 }
@@ -72,7 +73,7 @@ async function readSecretFile(
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     problems.push(`SECRET_FILE: cannot be read (${reason}).`);
     return undefined;
   }

@@ -1,12 +1,10 @@
 import { StartError } from '../start-error.ts';
+import { jobSchema, jobTable } from './jobs.ts';
 import type { Sql } from './sql.ts';
 import { quote } from './why-refused.ts';
 
 /** The oldest major version that is tested; its SQL needs 13. */
 const leastMajor = 15;
-
-/** Where the jobs are. */
-const jobSchema = 'graphile_worker';
 
 /** Throws a StartError of one line where this server cannot be used. */
 export async function checkServer(sql: Sql, name: string): Promise<void> {
@@ -70,7 +68,7 @@ export async function checkRights(sql: Sql, schema: string): Promise<void> {
   // Row security hides the job tables' rows from all but their owner: no job would be found, none added.
   if (!found.seesJobs)
     throw wrong(
-      `role ${role} is kept from the jobs of graphile_worker by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
+      `role ${role} is kept from the jobs of ${jobSchema} by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
     );
 }
 
@@ -96,8 +94,8 @@ async function findRights(sql: Sql, schemas: string[]): Promise<Rights> {
        has_database_privilege(current_database(), 'create') as "mayMakeSchemas",
        not exists (
          select from pg_class
-          where relname = '_private_jobs'
-            and relnamespace = (select oid from pg_namespace where nspname = 'graphile_worker')
+          where relname = '${jobTable}'
+            and relnamespace = (select oid from pg_namespace where nspname = '${jobSchema}')
             and row_security_active(oid)
        ) as "seesJobs"`,
     [schemas],

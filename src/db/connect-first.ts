@@ -11,6 +11,7 @@ import {
 } from '../lib/probe-server.ts';
 import { StartError } from '../start-error.ts';
 import { whyRefused } from './why-refused.ts';
+import { messageOf } from '../lib/thrown.ts';
 
 /** Time for all attempts of one start: an error must be reported within 10 s. */
 const timeoutMs = 4_500;
@@ -80,8 +81,4 @@ function placeOf({ host, port }: pg.Client): ServerPlace {
 
 function wrong(what: string, cause?: unknown): StartError {
   return new StartError(`DATABASE_URL: ${what}.`, { cause });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

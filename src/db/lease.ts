@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { pause } from '../lib/wait.ts';
 import { withTimeout } from './patience.ts';
 
 /** Keep `askMs + answerMs` well below `forgetMs`: a holder must know of the loss before another one gets the lease. */
@@ -114,7 +114,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
       while (!over.aborted) {
         await ask(client);
         onAsked();
-        await sleep(pace.askMs, undefined, { signal: over }).catch(() => undefined);
+        await pause(pace.askMs, over);
       }
     } finally {
       lose();
@@ -127,7 +127,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
     while (!stopping.signal.aborted) {
       await useOneSession().catch(fail);
       onAsked();
-      await sleep(pace.askMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await pause(pace.askMs, stopping.signal);
     }
   }
 

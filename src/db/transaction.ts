@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { DomainError } from '../errors.ts';
-import { beginPipelined } from './begin.ts';
-import { copyIn } from './copy-in.ts';
+import { toError } from '../lib/thrown.ts';
+import { beginPipelined, copyIn } from './pg-driver.ts';
 import type { Sql } from './sql.ts';
 import { isUnavailable } from './error-kind.ts';
 
@@ -92,8 +92,4 @@ function transactionOn(client: pg.PoolClient): Transaction {
     query: client.query.bind(client) as Sql['query'],
     copyIn: (statement, bytes) => copyIn(client, statement, bytes),
   };
-}
-
-function toError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

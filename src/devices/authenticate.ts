@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
@@ -7,7 +8,6 @@ import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
 import { retirePreviousToken } from './access-queries.ts';
 import type { Access } from './access-queries.ts';
-import { createRecent } from './recent.ts';
 import { isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. */
@@ -47,9 +47,11 @@ const maxRefusals = 10_000;
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, bus, clock, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false } = deps;
-  const known = createRecent<Access>(maxRemembered);
-  const refusedUntil = createRecent<number>(maxRefusals);
-  const finder = createAccessFinder(db, (access) => known.set(access.uuid, access));
+  const known = new LRUCache<string, Access>({ max: maxRemembered });
+  const refusedUntil = new LRUCache<string, number>({ max: maxRefusals });
+  const finder = createAccessFinder(db, (access) => {
+    known.set(access.uuid, access);
+  });
 
   const unsubscribe = [
     bus.subscribe('access', ({ uuid }) => forget(uuid)),

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../lib/in-turns.ts';
 import { z } from 'zod';
 import { compileProfile } from '../engine/compile.ts';
 import { explain, Explanation } from '../engine/explain.ts';

@@ -1,9 +1,9 @@
+import { LRUCache } from 'lru-cache';
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { createAccessFinder } from './find-access.ts';
-import { createRecent } from './recent.ts';
 
 export type DeviceIdentifierDeps = {
   db: Sql;
@@ -27,10 +27,10 @@ export type DeviceIdentifier = {
 /** Knows devices by their uuid, and forgets them when the bus tells of a change or may have missed one. */
 export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
   const { db, bus, isDisabled = () => false, maxRemembered = 100_000 } = deps;
-  const known = createRecent<DeviceIdentity>(maxRemembered);
-  const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) =>
-    known.set(uuid, { deviceId, uuid, accountId }),
-  );
+  const known = new LRUCache<string, DeviceIdentity>({ max: maxRemembered });
+  const finder = createAccessFinder(db, ({ deviceId, uuid, accountId }) => {
+    known.set(uuid, { deviceId, uuid, accountId });
+  });
   const unsubscribe = [
     bus.subscribe('access', ({ uuid }) => {
       known.delete(uuid);

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../lib/in-turns.ts';
 import type { ListedDevice } from './list-devices.ts';
 import type { DeviceList } from './schema.ts';
 import { deriveToken } from './token.ts';

@@ -20,8 +20,8 @@ export type DocsDeps = {
   getAsyncApi: () => object;
 };
 
-// Files of the reference page, all served from here: a LAN may have no way out.
-const files: Record<string, string> = {
+/** Files of the reference page, by their type. All served from here: a LAN may have no way out. */
+export const files: Record<string, string> = {
   'swagger-ui.css': 'text/css',
   'swagger-ui-bundle.js': 'text/javascript',
   'favicon-32x32.png': 'image/png',
@@ -49,8 +49,8 @@ const start = `SwaggerUIBundle({
 });
 `;
 
-/** Found, not imported: that would run the whole page here. */
-const pagesDir = () =>
+/** Where they are. Found, not imported: that would run the whole page here. */
+export const pagesDir = () =>
   dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
 /** The reference: of `routes` as OpenAPI and as a page, of MQTT as AsyncAPI and as a page. */

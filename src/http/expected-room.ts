@@ -1,4 +1,6 @@
-/** So many accounts and routes are remembered. */
+import { LRUCache } from 'lru-cache';
+
+/** Pairs of account and route that are remembered. */
 const maxRemembered = 10_000;
 /** An answer may turn out so many times as large as those before. */
 const margin = 2;
@@ -16,14 +18,13 @@ export type ExpectedRoom = {
 };
 
 export function createExpectedRoom(): ExpectedRoom {
-  const largest = new Map<string, number>();
+  const largest = new LRUCache<string, number>({ max: maxRemembered });
   return {
     of(name, least, most) {
       const known = largest.get(name);
       return known === undefined ? most : Math.min(most, Math.max(least, margin * known));
     },
     learn(name, bytes) {
-      if (largest.size >= maxRemembered && !largest.has(name)) largest.clear();
       largest.set(name, Math.max(bytes, decay * (largest.get(name) ?? 0)));
     },
   };

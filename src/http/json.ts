@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../lib/in-turns.ts';
 import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { checkInParts, isLarge } from '../lib/check-parts.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../errors.ts';
+import { pause } from '../lib/wait.ts';
 
 /** Runs work; what it is refused for is thrown after a pause. */
 export type RefuseSlowly = <T>(
@@ -23,7 +23,7 @@ export function createRefuseSlowly(pauseMs = 1_000): RefuseSlowly {
       if (!isRefusal(error) || pausing >= maxPausing) throw error;
       pausing += 1;
       // Who has gone need not be waited for, nor does the service that stops.
-      await delay(pauseMs, undefined, { signal: request.signal }).catch(() => undefined);
+      await pause(pauseMs, request.signal);
       pausing -= 1;
       throw error;
     }

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from 'koa';
 import type { Reservation, ByteRoom } from '../lib/byte-room.ts';
 import { network } from '../lib/network.ts';
+import { waitAtMost } from '../lib/wait.ts';
 import { DomainError } from '../errors.ts';
 import { createExpectedRoom } from './expected-room.ts';
 import type { RequestState } from './request-info.ts';
@@ -67,11 +67,8 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
 }
 
 async function waitFor(place: Reservation, ctx: Context, longestMs: number): Promise<void> {
-  const over = new AbortController();
-  const late = sleep(longestMs, undefined, { signal: over.signal }).catch(() => undefined);
   const gone = new Promise<void>((resolve) => ctx.res.once('close', resolve));
-  await Promise.race([place.entered, late, gone]);
-  over.abort();
+  await waitAtMost(Promise.race([place.entered, gone]), longestMs);
   if (place.isIn) return;
   place.leave();
   throw comeLater(ctx, 'The service has too much to do at once: come later.');

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import { parseInput, parseParams, refuseRubbish } from './parse.ts';

@@ -5,6 +5,8 @@ export type RedisClientOptions = {
   url: string;
   /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
   commandTimeoutMs?: number;
+  /** Whether it subscribes again by itself once it has reconnected; it does unless said otherwise. */
+  autoResubscribe?: boolean;
   /** The first error of a connection that is away; the client reconnects by itself, several times a second. */
   onError: (error: Error) => void;
   /** It is there again after that. */
@@ -16,13 +18,10 @@ export type RedisClientOptions = {
  * waiting in a queue, and a command cut off by a lost connection is never sent twice: what it did
  * is unknown, and a refresh token used twice would end its family.
  */
-export function openRedis({
-  url,
-  commandTimeoutMs = 1_000,
-  onError,
-  onBack,
-}: RedisClientOptions): Redis {
+export function openRedis(options: RedisClientOptions): Redis {
+  const { url, commandTimeoutMs = 1_000, autoResubscribe = true, onError, onBack } = options;
   const redis = new Redis(url, {
+    autoResubscribe,
     // A server that hangs is given up with the first command it leaves unanswered, not with each.
     socketTimeout: commandTimeoutMs,
     commandTimeout: commandTimeoutMs + 200,

@@ -1,4 +1,4 @@
-import { CopyRows } from '../db/copy-in.ts';
+import { CopyRows } from '../db/copy-rows.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { createKnownSeries, type KnownSeries } from './known-series.ts';

@@ -1,3 +1,4 @@
+import { addJobs, jobSpec } from '../db/jobs.ts';
 import type { Sql } from '../db/sql.ts';
 import { counterName } from './allot.ts';
 import type { Allotted, Counter } from './allot.ts';
@@ -137,12 +138,11 @@ export async function writeNotifications(
               changed_at = excluded.changed_at
       ), due as (
         select array_agg(
-                 row($17::text, json_build_object('notificationId', id), null, null,
-                     $18::smallint, null, null, null)::graphile_worker.job_spec
+                 ${jobSpec({ task: '$17', payload: `json_build_object('notificationId', id)`, maxRuns: '$18' })}
                  order by id) as specs
           from queued having count(*) > 0
       )
-      select count(*) from due cross join lateral graphile_worker.add_jobs(due.specs)`,
+      select count(*) from due cross join lateral ${addJobs}(due.specs)`,
     values: [
       all.map(({ notification }) => notification.accountId),
       all.map(({ notification }) => notification.deviceId),

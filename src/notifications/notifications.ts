@@ -9,7 +9,8 @@ import { enqueueNotifications } from './enqueue.ts';
 import { deliverTask } from './enqueue-queries.ts';
 import type { OutboxLog } from './log.ts';
 import { createNumberRule } from './phone-number.ts';
-import { forgetCounts, forgetOutcomes, freeAbandonedJobs } from './queries.ts';
+import { freeAbandonedJobs } from '../db/jobs.ts';
+import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 

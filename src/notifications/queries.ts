@@ -72,20 +72,6 @@ export async function removePushToken(sql: Sql, accountId: number, token: string
   );
 }
 
-/**
- * Frees the jobs of processes that ended while they held them: a delivery never takes as long as
- * `olderThanMs`, so its worker is gone.
- */
-export async function freeAbandonedJobs(sql: Sql, olderThanMs: number): Promise<void> {
-  await sql.query(
-    `select graphile_worker.force_unlock_workers(array(
-       select distinct locked_by from graphile_worker.jobs
-        where locked_at < now() - $1 * interval '1 millisecond'
-     ))`,
-    [olderThanMs],
-  );
-}
-
 /** Forgets outcomes from before `beforeMs`; what is still queued stays. */
 export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> {
   await sql.query(

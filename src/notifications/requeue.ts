@@ -1,3 +1,4 @@
+import { addJobs, jobSpec } from '../db/jobs.ts';
 import type { Sql } from '../db/sql.ts';
 import { deliverTask, maxRuns } from './enqueue-queries.ts';
 
@@ -9,14 +10,13 @@ export async function requeueNotifications(sql: Sql): Promise<void> {
   await sql.query(
     `with due as (
        select array_agg(
-                row($1::text, json_build_object('notificationId', id), null, null, $2::smallint,
-                    'notification ' || id, null, null)::graphile_worker.job_spec
+                ${jobSpec({ task: '$1', payload: `json_build_object('notificationId', id)`, maxRuns: '$2', key: `'notification ' || id` })}
                 order by id) as specs
          from notification
         where state = 'queued'
        having count(*) > 0
      )
-     select count(*) from due cross join lateral graphile_worker.add_jobs(due.specs)`,
+     select count(*) from due cross join lateral ${addJobs}(due.specs)`,
     [deliverTask, maxRuns],
   );
 }

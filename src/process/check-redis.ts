@@ -10,6 +10,7 @@ import {
   type ServerPlace,
 } from '../lib/probe-server.ts';
 import { firstOf, openRedis } from '../lib/redis.ts';
+import { toError } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
 import { findRefusal, whyNoTls } from './explain-redis-refusal.ts';
 
@@ -107,7 +108,7 @@ async function tryToWrite(url: string): Promise<Error | null> {
     await firstOf(redis, ['ready', 'close']);
     if (errors.length === 0) await redis.del(checkedKeys);
   } catch (error) {
-    errors.push(error instanceof Error ? error : new Error(String(error)));
+    errors.push(toError(error));
   } finally {
     redis.disconnect();
   }

@@ -1,8 +1,4 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-
-/** What is in use, and what V8 gives at most, in bytes. */
-export type HeapUse = { usedBytes: number; limitBytes: number };
+import { makeCollectGarbage, measureHeap, type HeapUse } from './v8.ts';
 
 export type PressureOptions = {
   /** Parts of the limit: memory is short above the first, and is not any more below the second. */
@@ -29,7 +25,7 @@ const betweenCollectionsMs = 1_000;
  */
 export function startPressure(options: PressureOptions): Pressure {
   const { shortAt, enoughAt, relieve, onChange } = options;
-  const { intervalMs = 250, measure = measureHeap, collect = collectGarbage() } = options;
+  const { intervalMs = 250, measure = measureHeap, collect = makeCollectGarbage() } = options;
   const { now = () => performance.now() } = options;
   let isShort = false;
   let collectedMs = -Infinity;
@@ -61,37 +57,4 @@ export function startPressure(options: PressureOptions): Pressure {
   const timer = setInterval(look, intervalMs);
   timer.unref();
   return { isShort: () => isShort, close: () => clearInterval(timer) };
-}
-
-/** Objects, and the buffers that they hold outside of V8's heap. */
-export function measureHeap(): HeapUse {
-  const { used_heap_size, external_memory } = getHeapStatistics();
-  return { usedBytes: used_heap_size + external_memory, limitBytes: findHeapLimit() };
-}
-
-const mebibyte = 1_048_576;
-/** Of a 64-bit Node whose command line names none. */
-const usualSemiSpace = 64;
-
-/**
- * What V8 gives to objects that live: what `--max-old-space-size` names. The limit that it tells has
- * room for three semi-spaces beside it, where new objects are, and nothing else fits.
- */
-export function findHeapLimit(): number {
-  const { heap_size_limit: limit } = getHeapStatistics();
-  const flag = process.execArgv.findLast((arg) => arg.startsWith('--max-semi-space-size='));
-  const semiSpace = Number(flag?.split('=')[1]) || usualSemiSpace;
-  return Math.max(limit - 3 * semiSpace * mebibyte, limit / 4);
-}
-
-/** V8 lets a program collect all garbage where a flag says so; it may be set at any time. */
-function collectGarbage(): () => void {
-  let gc: (() => void) | undefined;
-  return () => {
-    if (!gc) {
-      setFlagsFromString('--expose-gc');
-      gc = runInNewContext('gc') as () => void;
-    }
-    gc();
-  };
 }

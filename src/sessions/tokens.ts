@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { errors, jwtVerify, SignJWT } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { UseKeys } from '../config/keys.ts';
 
@@ -26,7 +27,7 @@ export type Tokens = {
 export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
   const newest = newestKey(keys);
   const keysById = new Map(keys.map((key) => [keyId(key), key]));
-  const verified = new Map<string, Claims>();
+  const verified = new LRUCache<string, Claims>({ max: remembered });
 
   return {
     sign: ({ sub, sid, issuedTs, expiresTs }) =>
@@ -47,8 +48,6 @@ export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
       const claims = await verifySignature(token, keysById);
       if (!claims) return null;
       verified.set(token, claims);
-      const oldest = verified.size > remembered ? verified.keys().next().value : undefined;
-      if (oldest !== undefined) verified.delete(oldest);
       return claims;
     },
   };

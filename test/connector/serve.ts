@@ -1,5 +1,5 @@
 // A connector over a store that stores nothing, in a process of its own: its memory is nobody else's.
-import { tuneCollector } from '../../src/process/tune-v8.ts';
+import { tuneCollector } from '../../src/process/v8.ts';
 import { startWorld } from './harness.ts';
 
 export type Command = { kind: 'hold' } | { kind: 'release' } | { kind: 'report' };

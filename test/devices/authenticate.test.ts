@@ -46,6 +46,22 @@ describe('credentials', () => {
     expect(door.queries).toBe(1);
   });
 
+  test('of the device that was not used for longest are forgotten first', async () => {
+    const [first, second, third] = [
+      await app.device(token),
+      await app.device(token),
+      await app.device(token),
+    ] as const;
+    const small = openDoor(app, token, 2);
+    for (const device of [first, second, first, third]) await small.letIn(credentials(device));
+    expect(small.queries).toBe(3);
+    await small.letIn(credentials(first));
+    expect(small.queries).toBe(3);
+    await small.letIn(credentials(second));
+    expect(small.queries).toBe(4);
+    small.authenticator.close();
+  });
+
   test('of ten thousand devices at once are looked up in a few queries', async () => {
     const { rows } = await app.db.query<{ uuid: string }>(
       `with made as (

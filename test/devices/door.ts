@@ -18,7 +18,7 @@ const unreachable = openDatabase({
 export const credentials = ({ uuid, password }: Device) => ({ username: uuid, password });
 
 /** Device authentication on the app's database, with its queries counted, and away when told so. */
-export function openDoor(app: App, token: string) {
+export function openDoor(app: App, token: string, maxRemembered?: number) {
   /** What this process knows to be disabled. */
   const disabled = new Set<number>();
   const state = { queries: 0, away: false, timeMs: 0, disabled };
@@ -30,7 +30,14 @@ export function openDoor(app: App, token: string) {
   } as Sql;
   const clock = () => state.timeMs;
   const isDisabled = (accountId: number) => disabled.has(accountId);
-  const authenticator = createDeviceAuthenticator({ db, keys, bus: app.bus, isDisabled, clock });
+  const authenticator = createDeviceAuthenticator({
+    db,
+    keys,
+    bus: app.bus,
+    isDisabled,
+    clock,
+    ...(maxRemembered === undefined ? {} : { maxRemembered }),
+  });
   return Object.assign(state, {
     authenticator,
     /** The identity of a device that must be let in. */

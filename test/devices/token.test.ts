@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pickConnector } from '../../src/devices/pick-connector.ts';
-import { createRecent } from '../../src/devices/recent.ts';
 import { deriveToken, isToken } from '../../src/devices/token.ts';
 
 const key = Buffer.alloc(32, 1);
@@ -71,13 +70,4 @@ describe('the choice of a connector', () => {
   test('is refused where there is none', () => {
     expect(() => pickConnector([], uuid)).toThrow('no connector');
   });
-});
-
-test('a bounded map drops what was not used for longest', () => {
-  const recent = createRecent<number>(2);
-  recent.set('a', 1);
-  recent.set('b', 2);
-  recent.get('a');
-  recent.set('c', 3);
-  expect([recent.get('a'), recent.get('b'), recent.get('c')]).toEqual([1, undefined, 3]);
 });

@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { defineRoute } from '../../src/http/route.ts';
-import { tuneCollector } from '../../src/process/tune-v8.ts';
+import { tuneCollector } from '../../src/process/v8.ts';
 import { startTestHttp } from './start.ts';
 
 tuneCollector();

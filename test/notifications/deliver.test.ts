@@ -1,11 +1,8 @@
 import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
 import type { Driver } from '../../src/notifications/drivers/driver.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import {
-  claimNotification,
-  forgetOutcomes,
-  freeAbandonedJobs,
-} from '../../src/notifications/queries.ts';
+import { claimNotification, forgetOutcomes } from '../../src/notifications/queries.ts';
+import { freeAbandonedJobs } from '../../src/db/jobs.ts';
 import { OutboxConfig } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from './fixtures.ts';

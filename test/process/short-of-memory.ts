@@ -1,4 +1,5 @@
-import { measureHeap, startPressure } from '../../src/process/memory-pressure.ts';
+import { startPressure } from '../../src/process/memory-pressure.ts';
+import { measureHeap } from '../../src/process/v8.ts';
 
 // A process with a small heap that fills it, gives it back, and says what it is told meanwhile.
 const mebibyte = 1_048_576;

@@ -7,6 +7,7 @@ import { connectDevice, type SimulatedDevice } from './device.ts';
 import type { Rest } from './rest.ts';
 import type { Screen } from './screen.ts';
 import type { Tally } from './tally.ts';
+import { messageOf } from '../../lib/thrown.ts';
 
 export const httpConnections = 8;
 const connectsAtOnce = 32;
@@ -55,7 +56,7 @@ export async function connectDevices(
   } catch (error) {
     await Promise.all(connected.map((device) => device.disconnect()));
     const { host, port } = registrations[0] ?? { host: '', port: 0 };
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new Error(`A device could not connect to ${host}:${port}: ${why}`, { cause: error });
   }
 }

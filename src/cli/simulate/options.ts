@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { messageOf } from '../../lib/thrown.ts';
 
 const numberText = z
   .string()
@@ -49,6 +50,6 @@ function readArguments(args: string[]): unknown {
       },
     }).values;
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error));
   }
 }

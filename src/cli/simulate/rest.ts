@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { codeOf, type Reply, type Transport } from './exchange.ts';
+import { messageOf } from '../../lib/thrown.ts';
 
 /** A refusal, or no answer at all; the message is for the person at the terminal. */
 export class RestError extends Error {
@@ -74,7 +75,7 @@ async function patiently(send: () => Promise<Reply>): Promise<Reply> {
 
 function unreachable(baseUrl: string) {
   return (error: unknown): never => {
-    const code = codeOf(error) || (error instanceof Error ? error.message : String(error));
+    const code = codeOf(error) || messageOf(error);
     const hint = code === 'ECONNREFUSED' ? ' Is the service running? "npm start" starts it.' : '';
     throw new RestError(`No answer from ${baseUrl} (${code}).${hint}`, 0, error);
   };

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createScramClient } from '../embedded/client.ts';
+import { createScramClient } from '../pg-driver.ts';
 import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
 
 /**

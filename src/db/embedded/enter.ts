@@ -2,7 +2,7 @@ import { stateOf, states } from '../error-kind.ts';
 import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
 import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
-import { createScramClient } from './client.ts';
+import { createScramClient } from '../pg-driver.ts';
 import { takeServiceLock, type Held } from './guard.ts';
 import { handOver, isHandedOver } from './hand-over.ts';
 import { readOrMakeService, readSuperuser } from './secrets.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { createScramClient } from './client.ts';
+import { createScramClient } from '../pg-driver.ts';
 
 /** Advisory lock of the one service that uses an embedded database; released when its session ends. */
 const serviceLock = 7199;

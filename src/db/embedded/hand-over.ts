@@ -3,7 +3,7 @@ import { stateOf, states } from '../error-kind.ts';
 import { withTablesLocked, type LockOptions } from '../lock-tables.ts';
 import type { Sql } from '../sql.ts';
 import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
-import { createScramClient } from './client.ts';
+import { createScramClient } from '../pg-driver.ts';
 import { superuser } from './cluster.ts';
 import { databaseName } from './make.ts';
 import { listOwned } from './owned-objects.ts';

@@ -16,6 +16,7 @@ import { StartError } from '../../start-error.ts';
 import { findOwner } from './owner.ts';
 import { sharedDir } from './place-programs.ts';
 import type { SystemUser } from './programs.ts';
+import { messageOf } from '../../lib/thrown.ts';
 
 /** Where the cluster of a data directory is (or null: not made yet), and who runs it. */
 export type Location = { clusterDir: string | null; owner: SystemUser | null };
@@ -107,7 +108,7 @@ export function canWrite(owner: SystemUser, dir: string): boolean {
 }
 
 function unwritable(dataDir: string, error: unknown): StartError {
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   return new StartError(
     `DATA_DIR ${dataDir}: cannot be written (${reason}). Choose another directory with DATA_DIR, or give this user the right to write there.`,
     { cause: error },

@@ -1,3 +1,4 @@
+import { jobSchema } from '../jobs.ts';
 import { earlierInPublic } from '../place-tables.ts';
 import type { Sql } from '../sql.ts';
 
@@ -21,7 +22,7 @@ export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> 
           schema as (
             select oid, nspname, nspowner, true as is_whole
               from pg_namespace
-             where nspname = 'graphile_worker' or nspname ~ '^sensorium_\\d+_\\d+_\\d+$'
+             where nspname = '${jobSchema}' or nspname ~ '^sensorium_\\d+_\\d+_\\d+$'
              union all
             select oid, nspname, nspowner, false from pg_namespace where nspname = 'public'
           ),

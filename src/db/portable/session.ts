@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { breakOff } from '../pg-driver.ts';
 import { findCurrentSchema } from '../schema-state.ts';
 import type { Sql } from '../sql.ts';
 
@@ -33,8 +34,7 @@ export async function withSession<T>(
     await client.end();
     return result;
   } catch (error) {
-    // In the middle of a COPY the server would not hear a goodbye, nor its answer be read.
-    client.connection.stream.destroy();
+    breakOff(client);
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { createScramClient } from '../../src/db/embedded/client.ts';
+import { createScramClient } from '../../src/db/pg-driver.ts';
 
 const password = 'told to nobody';
 let server: Server | undefined;

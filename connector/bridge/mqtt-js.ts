@@ -1,0 +1,60 @@
+import type { Duplex } from 'node:stream';
+import type { IPublishPacket, MqttClient } from 'mqtt';
+
+/** For the client: this message is not acknowledged yet. */
+const later = new Error('acknowledged after the commit');
+
+/**
+ * Takes the client's messages, one after the other: the next one is read when `next` is called. By itself
+ * the client reads one message, waits, acknowledges and reads the next: with a commit in between that would
+ * be one message a transaction, and nothing else, not even an answer to a ping, would be read meanwhile. So
+ * it is told of an error, for which it writes no PUBACK and does nothing else; `writePuback` does it.
+ */
+export function takeUnacknowledged(
+  client: MqttClient,
+  onMessage: (packet: IPublishPacket, stream: Duplex, next: () => void) => void,
+): void {
+  client.handleMessage = (packet, callback) =>
+    onMessage(packet, client.stream, () => callback(packet.qos > 0 ? later : undefined));
+}
+
+/** Writes a PUBACK past the client. MQTT 5 section 3.4: without a reason code it says success. */
+export function writePuback(stream: Duplex, messageId: number): void {
+  if (stream.destroyed) return;
+  stream.write(Buffer.from([0x40, 2, (messageId >> 8) & 0xff, messageId & 0xff]));
+}
+
+/** An ended client takes a stream that closes late for a lost connection, and would connect again. */
+export function stopReconnecting(client: MqttClient): void {
+  client.options.reconnectPeriod = 0;
+}
+
+/** The reason code of the broker's answer; 0 for plain success. */
+export type Answered = (error: Error | null, reasonCode: number) => void;
+
+/**
+ * Publishes at QoS 1 and tells how the broker answered. For what it counts as success the client hands back
+ * the PUBLISH, not the PUBACK: its reason code is the one of the packet that was announced just before.
+ */
+export function createPublish(client: MqttClient) {
+  let last = { messageId: 0, reasonCode: 0 };
+  client.on('packetreceive', (packet) => {
+    if (packet.cmd !== 'puback') return;
+    last = { messageId: packet.messageId ?? 0, reasonCode: packet.reasonCode ?? 0 };
+  });
+  return (topic: string, payload: Buffer, onAnswer: Answered): void => {
+    client.publish(topic, payload, { qos: 1 }, (error, packet) =>
+      onAnswer(error ?? null, packet?.messageId === last.messageId ? last.reasonCode : 0),
+    );
+  };
+}
+
+/** The reason code that the broker refused with; null where an error says something else. */
+export function refusalCodeOf(error: Error): number | null {
+  return 'code' in error && typeof error.code === 'number' ? error.code : null;
+}
+
+/** The broker did not answer in time: the client says so without a code. */
+export function isUnanswered(error: Error): boolean {
+  return /^(connack timeout|keepalive timeout)$/i.test(error.message);
+}

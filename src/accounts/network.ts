@@ -1,1 +1,0 @@
-export { network } from '../lib/network.ts';

@@ -1,0 +1,32 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Waits so long, or until it is told to stop waiting. Never rejects. */
+export async function pause(ms: number, stopping: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal: stopping }).catch(() => undefined);
+}
+
+/** Waits for `work`, and no longer than `ms`; says whether it came to its end. Rejects as it does. */
+export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<boolean> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([work.then(() => true), pause(ms, over.signal).then(() => false)]);
+  } finally {
+    over.abort();
+  }
+}
+
+const lookMs = 10;
+
+/** Looks again and again until `condition` holds, for `ms` at most. */
+export async function waitUntil(condition: () => boolean, ms: number): Promise<void> {
+  const endMs = performance.now() + ms;
+  while (!condition() && performance.now() < endMs) await sleep(lookMs);
+}
+
+/** How long to wait after so many failures in a row: twice as long each time, `maxMs` at most. */
+export function backoffMs(
+  failures: number,
+  { firstMs, maxMs }: { firstMs: number; maxMs: number },
+) {
+  return Math.min(maxMs, firstMs * 2 ** (failures - 1));
+}

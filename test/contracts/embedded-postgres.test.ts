@@ -1,0 +1,20 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { findPackagedPostgres, runProgram } from '../../src/db/embedded/programs.ts';
+import { findOwner } from '../../src/db/embedded/owner.ts';
+import { placePrograms } from '../../src/db/embedded/place-programs.ts';
+
+test('the package of this platform has the programs, where they are looked for', async () => {
+  const packaged = findPackagedPostgres();
+  // What a backup and the data directory are held to: the package is named after its PostgreSQL.
+  expect(packaged.version).toMatch(/^\d+\.\d+\.\d+/);
+  for (const program of ['initdb', 'pg_ctl', 'postgres'])
+    expect(existsSync(join(packaged.dir, 'bin', program))).toBe(true);
+  const programs = await placePrograms(packaged, findOwner());
+  const [major] = packaged.version.split('.');
+  for (const program of ['initdb', 'pg_ctl', 'postgres'] as const)
+    expect(await runProgram(programs, program, ['--version'])).toMatch(
+      new RegExp(`^${program} \\(PostgreSQL\\) ${major}\\.`),
+    );
+});

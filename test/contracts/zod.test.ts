@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { checkInParts } from '../../src/lib/check-parts.ts';
+
+const many = Array.from({ length: 2_000 }, (_, n) => (n === 1_500 ? 'x' : n));
+const list = z.array(z.number());
+
+/** The sizes of what was checked in one go, and where faults are. */
+function partsOf(schema: z.ZodType, value: unknown) {
+  const parts = [...checkInParts(schema, value)];
+  return {
+    largest: Math.max(...parts.map(({ size }) => size)),
+    paths: parts.flatMap(({ problems }) => problems.map(({ path }) => path)),
+  };
+}
+
+describe('a schema is taken apart by its definition', () => {
+  test.each([
+    ['an array', list],
+    ['an optional one', list.optional()],
+    ['a nullable one', list.nullable()],
+    ['one with a default', list.default([])],
+    ['one with a prefault', list.prefault([])],
+    ['a refined one', list.refine(() => true)],
+    ['wrapped twice', list.nullable().optional()],
+  ])('%s, by its elements', (_, schema) => {
+    expect(partsOf(schema, many)).toEqual({ largest: 1, paths: [[1_500]] });
+  });
+
+  test('an object, by the members of its shape', () => {
+    const schema = z.object({ name: z.string(), rows: list.optional() });
+    expect(partsOf(schema, { name: 1, rows: many })).toEqual({
+      largest: 1,
+      paths: [['name'], ['rows', 1_500]],
+    });
+    expect(partsOf(z.strictObject({ rows: list }), { rows: many }).paths).toEqual([
+      ['rows', 1_500],
+    ]);
+  });
+
+  test('anything else stays whole', () => {
+    const { largest, paths } = partsOf(z.union([list, z.string()]), many);
+    expect(largest).toBeGreaterThan(500);
+    expect(paths).toHaveLength(1);
+  });
+});
