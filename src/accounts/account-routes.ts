@@ -38,7 +38,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       response: z.object({ timestamp, email: z.string(), name: z.string().nullable() }),
       handler: async ({ account: { accountId }, request }) => {
         const { email, name } = await getAccount(db, accountId);
-        return { timestamp: request.receivedTs, email, name };
+        return { timestamp: request.now(), email, name };
       },
     }),
     defineRoute({
@@ -59,7 +59,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
           await insertAccountEvent(tx, accountId, 'update', by.ts);
           await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
         });
-        return { timestamp: request.receivedTs };
+        return { timestamp: request.now() };
       },
     }),
     defineRoute({
@@ -73,7 +73,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       response: MessageResponse,
       handler: async ({ account: { accountId }, request }) => {
         await deleteAccount(deps, accountId);
-        return { timestamp: request.receivedTs, message: 'The account was deleted.' };
+        return { timestamp: request.now(), message: 'The account was deleted.' };
       },
     }),
     defineRoute({
@@ -89,7 +89,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ account, query, request }) => {
         const { events, next } = await listAccountEvents(db, account, query);
         if (next) linkNext(request, next);
-        return { timestamp: request.receivedTs, events };
+        return { timestamp: request.now(), events };
       },
     }),
   ];

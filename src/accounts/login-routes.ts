@@ -77,7 +77,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       errors: [403, 409, 429],
       body: NewCredentials,
       response: AccountTokenResponse,
-      handler: async ({ body, request: { address, receivedTs } }) => {
+      handler: async ({ body, request }) => {
+        const { address, receivedTs } = request;
         if (!deps.openRegistration) {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
         }
@@ -88,7 +89,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
           { actor: { by: 'nobody', sessionId: null, address }, ts: receivedTs },
         );
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
-        return { timestamp: receivedTs, accountAuthUuid: accountUuid, accountAuthToken: token };
+        return { timestamp: request.now(), accountAuthUuid: accountUuid, accountAuthToken: token };
       },
     }),
     defineRoute({
@@ -103,7 +104,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ body, request }) => {
         const login = await enter({ body, request }, sessions.startAccountSession);
         const { accountUuid, token } = login;
-        const timestamp = request.receivedTs;
+        const timestamp = request.now();
         return { timestamp, accountAuthUuid: accountUuid, accountAuthToken: token };
       },
     }),

@@ -35,7 +35,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ account, body, request }) => {
         const { accountId } = account;
         await changePassword(deps, { accountId, ...body }, doneBy(account, request));
-        return { timestamp: request.receivedTs };
+        return { timestamp: request.now() };
       },
     }),
     defineRoute({
@@ -52,7 +52,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
           const current = sessionId === account.sessionId;
           return { id: sessionId, kind, createdTs, lastUsedTs, expiresTs, current };
         });
-        return { timestamp: request.receivedTs, sessions: entries };
+        return { timestamp: request.now(), sessions: entries };
       },
     }),
     defineRoute({
@@ -66,7 +66,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       response: MessageResponse,
       handler: async ({ account, params: { id }, request }) => {
         await endSession(deps, account.accountId, id, doneBy(account, request));
-        return { timestamp: request.receivedTs, message: 'The session was ended.' };
+        return { timestamp: request.now(), message: 'The session was ended.' };
       },
     }),
   ];

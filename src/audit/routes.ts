@@ -23,7 +23,7 @@ export function auditRoutes({ db }: { db: Sql }): Route[] {
       handler: async ({ account, query, request }) => {
         const { entries, next } = await listEntries(db, account.accountId, query);
         if (next) linkNext(request, next);
-        return { entries, timestamp: request.receivedTs };
+        return { entries, timestamp: request.now() };
       },
     }),
   ];

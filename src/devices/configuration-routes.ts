@@ -60,7 +60,7 @@ export function configureRoute({
       const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
       if (deviceId === null) throw noSuchDevice();
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
-      return { timestamp: request.receivedTs };
+      return { timestamp: request.now() };
     },
   });
 }

@@ -33,7 +33,7 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
         path: path ?? undefined,
         more: more ?? undefined,
       }));
-      return { rejections, timestamp: request.receivedTs };
+      return { rejections, timestamp: request.now() };
     },
   });
 }

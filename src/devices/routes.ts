@@ -88,7 +88,7 @@ function register(deps: DeviceRouteDeps): Route {
         port,
         deviceAuthUuid: uuid,
         deviceAuthToken: deriveToken(keys, uuid, 1),
-        timestamp: request.receivedTs,
+        timestamp: request.now(),
       };
     },
   });
@@ -106,7 +106,7 @@ function list({ db, keys, exports }: DeviceRouteDeps): Route {
     room: 4_194_304,
     handler: async ({ account: { accountId }, request }) => {
       const pages = await exports.run(accountId, request.signal, listDevices(db, accountId));
-      return stream('application/json', writeDeviceList(keys, pages, request.receivedTs));
+      return stream('application/json', writeDeviceList(keys, pages, request.now()));
     },
   });
 }
@@ -126,7 +126,7 @@ function remove({ removeDevice }: DeviceRouteDeps): Route {
       const by = doneBy(account, request);
       const isRemoved = await removeDevice(accountId, params.deviceAuthUuid, by);
       if (!isRemoved) throw noSuchDevice();
-      return { timestamp: request.receivedTs, message: 'The device and its data were removed.' };
+      return { timestamp: request.now(), message: 'The device and its data were removed.' };
     },
   });
 }

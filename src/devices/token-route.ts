@@ -36,7 +36,7 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
       if (!raised) throw noSuchDevice();
       bus.publish('access', { deviceId: raised.deviceId, uuid });
       const deviceAuthToken = deriveToken(keys, uuid, raised.version);
-      return { deviceAuthToken, timestamp: request.receivedTs };
+      return { deviceAuthToken, timestamp: request.now() };
     },
   });
 }

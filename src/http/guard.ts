@@ -32,6 +32,7 @@ export function guard(deps: GuardDeps): Middleware {
     const state: RequestState = {
       requestId: randomUUID(),
       receivedTs: deps.clock(),
+      now: deps.clock,
       address: deps.findAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('x-forwarded-for')),
     };
     ctx.state = state;
@@ -57,7 +58,7 @@ async function endConnection(ctx: Context): Promise<void> {
 }
 
 function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {
-  const { status, headers, body } = toAnswer(error, state.requestId, state.receivedTs);
+  const { status, headers, body } = toAnswer(error, state.requestId, state.now());
   ctx.status = status;
   ctx.set(headers);
   ctx.type = 'application/json';

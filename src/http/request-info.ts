@@ -1,8 +1,9 @@
 import type { Context } from 'koa';
+import type { Clock } from '../lib/clock.ts';
 import type { RequestInfo } from './route.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
-export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'address'>;
+export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'now' | 'address'>;
 
 /**
  * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
@@ -12,6 +13,7 @@ export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'addre
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
   readonly receivedTs: number;
+  readonly now: Clock;
   readonly address: string;
   readonly url: string;
   readonly #ctx: Context;
@@ -19,9 +21,10 @@ export class KoaRequestInfo implements RequestInfo {
   #signal: AbortSignal | undefined;
 
   constructor(ctx: Context, stopping: AbortSignal) {
-    const { requestId, receivedTs, address } = ctx.state as RequestState;
+    const { requestId, receivedTs, now, address } = ctx.state as RequestState;
     this.requestId = requestId;
     this.receivedTs = receivedTs;
+    this.now = now;
     this.address = address;
     this.url = ctx.originalUrl;
     this.#ctx = ctx;

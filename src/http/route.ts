@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
@@ -10,8 +11,10 @@ export type Account = { accountId: number; accountUuid: string; sessionId: strin
 /** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
 export type RequestInfo = {
   requestId: string;
-  /** When it arrived, ms since 1970: all that is decided and said in answering it has this one time. */
+  /** When it arrived, ms since 1970: all that is decided and written because of it has this one time. */
   receivedTs: number;
+  /** The service's clock, for the `timestamp` of the answer: specification section 2.1. */
+  now: Clock;
   /** The client's address; behind a trusted proxy the one the proxy names. */
   address: string;
   /** Path and query as they were sent. */

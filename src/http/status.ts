@@ -61,7 +61,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
         ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
         const seen = bridges.length === 0 ? {} : { bridges };
-        return { status, timestamp: request.receivedTs, degraded, ...seen };
+        return { status, timestamp: request.now(), degraded, ...seen };
       },
     }),
   ];

@@ -51,7 +51,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
         return query.bucket === undefined
           ? answerPoints(deps, range, query, request, asCsv)
           : answerBuckets(deps, range, query.bucket, asCsv, {
-              timestamp: request.receivedTs,
+              timestamp: request.now(),
               run: (pages) => deps.exports.run(account.accountId, request.signal, pages),
             });
       },
@@ -72,7 +72,7 @@ async function answerPoints(
   if (last && found.length > page.length) linkNext(request, toCursor(last));
   const measurements = page.map(toMeasurementView);
   if (asCsv) return stream(csvType, Readable.from(measurementsAsCsv(measurements)));
-  return { measurements, timestamp: request.receivedTs };
+  return { measurements, timestamp: request.now() };
 }
 
 type BucketsAnswer = {

@@ -41,7 +41,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
         if (last && found.length > limit) {
           linkNext(request, { ts: last.timestamp, id: last.notificationId });
         }
-        return { notifications, timestamp: request.receivedTs };
+        return { notifications, timestamp: request.now() };
       },
     }),
   ];

@@ -29,7 +29,7 @@ function install(deps: InstallDeps): Route {
       const { accountId } = account;
       const install = () => installProfile(deps, accountId, body);
       const { pId, warnings } = await inTurn(accountId, install);
-      return { timestamp: request.receivedTs, state: 'pending' as const, pId, warnings };
+      return { timestamp: request.now(), state: 'pending' as const, pId, warnings };
     },
   });
 }
@@ -54,7 +54,7 @@ function rollOut({ db }: InstallDeps): Route {
         text: answer_text ?? undefined,
         ts: changed_at,
       }));
-      return { pId: params.pId, devices, timestamp: request.receivedTs };
+      return { pId: params.pId, devices, timestamp: request.now() };
     },
   });
 }

@@ -72,7 +72,7 @@ function register(deps: PurposeRouteDeps): Route {
         storeWithin(db, { accountId, quotas, adding }, store),
       );
       const warnings = await warn(body, deps);
-      return { purposeUuid, timestamp: request.receivedTs, warnings };
+      return { purposeUuid, timestamp: request.now(), warnings };
     },
   });
 }
@@ -137,7 +137,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: request.receivedTs, warnings: await warn(body, deps) };
+      return { timestamp: request.now(), warnings: await warn(body, deps) };
     },
   });
 }
@@ -155,7 +155,7 @@ function remove({ db }: PurposeRouteDeps): Route {
     handler: async ({ account, params, request }) => {
       const deleted = await deletePurpose(db, account.accountId, params.purposeUuid);
       if (!deleted) throw noSuchPurpose();
-      return { timestamp: request.receivedTs, message: 'The purpose was deleted.' };
+      return { timestamp: request.now(), message: 'The purpose was deleted.' };
     },
   });
 }

@@ -20,7 +20,7 @@ export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
       handler: async ({ account: { accountId }, request }) => {
         const usage = await listUsage(db, sources, accountId);
         if (!usage) throw new DomainError('unauthenticated', 'The account is gone.');
-        return { usage, timestamp: request.receivedTs };
+        return { usage, timestamp: request.now() };
       },
     }),
   ];

@@ -5,7 +5,11 @@ import { defineRoute } from '../../src/http/route.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
 const common = { method: 'get', summary: 'x', tag: 'x', auth: 'none', errors: [] } as const;
-const response = z.object({ first: z.number(), last: z.number() });
+const response = z.object({
+  first: z.number(),
+  last: z.number(),
+  timestamp: z.number().optional(),
+});
 
 let http: TestHttp;
 let nowTs = 1_700_000_000_000;
@@ -22,7 +26,7 @@ beforeAll(async () => {
         handler: async ({ request }) => {
           const first = request.receivedTs;
           await new Promise((resolve) => setImmediate(resolve));
-          return { first, last: request.receivedTs };
+          return { first, last: request.receivedTs, timestamp: request.now() };
         },
       }),
       defineRoute({
@@ -38,15 +42,15 @@ beforeAll(async () => {
 });
 afterAll(() => http.close());
 
-test('a request has one time, read once when it arrives', async () => {
+test('what a request decides has one time, read once when it arrives; its answer the time of the answer', async () => {
   const { body } = await http.fetch('/slow');
-  expect(body).toEqual({ first: nowTs, last: nowTs });
+  expect(body).toEqual({ first: nowTs - 1_000, last: nowTs - 1_000, timestamp: nowTs });
   const before = nowTs;
   expect((await http.fetch('/slow')).body).toMatchObject({ first: before + 1_000 });
 });
 
-test('its error has the time that was decided by', async () => {
+test('its error likewise', async () => {
   const { status, body } = await http.fetch('/wrong');
   expect(status).toBe(409);
-  expect(body).toMatchObject({ detail: String(nowTs), timestamp: nowTs });
+  expect(body).toMatchObject({ detail: String(nowTs - 1_000), timestamp: nowTs });
 });
