@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startEmbeddedDatabase } from '../src/db/embedded/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { fillRows } from '../test/backup/many-rows.ts';
 import { makeTemporaryDir, startThrowAwayCluster } from '../test/support/cluster.ts';
+import { memoryOf } from '../test/support/processes.ts';
 import { runOn, urlOf } from '../test/support/template.ts';
 
 // Seconds and memory of portable copies: embedded → TimescaleDB → embedded, by the commands that
@@ -23,11 +24,10 @@ async function run(script: string, args: string[], env: Record<string, string>):
     env: { ...process.env, ...env },
     stdio: 'inherit',
   });
-  let peakKb = 0;
+  let peakBytes = 0;
   const timer = setInterval(() => {
     try {
-      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-      peakKb = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? peakKb);
+      peakBytes = memoryOf(child.pid ?? 0, 'VmHWM') ?? peakBytes;
     } catch {
       // It has just ended.
     }
@@ -35,7 +35,7 @@ async function run(script: string, args: string[], env: Record<string, string>):
   const [code] = (await once(child, 'exit')) as [number];
   clearInterval(timer);
   const seconds = ((performance.now() - startMs) / 1_000).toFixed(1);
-  console.log(`> ${script}: ${seconds} s, ${Math.round(peakKb / 1_024)} MB at most\n`);
+  console.log(`> ${script}: ${seconds} s, ${Math.round(peakBytes / 1_048_576)} MiB at most\n`);
   if (code !== 0) throw new Error(`${script} ended with ${code}`);
 }
 

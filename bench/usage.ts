@@ -15,14 +15,6 @@ export function cpuMsOf(pid: number): number {
   return all.reduce((sum, each) => sum + (family.has(each.pid) ? each.cpuMs : 0), 0);
 }
 
-/** Resident memory in bytes. */
-export function residentBytesOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error(`Process ${pid} has no memory.`);
-  return Number(kilobytes) * 1_024;
-}
-
 function listProcesses(): Process[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

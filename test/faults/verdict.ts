@@ -131,3 +131,13 @@ async function differsOverRest(
 export function faultsOf({ sent: _s, acknowledged: _a, stored: _d, ...broken }: Verdict) {
   return broken;
 }
+
+/** What `faultsOf` gives where nothing went wrong. */
+export const noFaults = {
+  lost: 0,
+  invented: 0,
+  doubled: 0,
+  reordered: 0,
+  wrongEvents: 0,
+  restDiffers: 0,
+};
