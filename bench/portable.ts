@@ -10,14 +10,14 @@ import { makeTemporaryDir, startThrowAwayCluster } from '../test/support/cluster
 import { memoryOf } from '../test/support/processes.ts';
 import { runOn, urlOf } from '../test/support/template.ts';
 
-// Seconds and memory of portable copies: embedded → TimescaleDB → embedded, by the commands that
-// people use. `node bench/portable.ts --rows 10000000`
+// Seconds and memory of portable copies, embedded → TimescaleDB → embedded, with the operator's
+// commands. `node bench/portable.ts --rows 10000000`
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
 const log = { info: () => undefined, warn: (message: string) => console.error(message) };
 const secret = 'a secret of the benchmark, long enough to be one';
 const dir = makeTemporaryDir();
 
-/** Runs a command and prints what it says, how long it took and the most memory it had. */
+/** Runs a command and prints its output, its time and its peak memory. */
 async function run(script: string, args: string[], env: Record<string, string>): Promise<void> {
   const startMs = performance.now();
   const child = spawn(process.execPath, [`src/cli/${script}.ts`, ...args], {
@@ -29,7 +29,7 @@ async function run(script: string, args: string[], env: Record<string, string>):
     try {
       peakBytes = memoryOf(child.pid ?? 0, 'VmHWM') ?? peakBytes;
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }, 100);
   const [code] = (await once(child, 'exit')) as [number];

@@ -14,7 +14,7 @@ const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
 const load = { devices: 200, rate: 1_500, timescaledb: false };
-// One world goes through all of it, one fault after the other: each judgement covers what was before.
+// All faults happen to one world, one after the other: each verdict covers the earlier ones too.
 describe('nothing acknowledged is lost, whatever happens', () => {
   const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly && isHere(fault));
   let world: World;

@@ -10,7 +10,7 @@ import { startFlags } from '../support/start-command.ts';
 
 const project = new URL('../..', import.meta.url).pathname;
 
-/** The service as a process of its own, on the same ports whenever it is started again. */
+/** The service in a process, on the same ports after each restart. */
 export type ServiceProcess = {
   url: string;
   mqttPort: number;
