@@ -6,9 +6,9 @@ export default configFor({
   exclude: [],
   together: [],
   alone: [
-    'test/{bench,cluster,faults}/**/*.long.test.ts',
+    'test/{bench,faults}/**/*.long.test.ts',
+    'test/cluster/{bridge-passing-on,mosquitto,rolling-restart}.long.test.ts',
     'test/process/install/fresh.long.test.ts',
-    'test/**/memory*.long.test.ts',
   ],
   part: 'long',
 });

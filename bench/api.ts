@@ -7,7 +7,7 @@ export type RegisteredAccount = { token: string; email: string };
 
 const registrationsAtOnce = 16;
 
-/** Calls the service as any client does; throws with the answer when it is not a 200. */
+/** A request to the service. Throws with the answer where the status is not 200. */
 export async function call<T>(
   baseUrl: string,
   method: string,
@@ -29,7 +29,7 @@ export async function call<T>(
   return JSON.parse(text) as T;
 }
 
-/** An account may ask only so much in a second; what is told to come later comes later. */
+/** Requests of an account are limited per second: a 429 is retried after its Retry-After. */
 async function patiently(send: () => Promise<Response>): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
     const response = await send();
@@ -72,7 +72,7 @@ export async function registerDevices(
   return devices;
 }
 
-/** They are plain sensors: the profile becomes current with each one's first message. */
+/** The devices only send: the profile becomes current with the first message of each. */
 export async function installProfile(
   baseUrl: string,
   token: string,

@@ -2,14 +2,14 @@ import type { BenchDatabase } from './database.ts';
 import type { BenchOptions } from './options.ts';
 import type { Comparison, Metrics } from './rounds.ts';
 
-/** What every row is given. */
+/** What every row of the table can use. */
 export type BenchContext = {
   options: BenchOptions;
   database: BenchDatabase;
   /** null where the machine has no Redis: sessions are then in the database. */
   redisUrl: string | null;
   tell: (line: string) => void;
-  /** Releases what a row acquired; last in, first out, after the row. */
+  /** Called after the row, last in, first out. */
   defer: (release: () => Promise<unknown>) => void;
 };
 
@@ -18,7 +18,7 @@ export type RowResult = {
   work: string;
   rounds: Map<string, Metrics[]>;
   comparisons: Comparison[];
-  /** What could not be measured here, and why. */
+  /** What was not measured on this machine, and why. */
   notes: string[];
 };
 

@@ -14,13 +14,13 @@ export type BenchDatabase = {
   settings: string[];
   /** A fresh database with the service's schema. */
   create: (name: string) => Promise<string>;
-  /** One with nothing in it, which a service of any version makes its own at its start. */
+  /** An empty one, which a service of any version migrates when it starts. */
   createEmpty: (name: string) => Promise<string>;
   drop: (name: string) => Promise<void>;
   remove: () => Promise<void>;
 };
 
-// What a machine of this size would be given; durability stays as PostgreSQL has it by default.
+// Tuned for a machine of this size. Durability settings keep PostgreSQL's defaults.
 const settings = [
   'shared_buffers=1GB',
   'max_wal_size=8GB',
@@ -33,7 +33,7 @@ const durability = ['fsync', 'synchronous_commit', 'full_page_writes'];
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** `usedLogSegments`: of 16 MB each, that the write-ahead log has to use again. */
+/** `usedLogSegments`: WAL segments of 16 MB to recycle, so that no new one is made while measuring. */
 export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchDatabase> {
   const timescaledb = findTimescaleBinDir() !== null;
   const cluster = await startThrowAwayCluster({
@@ -48,7 +48,7 @@ export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchData
     );
   await run('create database prepared');
   const storage = await migrate(cluster.url('prepared'), { log: silent });
-  // A template must be alone: its own background workers are sent away, and called in each copy.
+  // A template must have no connections: background workers are stopped here and started in each copy.
   if (timescaledb) await tell('prepared', 'stop');
   await run('alter database prepared allow_connections false');
   await withClient(cluster.url(), (client) => useLog(client, usedLogSegments));
@@ -71,9 +71,8 @@ export async function startBenchDatabase(usedLogSegments = 0): Promise<BenchData
 }
 
 /**
- * Brings the log to where it is in a server that has run for a while: a checkpoint keeps what was
- * written, to be used again. A new server makes each segment when it gets there, of 16 MB of zeros, and
- * the commit that needs it waits some 60 ms for it.
+ * Fills the WAL as in a server that has run for a while: a checkpoint keeps old segments for reuse. A
+ * new server has to write each segment first, 16 MB of zeros, and a commit waits some 60 ms for that.
  */
 async function useLog(client: pg.Client, segments: number): Promise<void> {
   for (let left = segments; left > 0; left -= 1)
@@ -81,7 +80,7 @@ async function useLog(client: pg.Client, segments: number): Promise<void> {
   if (segments > 0) await client.query('checkpoint');
 }
 
-/** TimescaleDB's launcher looks into every database now and then, also into the template. */
+/** Retried while TimescaleDB's launcher is connected to the template. */
 async function patiently(attempt: () => Promise<unknown>): Promise<void> {
   for (let left = 10; ; left -= 1) {
     try {
@@ -95,7 +94,7 @@ async function patiently(attempt: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Nothing here may be faster than what users are promised. */
+/** Throws where the server's durability is below what users are promised. */
 async function requireDurability(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ setting: string }>(
     `select name || '=' || setting as setting from pg_settings where name = any($1) order by name`,
@@ -107,7 +106,7 @@ async function requireDurability(client: pg.Client): Promise<string[]> {
   return found;
 }
 
-/** Where a database has the service's tables. */
+/** The schema that holds the service's tables. */
 export async function schemaOf(url: string): Promise<string> {
   const current = await withClient(url, findCurrentSchema);
   if (current === null) throw new Error('This database has no tables of the service.');

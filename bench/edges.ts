@@ -43,14 +43,14 @@ const listed = Array.from({ length: 10_000 }, () => ({
   last_seen_at: 1,
 }));
 
-/** Of each of four devices, as many as it may have. */
+/** For each of four devices, as many as its limit allows. */
 const senses = Array.from({ length: 1_024 }, (_, n) => ({
   sId: `0x${n.toString(16)}`,
   min: 0,
   max: 1,
 }));
 
-/** As the driver gives it: parsed. */
+/** Parsed, as the driver returns it. */
 const evaluated = () => ({
   device_id: 1,
   runtime: null,
@@ -59,10 +59,10 @@ const evaluated = () => ({
   purposes: JSON.parse(stored) as unknown,
 });
 
-/** Answers as a database would that has what is asked for. */
+/** A database that finds every row it is asked for. */
 async function query(asked: string | { text: string }, values: unknown[] = []) {
   const text = typeof asked === 'string' ? asked : asked.text;
-  // What a socket brings begins a piece of its own.
+  // Each chunk from a socket starts a new piece.
   await nextTurn();
   const rows = text.includes('token_version, d.name')
     ? listed

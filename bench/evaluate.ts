@@ -12,8 +12,8 @@ import { encodeRuntime } from '../src/engine/encode-runtime.ts';
  * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
  * 5 events each, 2 causes each, on 10 senses; one of the states is global. Every measurement is read
  * by a live cause of the current state and by one of the global state. Each of 100 devices has a
- * runtime of its own and takes another way through the same measurements. What is counted is CPU time,
- * garbage collection on other threads included, so that a busy machine does not spoil the figure.
+ * runtime of its own and sees the same measurements in another order. The figure is CPU time, garbage
+ * collection on other threads included, so other load on the machine matters little.
  */
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '3' }, json: { type: 'boolean', default: false } },
@@ -45,7 +45,7 @@ function givenPurpose(): Purpose {
   return Purpose.parse({ puId: 1, initStId: 0, states });
 }
 
-/** A fixed sequence that looks random: the same at every run. */
+/** Pseudo-random values, the same in every run. */
 function givenMeasurements(count: number): Measurement[] {
   let seed = 1;
   const next = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -75,7 +75,7 @@ function measure(forMs: number) {
     for (const [n, device] of devices.entries()) {
       const measured = stream[(ts + n * 197) % stream.length];
       if (!measured) continue;
-      // Time goes on where the sequence begins anew.
+      // Times go on increasing where the sequence starts again.
       const measurement = { ...measured, ts };
       device.seen = notice(device.seen, measurement) ?? device.seen;
       const evaluation = evaluate(profile, device.runtime, measurement);

@@ -3,7 +3,7 @@ import { createFleet, type DeviceSpec, type Fleet } from './client/fleet.ts';
 import { measureFor, type Watched } from './measure.ts';
 import type { Metrics } from './rounds.ts';
 
-/** Far enough back that no device runs into the future, a millisecond a sample. */
+/** The first sample's time: at a millisecond a sample no device reaches the future. */
 export const headStartMs = 2 * 3_600_000;
 
 /** Devices as the service knows them; the topic is that of their contract. */
@@ -16,7 +16,7 @@ export function specsOf(devices: RegisteredDevice[]): DeviceSpec[] {
   }));
 }
 
-/** Devices of a broker that knows nobody; names as long as those of the service's. */
+/** Devices of a broker without registration; names as long as the service's. */
 export function anonymousSpecs(count: number): DeviceSpec[] {
   const uuids = Array.from(
     { length: count },
@@ -37,11 +37,11 @@ export type TurnOptions = {
   warmupSeconds: number;
   seconds: number;
   watched: Watched;
-  /** Further counters whose rise a second is wanted. */
+  /** Further counters to report per second. */
   counts?: () => Promise<Metrics>;
 };
 
-/** One turn of devices that are connected for it alone. */
+/** One turn with devices that connect for it and disconnect after it. */
 export async function loadOnce(options: LoadOptions): Promise<Metrics> {
   const fleet = createFleet({ host: '127.0.0.1', ...options });
   try {
@@ -52,7 +52,7 @@ export async function loadOnce(options: LoadOptions): Promise<Metrics> {
   }
 }
 
-/** Devices that are connected send: warm up, measure, wait for what is under way. */
+/** Connected devices send: warm up, measure, then wait for acknowledgements. */
 export async function takeTurn(fleet: Fleet, options: TurnOptions): Promise<Metrics> {
   const { seconds, watched, samplesPerMessage } = options;
   fleet.start();

@@ -2,7 +2,7 @@ import type pg from 'pg';
 
 /**
  * Fills the history of all devices evenly with events of as many days, newest an hour old, and
- * leaves it as the service's policies would: what is older than two weeks is in the columnstore.
+ * compresses what is older than two weeks, as the service's policies do.
  */
 export async function fillEvents(
   client: pg.Client,
@@ -12,7 +12,7 @@ export async function fillEvents(
   const deviceIds = rows.map(({ id }) => Number(id));
   const each = Math.ceil(storedEvents / deviceIds.length);
   const stepSeconds = (days * 86_400) / each;
-  // In slices of time, as it would have come: each slice is a transaction of its own.
+  // One transaction for each slice of time, in order.
   const slices = Math.max(1, Math.min(days, Math.floor(each / 10)));
   for (let slice = 0; slice < slices; slice += 1) {
     const from = Math.floor((each * slice) / slices);

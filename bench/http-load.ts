@@ -13,7 +13,7 @@ export type HttpLoad = {
   watched: Watched;
 };
 
-/** 50 connections, one request under way each; throws where an answer is not a 200. */
+/** 50 connections with one request at a time each. Throws where a status is not 200. */
 export async function requestOnce(load: HttpLoad): Promise<Metrics> {
   const headers: Record<string, string> =
     load.token === undefined ? {} : { authorization: `Bearer ${load.token}` };
@@ -29,7 +29,7 @@ export async function requestOnce(load: HttpLoad): Promise<Metrics> {
   const running = run(load.seconds);
   let answered = 0;
   running.on('response', () => (answered += 1));
-  // One window for both, so that what a request takes is not of another time than the requests.
+  // CPU time and requests are counted over the same window.
   const [result, metrics] = await Promise.all([
     running,
     measureFor(load.seconds, load.watched, () => ({ requestsPerSecond: answered })),

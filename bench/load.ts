@@ -32,7 +32,7 @@ async function load(url: string, name: string, size: Size, nowTs: number): Promi
     `${name}: ${size.events} events, ${size.measurements} measurements; ${describeStorage(storage)}`,
   );
   if (!values.loaded) await loadInto(url, storage.schema, size, nowTs);
-  // One connection: its statements are planned once, as those of a service that has run for a while.
+  // One connection, so that prepared statements have their generic plans, as in a service that runs.
   return openDatabase({
     connectTimeoutMs: 5_000,
     onIdleError: () => undefined,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 
-/** Where and with what the figures were taken. */
+/** The machine and the versions behind the figures. */
 export type Machine = Record<string, string>;
 
 export function describeMachine(database: string): Machine {
@@ -23,7 +23,7 @@ export function describeMachine(database: string): Machine {
   };
 }
 
-/** The commit that a checkout is of, with `-dirty` where its files differ from it. */
+/** The commit of a checkout, with `-dirty` where files differ from it. */
 export function commitOf(dir: string): string {
   return firstLineOf('git', ['describe', '--always', '--dirty', '--exclude=*'], dir);
 }
@@ -39,7 +39,7 @@ function firstLineOf(program: string, args: string[], cwd = import.meta.dirname)
     const text = execFileSync(program, args, { encoding: 'utf8', env, cwd });
     return text.split('\n')[0] ?? '';
   } catch (error) {
-    // mosquitto prints its help and fails.
+    // `mosquitto -h` exits with an error after printing its version.
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : '';
     return output.split('\n')[0] || 'none';
   }

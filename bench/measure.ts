@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Metrics } from './rounds.ts';
 import { cpuMsOf } from './usage.ts';
 
-/** Processes whose CPU time goes into the table, in cores. */
+/** Processes whose CPU time is reported, in cores. */
 export type Watched = { server: number[]; database?: number };
 
-/** Runs for a while and gives what `count` rose by a second, and the CPU everybody took meanwhile. */
+/** Measures for a while: the increase of `count` per second, and the CPU time of each process. */
 export async function measureFor(
   seconds: number,
   watched: Watched,

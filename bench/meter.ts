@@ -9,7 +9,7 @@ const senses = [
   { sId: '0x05', min: 0, max: 5, middle: 3.7, swing: 0.4 },
 ];
 
-/** What the simulated devices say of themselves: specification section 2.4. */
+/** The configuration of the simulated devices: specification section 2.4. */
 export const meterConfiguration = {
   device: { name: 'Meter', swName: 'meter', swVersion: '1.0.0', hwVersion: 'A', serial: '0001' },
   module: [
@@ -22,8 +22,8 @@ export const meterConfiguration = {
 };
 
 /**
- * What the service evaluates for half of the devices: too warm three times in a row raises an alarm,
- * cooled down three times in a row ends it; a global state watches the battery. The temperature
+ * The purpose that half of the devices have: three values that are too warm raise an alarm, three that
+ * are not end it; a global state watches the battery. The temperature
  * crosses both thresholds once in about 300 measurements.
  */
 export const meterPurpose = {
@@ -57,15 +57,15 @@ function eventOf(
 export type Meter = {
   /** The device's next message. */
   payload: (device: number) => string;
-  /** How many samples each device has given so far. */
+  /** How many samples each device has sent so far. */
   given: () => number[];
-  /** The same sample again, by its number. */
+  /** The sample with this number. */
   sampleAt: (index: number) => Sample;
 };
 
 /**
- * Values that can be given again: sample n of every device is the same function of n, a millisecond
- * after the one before. One sample a message is the temperature; more go round the senses.
+ * Reproducible values: sample n of every device is the same function of n, a millisecond after the one
+ * before. A message of one sample has the temperature; longer ones take the senses in turn.
  */
 export function createMeter(devices: number, samplesPerMessage: number, startTs: number): Meter {
   const given = Array.from({ length: devices }, () => 0);

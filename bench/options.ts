@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
 
-/** How big the bench is. Everything has its full size unless said; `--smoke` only sees that it works. */
+/** Sizes of a run. Full by default; `--smoke` only checks that every row works. */
 export type BenchOptions = {
   only: string[];
   rounds: number;
-  /** Measured time of one turn, and what goes before it unmeasured. */
+  /** Measured time of one turn, and the warm-up before it. */
   seconds: number;
   warmupSeconds: number;
   devices: number;
@@ -12,9 +12,9 @@ export type BenchOptions = {
   idleDevices: number;
   storedEvents: number;
   historyDays: number;
-  /** Time in which an idle process may give memory back. */
+  /** How long an idle process has to give memory back. */
   settleSeconds: number;
-  /** Of the database server, to be used again; enough for the first rows, whose p99 is told. */
+  /** WAL segments to recycle: enough for the first rows, whose p99 is reported. */
   usedLogSegments: number;
   outDir: string | null;
 };
@@ -48,7 +48,7 @@ export function readOptions(argv: string[], rowNames: string[]): BenchOptions {
   };
 }
 
-/** A positive number from the command line; throws, with the usage, where it is none. */
+/** A positive number from the command line. Throws with the usage where it is not one. */
 export function numberOf(text: string | undefined, otherwise: number, usage: string): number {
   const value = text === undefined ? otherwise : Number(text);
   if (!(value > 0)) throw new Error(`Expected a positive number, got ${text}.\n${usage}`);

@@ -57,7 +57,7 @@ async function compare(
   console.log(`${work.name}, before against ${against}`);
   const depth = releases.depth();
   const open = async (side: SideName, tree: string) => {
-    // Databases of works that are done are gone, so their names are free.
+    // The databases of finished works are dropped, so their names are free.
     const name = `pairs_${side}`;
     const databaseUrl = await database.createEmpty(name);
     releases.defer(() => database.drop(name));
@@ -80,7 +80,7 @@ async function compare(
   return summarize(work, against, pairs);
 }
 
-/** Where it is, what it is, and which of its limits were raised. */
+/** Directory, commit and raised limits of a tree. */
 async function describeTree(dir: string): Promise<string> {
   return `${dir} at ${commitOf(dir)}; limits ${JSON.stringify(await limitsFor(dir))}`;
 }

@@ -9,9 +9,9 @@ import { cpuMsOf } from './usage.ts';
 import type { Purpose } from '../src/contract/purpose.ts';
 
 /**
- * How long the event loop is held by the worst that one device's messages can ask of it (the longest piece
- * between two returns to the loop, see `PieceMeter`), and what causes that read a sense cost, in processor
- * time of this process and the database together.
+ * How long the most expensive messages of one device block the event loop (the longest piece between two
+ * returns to it, see `PieceMeter`), and the processor time of causes that read a sense, in this process
+ * and the database together.
  *
  *     npm run bench:pieces -- [--messages 50] [--only windows,causes]
  */
@@ -60,7 +60,7 @@ const works: Work[] = [
   },
 ];
 
-/** Purposes of so many causes; none of them fires. */
+/** Purposes with this many causes, none of which fires. */
 const comparisons: Record<string, (causes: number) => Purpose> = {
   'none agrees, in events of 4': (causes) => stateWith(causes / 4, 4, never),
   'none agrees, windows of 1,000': (causes) => stateWith(causes / 4, 4, windowed(1_000, never)),
@@ -69,7 +69,7 @@ const comparisons: Record<string, (causes: number) => Purpose> = {
     stateWith(causes / 4, 4, windowed(1_000, half)),
 };
 
-/** Messages as small as they come; the good ones have the same bytes a message or more. */
+/** The smallest invalid messages, and valid ones of at least as many bytes. */
 const sent: Record<string, (number: number) => string> = {
   'good: {"sId":"1","val":n}': (number) => `{"sId":"1","val":${number % 10_000}}`,
   'bad: 1': () => '1',
@@ -94,7 +94,7 @@ try {
   await database.remove();
 }
 
-/** Median, and the most, of the messages' longest pieces; some before them are not counted. */
+/** Median and maximum of the longest piece of each message, after a warm-up. */
 async function measurePieces(bed: Bed, work: Work): Promise<void> {
   const { name, purpose, devices = 1, count, val = anyValue } = work;
   const added = await Promise.all(Array.from({ length: devices }, () => bed.addDevice(purpose)));
@@ -117,7 +117,7 @@ async function measurePieces(bed: Bed, work: Work): Promise<void> {
   );
 }
 
-/** How tables and indexes of the database have grown when one device sent for ten seconds, ten messages at a time. */
+/** How tables and indexes grow while one device sends for ten seconds, ten messages at a time. */
 async function measureGrowth(
   bed: Bed,
   name: string,

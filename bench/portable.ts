@@ -1,16 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startEmbeddedDatabase } from '../src/db/embedded/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { fillRows } from '../test/backup/many-rows.ts';
 import { makeTemporaryDir, startThrowAwayCluster } from '../test/support/cluster.ts';
+import { memoryOf } from '../test/support/processes.ts';
 import { runOn, urlOf } from '../test/support/template.ts';
 
-// Seconds and memory of portable copies: embedded → TimescaleDB → embedded, by the commands that
-// people use. `node bench/portable.ts --rows 10000000`
+// Seconds and memory of portable copies, embedded → TimescaleDB → embedded, with the operator's
+// commands. `node bench/portable.ts --rows 10000000`
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
 const log = {
   info: () => undefined,
@@ -19,26 +20,25 @@ const log = {
 const secret = 'a secret of the benchmark, long enough to be one';
 const dir = makeTemporaryDir();
 
-/** Runs a command and prints what it says, how long it took and the most memory it had. */
+/** Runs a command and prints its output, its time and its peak memory. */
 async function run(script: string, args: string[], env: Record<string, string>): Promise<void> {
   const startMs = performance.now();
   const child = spawn(process.execPath, [`src/cli/${script}.ts`, ...args], {
     env: { ...process.env, ...env },
     stdio: 'inherit',
   });
-  let peakKb = 0;
+  let peakBytes = 0;
   const timer = setInterval(() => {
     try {
-      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-      peakKb = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? peakKb);
+      peakBytes = memoryOf(child.pid ?? 0, 'VmHWM') ?? peakBytes;
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }, 100);
   const [code] = (await once(child, 'exit')) as [number];
   clearInterval(timer);
   const seconds = ((performance.now() - startMs) / 1_000).toFixed(1);
-  console.log(`> ${script}: ${seconds} s, ${Math.round(peakKb / 1_024)} MB at most\n`);
+  console.log(`> ${script}: ${seconds} s, ${Math.round(peakBytes / 1_048_576)} MiB at most\n`);
   if (code !== 0) throw new Error(`${script} ended with ${code}`);
 }
 

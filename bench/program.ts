@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-/** A program that the bench runs beside itself. */
+/** A child process of the bench. */
 export type Program = {
   pid: number;
   /** The first line that `isReady` accepted, parsed. */
   ready: Record<string, unknown>;
-  /** Sends a line and gives the next one that comes back. */
+  /** Writes a line and returns the next one that it prints. */
   ask: (line: string) => Promise<string>;
   stop: () => Promise<void>;
 };
@@ -17,13 +17,13 @@ export type ProgramOptions = {
   args: string[];
   env?: Record<string, string>;
   cwd?: string;
-  /** Standard input, whole; absent: it stays open for `ask`. */
+  /** All of standard input; absent: it stays open for `ask`. */
   input?: string;
   isReady?: (line: Record<string, unknown>) => boolean;
   timeoutMs?: number;
 };
 
-/** Starts a program and resolves when it says, by a line of JSON, that it is ready. */
+/** Starts a program and resolves when it prints a line of JSON that `isReady` accepts. */
 export async function startProgram({
   command,
   args,
@@ -74,7 +74,7 @@ export async function startProgram({
   };
 }
 
-/** The Node that runs this, on a file beside this one. */
+/** Runs a file of this folder with the Node that runs this one. */
 export function startContender(
   file: string,
   args: string[] = [],

@@ -1,16 +1,16 @@
-/** What has been acquired and is to be let go, last in, first out. */
+/** Clean-up functions of what was acquired, called last in, first out. */
 export type Releases = {
   defer: (release: () => Promise<unknown>) => void;
-  /** How much waits to be let go: what `downTo` is given later. */
+  /** How many there are: pass it to `downTo` later. */
   depth: () => number;
   downTo: (depth: number) => Promise<void>;
 };
 
-/** Lets everything go also when the program is asked to end. */
+/** Also cleans up when the program gets SIGINT or SIGTERM. */
 export function createReleases(): Releases {
   const releases: (() => Promise<unknown>)[] = [];
   let underWay: Promise<unknown> = Promise.resolve();
-  // What is being let go is waited for: a program that fails while it is asked to end must not be faster.
+  // Waits for the clean-up under way, also where the program fails meanwhile.
   const downTo = async (depth: number) => {
     const mine = underWay
       .catch(() => undefined)

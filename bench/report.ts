@@ -18,7 +18,7 @@ const titles: [metric: string, title: string][] = [
   ['databaseCores', 'database cores'],
 ];
 
-/** The table for people: machine, what was compared, and every row's medians. */
+/** The table: machine, what was compared, and the medians of every row. */
 export function toMarkdown(machine: Machine, options: BenchOptions, results: RowResult[]): string {
   return [
     ...Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`),
@@ -78,7 +78,7 @@ function titleOf(metric: string): string {
   return titles.find(([name]) => name === metric)?.[1] ?? metric;
 }
 
-/** Everything that was measured, round by round, and the table; named by date. */
+/** Writes all measurements, round by round, and the table, in files named by date. */
 export async function writeResults(
   dir: string,
   machine: Machine,

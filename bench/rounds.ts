@@ -1,4 +1,4 @@
-/** What one turn measured, by name; names say their units. */
+/** Metrics of one turn, by name; names end in their units. */
 export type Metrics = Record<string, number>;
 
 export type Contender = {
@@ -17,17 +17,17 @@ export type Comparison = {
 
 export type Verdict = Comparison & {
   ratio: number;
-  /** The lowest and the highest ratio of a single round: how much of `ratio` is the machine's mood. */
+  /** The lowest and the highest ratio of a single round: how much other load affects `ratio`. */
   spread: [lowest: number, highest: number];
   reached: boolean;
-  /** Who of the two the load client kept busy with (nearly) all that its one thread has. */
+  /** Against which of the two the load client used (nearly) all of its one thread. */
   clientBound: string[];
 };
 
-/** Cores: a client that takes more of its one thread measures itself. */
+/** Cores: above this the load client is the bottleneck. */
 export const clientLimit = 0.9;
 
-/** All turns of a row in the order A B C, A B C, …, so that a slow minute hits all of them. */
+/** All turns of a row in the order A B C, A B C, …, so that a slow minute affects all of them. */
 export async function interleave(
   contenders: Contender[],
   rounds: number,
@@ -44,7 +44,7 @@ export async function interleave(
   return measured;
 }
 
-/** The median of each metric by itself. */
+/** The median of each metric. */
 export function mediansOf(rounds: Metrics[]): Metrics {
   const names = Object.keys(rounds[0] ?? {});
   return Object.fromEntries(names.map((name) => [name, median(rounds.map((r) => r[name] ?? NaN))]));

@@ -16,13 +16,13 @@ export type BenchService = {
 export type ServiceOptions = {
   databaseUrl: string;
   redisUrl: string | null;
-  /** The checkout whose service it is; absent: this one, or that of SENSORIUM_BENCH_TREE. */
+  /** The checkout to run; absent: SENSORIUM_BENCH_TREE, or this one. */
   tree?: string;
 };
 
 /**
- * What differs from the defaults. The rates of one device and of new connections, and what one account
- * may have and ask, protect an installation; here they would be what is measured.
+ * Differences from the defaults. Rates of devices, connections and requests, and quotas, are raised:
+ * else the bench would measure them.
  */
 export const raisedLimits = {
   mqtt: {
@@ -30,7 +30,7 @@ export const raisedLimits = {
     messagesBurst: 1_000_000,
     measurementsPerSecond: 1_000_000,
     connectsPerSecond: 1_000_000,
-    // All devices of the bench are behind one address.
+    // All devices of the bench connect from one address.
     connectingPerAddress: 1_000_000,
     waitingPerAddress: 1_000_000,
     reconnectsPerSecond: 1_000_000,
@@ -54,7 +54,7 @@ type Limits = Record<string, Record<string, number>>;
 const ownTree = process.env['SENSORIUM_BENCH_TREE'] ?? new URL('..', import.meta.url).pathname;
 const secret = randomBytes(32).toString('hex');
 
-/** Starts the service as a process of its own, as `npm start` does, on any free ports. */
+/** Starts the service in a process, with the flags of `npm start`, on free ports. */
 export async function startBenchService({
   databaseUrl,
   redisUrl,
@@ -93,7 +93,7 @@ export async function startBenchService({
   };
 }
 
-/** Those of the raised limits that a checkout's settings have: one that it does not know is refused. */
+/** The raised limits that a checkout knows: it refuses settings that it does not. */
 export async function limitsFor(tree = ownTree): Promise<Limits> {
   const url = pathToFileURL(join(tree, 'config/default.ts')).href;
   const { default: known } = (await import(url)) as { default: Record<string, object> };

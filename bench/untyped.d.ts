@@ -4,7 +4,7 @@ declare module 'autocannon' {
     url: string;
     connections: number;
     duration: number;
-    /** Milliseconds between two looks at whether the duration is over. */
+    /** Milliseconds between two checks of the duration. */
     sampleInt: number;
     requests: { method: 'GET'; path: string; headers: Record<string, string> }[];
   };

@@ -9,18 +9,10 @@ type Process = { pid: number; parent: number; cpuMs: number };
 export function cpuMsOf(pid: number): number {
   const all = listProcesses();
   const family = new Set([pid]);
-  // Parents come before children but for wrapped pids, so a second look finds the rest.
+  // Parents have lower pids than children unless pids wrapped, so a second pass finds the rest.
   for (let look = 0; look < 2; look += 1)
     for (const each of all) if (family.has(each.parent)) family.add(each.pid);
   return all.reduce((sum, each) => sum + (family.has(each.pid) ? each.cpuMs : 0), 0);
-}
-
-/** Resident memory in bytes. */
-export function residentBytesOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error(`Process ${pid} has no memory.`);
-  return Number(kilobytes) * 1_024;
 }
 
 function listProcesses(): Process[] {
@@ -31,7 +23,7 @@ function listProcesses(): Process[] {
     .toSorted((a, b) => a.pid - b.pid);
 }
 
-/** See proc_pid_stat(5); the program's name may hold anything, so fields are counted behind it. */
+/** See proc_pid_stat(5). The program's name may contain spaces and brackets: fields start after it. */
 function readProcess(name: string): Process | null {
   try {
     const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
@@ -42,7 +34,7 @@ function readProcess(name: string): Process | null {
     const ticks = fields.slice(11, 15).reduce((sum, each) => sum + each, 0);
     return { pid: Number(name), parent: fields[1] ?? 0, cpuMs: ticks * msPerTick };
   } catch {
-    // It ended between the listing and now.
+    // It ended after the listing.
     return null;
   }
 }

@@ -6,7 +6,8 @@ import { anonymousSpecs, specsOf } from '../fleets.ts';
 import { startContender } from '../program.ts';
 import { interleave, type Contender, type Metrics } from '../rounds.ts';
 import { startBenchService } from '../service.ts';
-import { cpuMsOf, residentBytesOf } from '../usage.ts';
+import { memoryOf } from '../../test/support/processes.ts';
+import { cpuMsOf } from '../usage.ts';
 
 /** A few connections before the baseline, so that code and buffers are not counted as connections. */
 const rehearsals = 50;
@@ -109,7 +110,7 @@ async function settledBytes(pid: number, seconds: number): Promise<number> {
   const looks: number[] = [];
   for (let look = 0; look < 10; look += 1) {
     await delay(seconds * 100);
-    looks.push(residentBytesOf(pid));
+    looks.push(memoryOf(pid, 'VmRSS') ?? 0);
   }
   return Math.min(...looks);
 }

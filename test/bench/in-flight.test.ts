@@ -8,7 +8,7 @@ function send(inFlight: InFlight, seq: number): number {
   return place.packetId;
 }
 
-test('what was acknowledged frees its place, once', () => {
+test('an acknowledgement frees its place, once', () => {
   const inFlight = createInFlight(2);
   const first = send(inFlight, 0);
   const second = send(inFlight, 1);
@@ -20,7 +20,7 @@ test('what was acknowledged frees its place, once', () => {
   expect(inFlight.settle(first)?.seq).toBe(0);
 });
 
-test('a packet identifier is not given again while its message is under way', () => {
+test('a packet identifier is not reused while its message is in flight', () => {
   const inFlight = createInFlight(2);
   const kept = send(inFlight, 0);
   for (let seq = 1; seq < 200_000; seq += 1) {
@@ -30,7 +30,7 @@ test('a packet identifier is not given again while its message is under way', ()
   }
 });
 
-test('what is left is sent again in its order, marked', () => {
+test('unacknowledged messages are sent again in order, with DUP', () => {
   const inFlight = createInFlight(3);
   const ids = [0, 1, 2].map((seq) => send(inFlight, seq));
   inFlight.settle(ids[1] ?? 0);

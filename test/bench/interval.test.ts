@@ -24,12 +24,12 @@ test('too few values for 95 % give all of them, and say how sure that is', () =>
   expect(medianInterval(upTo(5)).coverage).toBeCloseTo(0.9375, 4);
 });
 
-test('one wild value moves neither the median nor the interval', () => {
+test('one outlier moves neither the median nor the interval', () => {
   const wild = [...upTo(39), 1e9];
   expect(medianInterval(wild)).toEqual(medianInterval(upTo(40)));
 });
 
-test('a value that is none leaves nothing to say', () => {
+test('a value that is not a number gives no interval', () => {
   expect(medianInterval([1, NaN, 2])).toEqual({
     median: NaN,
     low: NaN,

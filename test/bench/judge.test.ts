@@ -34,7 +34,7 @@ test('a ratio of medians is held against its bound', () => {
   expect(judged(roundsOf(59, 0.3), roundsOf(100, 0.5), atMost).reached).toBe(true);
 });
 
-test('beside it stands what single rounds gave, each with its own neighbour', () => {
+test('the range of ratios is that of single rounds', () => {
   const { ratio, spread } = judged(
     [40, 80, 60].map((acksPerSecond) => ({ acksPerSecond })),
     [80, 100, 150].map((acksPerSecond) => ({ acksPerSecond })),
@@ -42,7 +42,7 @@ test('beside it stands what single rounds gave, each with its own neighbour', ()
   expect({ ratio, spread }).toEqual({ ratio: 0.6, spread: [0.4, 0.8] });
 });
 
-test('where the load client had no more to give, the verdict names with whom', () => {
+test('where the load client was the bottleneck, the verdict says against which', () => {
   const verdict = judged(roundsOf(60, 0.5), roundsOf(100, 0.96));
   expect(verdict.clientBound).toEqual(['bare aedes']);
 });

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { limitsFor, raisedLimits } from '../../bench/service.ts';
 
-test('a tree is told only of limits that its settings have', async () => {
+test('only limits that a tree knows are raised there', async () => {
   const tree = mkdtempSync(join(tmpdir(), 'sensorium-limits-'));
   try {
     mkdirSync(join(tree, 'config'));
@@ -18,7 +18,7 @@ test('a tree is told only of limits that its settings have', async () => {
   }
 });
 
-test('the rates of a device are raised in this one', async () => {
+test('the rates of a device are raised in this tree', async () => {
   const { mqtt } = await limitsFor(new URL('../..', import.meta.url).pathname);
   expect(mqtt).toEqual(raisedLimits.mqtt);
   expect(mqtt?.['messagesPerSecond']).toBeGreaterThan(defaults.mqtt?.messagesPerSecond ?? 0);

@@ -76,8 +76,10 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)));
     await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)));
     // What A published before must have come back to it by now, and was not heard again.
-    expect(atA).toEqual([revoked(1), revoked(2)]);
-    expect(atB).toEqual([revoked(2), revoked(1)]);
+    // On a busy machine a heartbeat of 100 ms may be missed: `resync` between them is no message of theirs.
+    const messages = (heard: unknown[]) => heard.filter((one) => one !== 'resync');
+    expect(messages(atA)).toEqual([revoked(1), revoked(2)]);
+    expect(messages(atB)).toEqual([revoked(2), revoked(1)]);
   });
 
   test('carries every kind of message as it is', async () => {

@@ -1,7 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceProcess } from '../faults/service-process.ts';
-import { faultsOf, judge } from '../faults/verdict.ts';
+import { faultsOf, judge, noFaults } from '../faults/verdict.ts';
 import type { Verdict, Witnessed } from '../faults/verdict.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { hasMosquitto, startMosquitto } from '../support/mosquitto.ts';
@@ -11,15 +11,6 @@ import { bridgeTo, endSession, findHolder } from './broker.ts';
 import type { Holder } from './broker.ts';
 import { startInstallation } from './world.ts';
 import type { Installation } from './world.ts';
-
-const nothing = {
-  lost: 0,
-  invented: 0,
-  doubled: 0,
-  reordered: 0,
-  wrongEvents: 0,
-  restDiffers: 0,
-};
 
 /** For a long run by hand: CLUSTER_KILLS=30 npm run test:long -- cluster/mosquitto */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
@@ -140,7 +131,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
       expect(processOf(holder)).not.toBe(stopped);
       await runFor(witnessed, 200);
       const verdict = await settle(witnessed);
-      expect(faultsOf(verdict)).toEqual(nothing);
+      expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.stored).toBeGreaterThan(1_000);
     },
   );
@@ -167,6 +158,6 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     await runFor(witnessed, 200);
     const verdict = await settle(witnessed);
     // This broker deals a device's messages out in turn: a late one is stored, but no longer fires.
-    expect(faultsOf({ ...verdict, wrongEvents: 0 })).toEqual(nothing);
+    expect(faultsOf({ ...verdict, wrongEvents: 0 })).toEqual(noFaults);
   }, 120_000);
 });

@@ -1,7 +1,7 @@
 import { connectAsync } from 'mqtt';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call, registerAccount } from '../../bench/api.ts';
-import { faultsOf, judge } from '../faults/verdict.ts';
+import { faultsOf, judge, noFaults } from '../faults/verdict.ts';
 import type { ServiceProcess } from '../faults/service-process.ts';
 import { hasRedis } from '../support/redis.ts';
 import { configuration, thresholdPurpose } from '../journeys/app.ts';
@@ -11,15 +11,6 @@ import { startBalancer } from './balancer.ts';
 import type { Balancer } from './balancer.ts';
 import { startInstallation } from './world.ts';
 import type { Installation } from './world.ts';
-
-const nothing = {
-  lost: 0,
-  invented: 0,
-  doubled: 0,
-  reordered: 0,
-  wrongEvents: 0,
-  restDiffers: 0,
-};
 
 /** For a long run by hand: CLUSTER_KILLS=30 npx vitest run test/cluster/processes.test.ts */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
@@ -180,7 +171,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
       await runFor(300);
       expect(await load.stop(60_000)).toBe(true);
       const verdict = await judge(witnessed);
-      expect(faultsOf(verdict)).toEqual(nothing);
+      expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.acknowledged).toBeGreaterThan(1_000);
       for (const target of balancer.targets) expect(balancer.count(target)).toBeGreaterThan(0);
     },

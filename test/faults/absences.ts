@@ -1,4 +1,4 @@
-/** The longest that any device was away, milliseconds. */
+/** The longest of all devices, in milliseconds. */
 export type Absence = {
   /** Without a connection. */
   connectionMs: number;
@@ -6,7 +6,7 @@ export type Absence = {
   acknowledgementMs: number;
 };
 
-/** Watches what devices miss: told of each connection, its end, and each acknowledgement. */
+/** Measures how long devices are without a connection, and without an acknowledgement. */
 export function watchAbsences(devices: number) {
   const goneAtMs: (number | null)[] = Array.from({ length: devices }, () => null);
   const ackedAtMs: (number | null)[] = Array.from({ length: devices }, () => null);

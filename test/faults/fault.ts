@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { World, WorldOptions } from './world.ts';
 
-/** How hard a fault hits: seconds in CI, minutes by hand. */
+/** How often and how long: seconds in CI, minutes by hand. */
 export type Severity = {
   times: number;
   /** How long something stays away, seconds. */
   awaySeconds: number;
 };
 
-/** Something that goes wrong while devices send, and what was seen of it. */
+/** A fault to inject while devices send, and what it promises. */
 export type Fault = {
   name: string;
   promise: string;
@@ -27,22 +27,22 @@ export type Fault = {
   inflict(world: World, severity: Severity): Promise<Observations>;
 };
 
-/** Measured beside the verdict, for the table; `limits` of the fault hold some of them down. */
+/** Measured beside the verdict, for the table; a fault's `limits` bound some of them. */
 export type Observations = Record<string, number>;
 
-/** Lets the load run for a while; load is what is waited for here. */
+/** Lets the load run until this many more messages are acknowledged. */
 export async function runFor(world: World, acknowledgements: number): Promise<void> {
   const goal = world.load.counts().acknowledged + acknowledgements;
   while (world.load.counts().acknowledged < goal) await world.load.nextAck();
 }
 
-/** Lets every device send twice, on the average: what is remembered of each is no matter of the fault. */
+/** Lets every device send twice, on average, so that caches are filled before the fault. */
 export const runForAll = (world: World): Promise<void> =>
   runFor(world, Math.max(300, world.devices.length * 2));
 
 /**
- * Lets the load run until the service's memory is what this load takes: a process that has just
- * started grows anyway. `seconds` without a new high mark, for a minute and a half at most.
+ * Lets the load run until the service's memory is stable: a new process grows in any case. Stable is
+ * `seconds` without a new maximum; waits a minute and a half at most.
  */
 export async function settleMemory(world: World, seconds: number): Promise<void> {
   const untilMs = performance.now() + 90_000;
@@ -62,7 +62,7 @@ export async function timeToAck(world: World): Promise<number> {
   return Math.round(performance.now() - since);
 }
 
-/** Keeps something away for a while, watching the service's memory. Gives the most it grew by, in MB. */
+/** Keeps a server away for a while. Returns by how many MB the service's memory grew at most. */
 export async function watchMemory(world: World, seconds: number): Promise<number> {
   const before = world.service.residentBytes();
   let most = before;

@@ -5,7 +5,7 @@ import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
 import { runFault } from './run-fault.ts';
-import { faultsOf } from './verdict.ts';
+import { faultsOf, noFaults } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
 
@@ -14,16 +14,7 @@ const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
 const load = { devices: 200, rate: 1_500, timescaledb: false };
-const nothing = {
-  lost: 0,
-  invented: 0,
-  doubled: 0,
-  reordered: 0,
-  wrongEvents: 0,
-  restDiffers: 0,
-};
-
-// One world goes through all of it, one fault after the other: each judgement covers what was before.
+// All faults happen to one world, one after the other: each verdict covers the earlier ones too.
 describe('nothing acknowledged is lost, whatever happens', () => {
   const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly && isHere(fault));
   let world: World;
@@ -38,7 +29,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
     const runs = hasRedis || !fault.world?.redis;
     it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, { timeout: 120_000 }, async () => {
       const { verdict, observations } = await runFault(world, fault, fault.short);
-      expect(faultsOf(verdict)).toEqual(nothing);
+      expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.acknowledged).toBeGreaterThan(0);
       expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
@@ -55,7 +46,7 @@ for (const fault of [diskFull].filter(isHere))
         const world = await startWorld({ ...load, databaseDir: disk.databaseDir });
         try {
           const { verdict } = await runFault(world, fault, fault.short);
-          expect(faultsOf(verdict)).toEqual(nothing);
+          expect(faultsOf(verdict)).toEqual(noFaults);
         } finally {
           await world.close();
         }

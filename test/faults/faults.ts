@@ -16,7 +16,7 @@ import { redisKilled, redisSlow } from './kinds/redis.ts';
 import { serviceKilled, serviceTerminated } from './kinds/service-killed.ts';
 import { soak } from './kinds/soak.ts';
 
-/** All that may go wrong. */
+/** All faults. */
 export const faults: Fault[] = [
   serviceKilled,
   serviceTerminated,

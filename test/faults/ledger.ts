@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What the load client says of its messages: the only witness of what was sent and acknowledged. */
+/** The load client's record of what was sent and acknowledged. */
 export type Ledger = {
   /** Written, through to the operating system, before the message is. */
   sent(device: number, seq: number): void;

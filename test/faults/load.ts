@@ -8,7 +8,7 @@ import type { Testimony } from './ledger.ts';
 import { measurementOf } from './messages.ts';
 import type { WitnessDevice } from './register.ts';
 
-/** Devices that send without a pause, come back when they are cut off, and write down what happens. */
+/** Devices that send without a pause, reconnect when they are disconnected, and record what happens. */
 export type Load = {
   startTs: number;
   start(): void;
@@ -35,8 +35,8 @@ export type LoadOptions = { dir: string; devices: WitnessDevice[]; port: number;
 
 const reconnectDelayMs = 300;
 /**
- * Of all devices together, while nobody is let in: this process also carries the service's connections
- * to the database, and must have time for them.
+ * For all devices together, while none can connect: this process also runs the proxy to the database,
+ * which needs time.
  */
 const retriesPerSecond = 2_000;
 
@@ -61,7 +61,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
     ratePerSecond: rate,
     reconnectDelayMs,
     retryDelayMs: Math.max(reconnectDelayMs, (devices.length / retriesPerSecond) * 1_000),
-    // Devices know nothing of each other: when all are cut off, none waits for another one's turn.
+    // Devices are independent: when all are disconnected, all reconnect at once.
     connectsAtOnce: devices.length,
     payload(device, seq) {
       ledger.sent(device, seq);

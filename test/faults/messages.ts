@@ -8,7 +8,7 @@ export const configuration = {
   module: [{ moduleId: 'm', senses: [{ sId, min: 0, max: 10_000_000 }, { sId: '0x02' }] }],
 };
 
-/** Message `seq` of any device: a value that says which one it is, a millisecond after the one before. */
+/** Message `seq` of any device: its value identifies it, its time is a millisecond after the one before. */
 export const measurementOf = (startTs: number, seq: number) => ({
   sId,
   val: seq,

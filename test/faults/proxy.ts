@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** The network between two programs, for a test that cuts it. */
+/** A TCP proxy between two programs, for tests that cut or stall the connection. */
 export type Proxy = {
   port: number;
   /** Breaks every connection and refuses new ones. */

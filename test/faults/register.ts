@@ -25,7 +25,7 @@ export async function registerDevices(
   return devices;
 }
 
-/** On every second device: the others are there to show that it makes no difference. */
+/** Installed on every second device; the others show that results do not depend on it. */
 export async function installOnHalf(
   url: string,
   token: string,

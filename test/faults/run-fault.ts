@@ -5,10 +5,10 @@ import type { World } from './world.ts';
 
 export type Outcome = { fault: string; verdict: Verdict; observations: Observations };
 
-/** How long it may take to have everything acknowledged once the fault is over. */
+/** After the fault everything must be acknowledged within this time. */
 const drainMs = 60_000;
 
-/** One fault under load, then a drain, then the judgement on all that the world has seen so far. */
+/** One fault under load, then a drain, then the verdict on everything sent so far. */
 export async function runFault(world: World, fault: Fault, severity: Severity): Promise<Outcome> {
   world.load.start();
   const observations = await fault.inflict(world, severity);

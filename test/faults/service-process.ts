@@ -5,11 +5,12 @@ import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:f
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
+import { memoryOf } from '../support/processes.ts';
 import { startFlags } from '../support/start-command.ts';
 
 const project = new URL('../..', import.meta.url).pathname;
 
-/** The service as a process of its own, on the same ports whenever it is started again. */
+/** The service in a process, on the same ports after each restart. */
 export type ServiceProcess = {
   url: string;
   mqttPort: number;
@@ -91,15 +92,10 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     ended,
     isRunning,
     log: () => readFileSync(logPath, 'utf8').slice(startedAt),
-    residentBytes: () => Number(statusField(child, 'VmRSS')) * 1_024,
+    residentBytes: () => memoryOf(child?.pid ?? 0, 'VmRSS') ?? 0,
     openHandles: () => readdirSync(`/proc/${child?.pid ?? 0}/fd`).length,
   };
 }
 
 const readyCount = (path: string) => readFileSync(path, 'utf8').split('"msg":"Ready."').length;
 const tail = (path: string) => readFileSync(path, 'utf8').split('\n').slice(-12).join('\n');
-
-function statusField(child: ChildProcess | null, name: string): string {
-  const status = readFileSync(`/proc/${child?.pid ?? 0}/status`, 'utf8');
-  return new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? '0';
-}

@@ -16,7 +16,7 @@ async function runFor(acknowledgements: number): Promise<void> {
   while (world.load.counts().acknowledged < goal) await world.load.nextAck();
 }
 
-it('a database that hangs keeps nobody from stopping in time, and nothing is lost', async () => {
+it('with a database that hangs the service stops in time, and nothing is lost', async () => {
   const { load, service } = world;
   load.start();
   await runFor(200);

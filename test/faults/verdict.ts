@@ -6,13 +6,13 @@ import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { hasProfile } from './register.ts';
 import type { World } from './world.ts';
 
-/** What there is to judge by, whatever ran in between. */
+/** The evidence: the load, its devices, and the service to ask. */
 export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'> & {
   cluster: Pick<World['cluster'], 'url'>;
   service: Pick<World['service'], 'url'>;
 };
 
-/** What became of the promise; everything but the first three counts is to be 0. */
+/** The outcome: all counts but the first three must be 0. */
 export type Verdict = {
   sent: number;
   acknowledged: number;
@@ -30,7 +30,7 @@ export type Verdict = {
   restDiffers: number;
 };
 
-/** REST is asked for this many of the devices: it gives a thousand points a call. */
+/** How many devices are compared over REST, which returns a thousand points a call. */
 const askedOverRest = 20;
 
 export async function judge(world: Witnessed): Promise<Verdict> {
@@ -57,7 +57,7 @@ export async function judge(world: Witnessed): Promise<Verdict> {
         const given = measurementOf(world.load.startTs, val);
         if (val >= (sent[index] ?? 0) || ts !== given.ts) verdict.invented += 1;
       }
-      // Sent in order over one connection at a time, so nothing may be stored before what precedes it.
+      // Sent in order over one connection at a time: nothing may be stored before an earlier message.
       if (stored.some(({ val }, place) => val !== place)) verdict.reordered += 1;
       const events = await readEvents(client, uuid);
       const expected = hasProfile(index)
@@ -127,7 +127,17 @@ async function differsOverRest(
   return JSON.stringify(told) !== JSON.stringify(newest);
 }
 
-/** The counts that have to be 0. */
+/** The counts that must be 0. */
 export function faultsOf({ sent: _s, acknowledged: _a, stored: _d, ...broken }: Verdict) {
   return broken;
 }
+
+/** What `faultsOf` gives where nothing went wrong. */
+export const noFaults = {
+  lost: 0,
+  invented: 0,
+  doubled: 0,
+  reordered: 0,
+  wrongEvents: 0,
+  restDiffers: 0,
+};

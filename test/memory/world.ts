@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { deriveToken } from '../../src/devices/token.ts';
 import { runningSecret, startRunningService } from '../journeys/running-service.ts';
 import type { RunningService } from '../journeys/running-service.ts';
+import { memoryOf } from '../support/processes.ts';
 
 const mebibyte = 1_048_576;
 const password = 'a password that nobody guesses';
@@ -98,7 +98,6 @@ export async function installOwnProfiles(
 /** The most memory that the service has taken so far, in MiB; null where the system does not tell. */
 export function peakMiB({ process }: RunningService): number | null {
   if (globalThis.process.platform !== 'linux') return null;
-  const status = readFileSync(`/proc/${process.child.pid}/status`, 'utf8');
-  const kibibytes = /^VmHWM:\s+(\d+) kB/m.exec(status)?.[1];
-  return Math.round((Number(kibibytes) * 1_024) / mebibyte);
+  const bytes = memoryOf(process.child.pid ?? 0, 'VmHWM');
+  return bytes === null ? null : Math.round(bytes / mebibyte);
 }

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { deriveSecretCheck } from '../../src/config/keys.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { shareOf } from '../support/share.ts';
 import { createPrograms, fill, readChecks } from './program.ts';
 
 const first = 'the first secret of a test, long enough to be one';
@@ -16,7 +17,7 @@ afterAll(() => rmSync(dir, { recursive: true }));
 // Each starts programs again and again, which takes long where others load the machine.
 const options = { timeout: 240_000 };
 
-describe.each(databaseKinds)('processes on one database on %s', options, (kind) => {
+describe.each(shareOf(databaseKinds))('processes on one database on %s', options, (kind) => {
   let database: TestDatabase;
   beforeEach(async () => {
     database = await testDatabase(kind);

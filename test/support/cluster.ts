@@ -26,7 +26,7 @@ import { ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';
 
-/** Losing a throw-away database is no loss. */
+/** Durability off: these clusters are removed after the run. */
 const carelessSettings = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off'];
 const commonSettings = [
   'max_connections=400',
@@ -36,12 +36,12 @@ const commonSettings = [
 ];
 const timescaleSettings = [
   'shared_preload_libraries=timescaledb',
-  // Tests never reach the network, and a job that runs by itself would make them guess.
+  // Tests never reach the network, and start the jobs they test themselves.
   'timescaledb.telemetry_level=off',
   'timescaledb.max_background_workers=0',
 ];
 
-/** A PostgreSQL server of the test's own. */
+/** A PostgreSQL server that one test file or run owns. */
 export type Cluster = {
   port: number;
   url(database?: string): string;
@@ -50,7 +50,7 @@ export type Cluster = {
   /** Starts it again after `halt` or a kill, on the same port. */
   start(): Promise<void>;
   halt(mode: 'fast' | 'immediate'): Promise<void>;
-  /** Stops it and removes all that it left. */
+  /** Stops it and removes its directory. */
   remove(): Promise<void>;
 };
 

@@ -56,7 +56,7 @@ function open({ adminUrl, kind }: Template, name: string): TestDatabase {
   };
 }
 
-/** Connections of the test's own; what ends them is said by the statements that fail. */
+/** A pool for a test. Errors of idle connections are ignored: the next statement fails with them. */
 export function openTestDatabase(
   connectionString: string,
   options: Partial<DatabaseOptions> = {},

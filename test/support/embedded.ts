@@ -4,14 +4,14 @@ import { connectionStringOf, type ServerAddress } from '../../src/db/embedded/ad
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { readSuperuser } from '../../src/db/embedded/secrets.ts';
 
-/** Where the server of a data directory listens; null where none runs. Only looks. */
+/** The address of the server of a data directory; null where none runs. Changes nothing. */
 export async function findAddress(dataDir: string): Promise<ServerAddress | null> {
   const clusterDir = await realpath(join(dataDir, 'postgresql')).catch(() => null);
   const running = clusterDir === null ? null : await readPostmasterFile(clusterDir);
   return running?.address ?? null;
 }
 
-/** Connects as the superuser of an embedded database that runs, for what the service may not do. */
+/** The URL of a running embedded database as its superuser, for what the service's role may not do. */
 export async function superuserUrl(dataDir: string, database = 'sensorium'): Promise<string> {
   const address = await findAddress(dataDir);
   if (address === null) throw new Error(`No server runs on ${dataDir}.`);

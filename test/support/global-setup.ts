@@ -10,7 +10,7 @@ declare module 'vitest' {
   }
 }
 
-/** One server of each kind for the whole run; what the machine lacks is said at the end. */
+/** Starts one server of each kind for the whole run. The last line names what the machine lacks. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepAbandoned();
   const clusters: Cluster[] = [];
@@ -25,8 +25,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
       startCluster(clusters, false),
       external ?? (findTimescaleBinDir() === null ? null : startCluster(clusters, true)),
     ]);
-    templates.push(await createTemplate(plainUrl, 'postgresql'));
-    if (timescaleUrl !== null) templates.push(await createTemplate(timescaleUrl, 'timescaledb'));
+    const making = [createTemplate(plainUrl, 'postgresql')];
+    if (timescaleUrl !== null) making.push(createTemplate(timescaleUrl, 'timescaledb'));
+    templates.push(...(await Promise.all(making)));
   } catch (error) {
     await teardown();
     throw error;
@@ -35,7 +36,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await teardown();
     const missing = listMissing(templates);
-    if (missing.length > 0) console.log(`Not run here, for want of: ${missing.join(', ')}.`);
+    if (missing.length > 0) console.log(`Not run here, missing: ${missing.join(', ')}.`);
   };
 }
 

@@ -39,7 +39,7 @@ export async function startMosquitto(
   const port = await findFreePort();
   const dir = makeTemporaryDir();
   const file = join(dir, 'mosquitto.conf');
-  // As root the broker would change to a user of its own, which may not exist in a container.
+  // As root Mosquitto switches to the user `mosquitto`, which a container may not have.
   const user = process.getuid?.() === 0 ? ['user root'] : [];
   writeFileSync(file, [`listener ${port} 127.0.0.1`, ...user, ...config, ''].join('\n'));
   const server = await startServer(program, ['-c', file], port);

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
-/** The processes that this one has started and that still run. */
+/** The child processes of `pid` that still run. */
 export function childrenOf(pid: number): number[] {
   const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n');
   const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number));
   return pairs.filter(([, parent]) => parent === pid).map(([child = 0]) => child);
 }
 
-/** Whether a process has this number; one that has ended and waits to be asked how does not count. */
+/** Whether a process with this number runs; a zombie does not. */
 export function isRunning(pid: number): boolean {
   try {
     const state = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
@@ -15,4 +16,14 @@ export function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Memory in bytes as Linux counts it: resident now (`VmRSS`), or the most there was (`VmHWM`); null of
+ * a zombie. Throws where there is no such process, and on other systems.
+ */
+export function memoryOf(pid: number, field: 'VmRSS' | 'VmHWM'): number | null {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1_024;
 }

@@ -48,7 +48,7 @@ export async function openRedis(): Promise<OpenRedis> {
   return { url: url.href, close: async () => undefined };
 }
 
-/** A Redis Sentinel that watches nothing; it keeps its configuration in `dir`. */
+/** A Redis Sentinel without a master to watch. It rewrites its configuration in `dir`. */
 export async function startSentinel(dir: string): Promise<Redis> {
   if (program === null) throw new Error('No redis-server here.');
   const port = await findFreePort();

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A real server run as a child process on 127.0.0.1. */
+/** A server that runs as a child process on 127.0.0.1. */
 export type Server = {
   port: number;
   pid(): number;
-  /** Ends it at once, or as the signal says, and waits for its end. */
+  /** Sends the signal (SIGKILL by default) and waits until the process has ended. */
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts it again on the same port. */
   restart(): Promise<void>;
@@ -40,7 +40,7 @@ export async function startServer(program: string, args: string[], port: number)
 
 async function spawnReady(program: string, args: string[], port: number): Promise<ChildProcess> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], cwd: '/' });
-  // A test that fails before its clean-up leaves nothing running either.
+  // Also where a test fails before its clean-up.
   const abandon = () => child.kill('SIGKILL');
   process.once('exit', abandon);
   child.once('exit', () => process.off('exit', abandon));

@@ -1,4 +1,4 @@
-/** Whether `npm run test:long` runs this, not `npm test`. */
+/** True in `npm run test:long`, false in `npm test`. */
 export const isLong = process.env['TEST_PART'] === 'long';
 
 /**

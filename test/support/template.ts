@@ -10,7 +10,7 @@ export type DatabaseKind = 'postgresql' | 'timescaledb';
 /** A migrated database that each test file clones. */
 export type Template = { kind: DatabaseKind; adminUrl: string; name: string };
 
-/** Where the tables of this program are. */
+/** The schema that holds this version's tables. */
 export const schema = schemaNameFor(leastWriterAfter(await listMigrations(migrationsDir)));
 
 const silent = { info: () => undefined, warn: () => undefined };
@@ -43,7 +43,7 @@ export function urlOf(adminUrl: string, database: string): string {
   return url.href;
 }
 
-/** Runs statements that name the program's tables as the program does. */
+/** Runs statements with the search path that the program uses. */
 export async function runOn<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = openClient(url);
   await client.connect();
@@ -54,7 +54,7 @@ export async function runOn<T>(url: string, work: (client: pg.Client) => Promise
   }
 }
 
-/** Not connected yet; finds the program's tables by their names. */
+/** A client with the program's search path, not yet connected. */
 export function openClient(connectionString: string): pg.Client {
   return new pg.Client({ connectionString, options: `-c search_path=${schema},public` });
 }

@@ -40,7 +40,7 @@ const stays = 'no ack without a row; unknown outcomes retried without doubles; t
 export const databaseKilled = crash('postgres-kill9', stays, async ({ cluster }) => {
   const pid = cluster.pid();
   process.kill(pid, 'SIGKILL');
-  // Its children notice that it is gone and leave the shared memory; only then can it start again.
+  // It can start again only when its children have detached from the shared memory.
   while (!(await starts(cluster.start))) await delay(100);
 });
 
@@ -79,10 +79,10 @@ function away(
     long: { times: 1, awaySeconds: 60 },
     async inflict(world, { awaySeconds }) {
       await runForAll(world);
-      // The short form sees that it works; what it takes is seen by the long one.
+      // The short form checks that it works, the long one what it costs.
       if (awaySeconds >= 30) await settleMemory(world, 10);
       await leave(world);
-      // What had committed may still be acknowledged for a moment.
+      // Acknowledgements of earlier commits may still arrive.
       await delay(500);
       const acknowledgedBefore = world.load.counts().acknowledged;
       const answer = await ask(world, '/v2/devices');
@@ -130,7 +130,7 @@ export const networkStalled: Fault = {
   ...throughProxy,
 };
 
-/** Throws in a world whose service reaches the database without it. */
+/** Throws where the world has no proxy before its database. */
 export function databaseNetwork({ databaseProxy }: World): Proxy {
   if (databaseProxy) return databaseProxy;
   throw new Error('This fault is in the network between service and database.');

@@ -17,7 +17,7 @@ export const acknowledgementLost: Fault = {
     for (let time = 0; time < times; time++) {
       await runFor(world, 300);
       mqttProxy.deafen();
-      // One of each device, on the average; they have five under way.
+      // One message of each device, on average; each has five in flight.
       while ((await countUnheard(world)) < devices.length) await delay(20);
       await load.cut(1);
       mqttProxy.heal();
@@ -40,7 +40,7 @@ async function countUnheard({ cluster, load, devices }: World): Promise<number> 
   return Number(rows[0]?.count) - load.counts().acknowledged;
 }
 
-/** Everybody is cut off at once and comes back at once. */
+/** All devices are disconnected at once and reconnect at once. */
 export const reconnectStorm: Fault = {
   name: 'reconnect-storm',
   promise: 'all online within 60 s; REST p99 under 1 s meanwhile',

@@ -17,7 +17,7 @@ import type { Fault } from '../fault.ts';
 const sizeMb = 400;
 let mounted: string | null = null;
 
-/** A file system of its own that a file fills to the last byte, and gives free again. */
+/** A small file system that a file fills completely, until the file is removed. */
 export const diskFull: Fault = {
   name: 'disk-full',
   promise: 'no ack without room; works again once there is some',
@@ -30,7 +30,7 @@ export const diskFull: Fault = {
     for (let time = 0; time < times; time++) {
       await runFor(world, 500);
       fill(filler);
-      // What still fits into pages that are there is stored, and rightly acknowledged.
+      // What fits into existing pages is still stored and acknowledged.
       await untilQuiet(world);
       const before = world.load.counts().acknowledged;
       await delay(awaySeconds * 1_000);

@@ -9,7 +9,7 @@ import type { World } from '../world.ts';
 
 const laterVersion = '99.0.0';
 
-/** What this version can live with, and what it cannot. */
+/** A migration that this version can work with, and one that it cannot. */
 const goesOn = {
   name: '900000_goes-on',
   leastWriter: '0.2.0',
@@ -48,7 +48,7 @@ export const migratedUnder: Fault = {
       expectHolds(code === 3, `exit 3 when locked out, was ${code}`);
       expectHolds((await readWritten(world)) === left, 'nothing is written after the lock-out');
       expectHolds(await asking, 'REST answers 503 or not at all after the lock-out');
-      // What was written before may have been acknowledged on its way only now.
+      // Acknowledgements of earlier writes may still arrive.
       expectHolds(
         world.load.counts().acknowledged - acknowledged <= world.devices.length * 5,
         'nothing new is acknowledged after the lock-out',

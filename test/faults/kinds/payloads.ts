@@ -11,8 +11,8 @@ import type { World } from '../world.ts';
 type Stranger = { uuid: string; accountToken: string };
 
 /**
- * A further device sends these messages, one after the other, each acknowledged. Of an account of its own:
- * that of the others may have as many devices as it may.
+ * Another device sends these messages one after the other, each acknowledged. It has an account of its
+ * own: that of the others has its quota of devices already.
  */
 async function sendFromStranger(world: World, payloads: string[]): Promise<Stranger> {
   const { token: accountToken } = await registerAccount(world.service.url);
@@ -90,7 +90,7 @@ export const wrongClocks: Fault = {
   },
 };
 
-/** A row that the database refuses, whatever is tried. */
+/** A row that the database always refuses. */
 export const poison: Fault = {
   name: 'poison',
   promise: 'that row in rejection, 999 stored',

@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 const promise = 'measurements flow on; REST fails closed; no revoked token lives again';
 const path = '/v2/devices';
 
-/** Redis gone, then back and empty: whoever it knew must log in again, and nobody else gets in. */
+/** Redis stops and comes back empty: its sessions must log in again, and no ended session is valid. */
 export const redisKilled: Fault = {
   name: 'redis-killed',
   promise,
@@ -51,7 +51,7 @@ export const redisSlow: Fault = {
       await runFor(world, 300);
       world.redis?.pause();
       const answer = await ask(world, path);
-      // Measurements flow on meanwhile.
+      // Measurements do not need Redis.
       await timeToAck(world);
       await watchMemory(world, awaySeconds);
       world.redis?.resume();

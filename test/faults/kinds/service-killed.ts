@@ -1,7 +1,7 @@
 import { expectHolds, runFor, timeToAck } from '../fault.ts';
 import type { Fault } from '../fault.ts';
 
-/** The process is gone in the middle of whatever it does, again and again. */
+/** The process is killed again and again, whatever it is doing. */
 export const serviceKilled: Fault = {
   name: 'kill9',
   promise: 'back and accepting within 5 s',
@@ -22,7 +22,7 @@ export const serviceKilled: Fault = {
   },
 };
 
-/** Asked to stop while messages are under way. */
+/** Stopped while messages are in flight. */
 export const serviceTerminated: Fault = {
   name: 'sigterm',
   promise: 'exit 0 within 10 s; what is in flight is stored and acknowledged, or neither',

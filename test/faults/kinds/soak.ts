@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 
 const churnEveryMs = 2_000;
 
-/** Nothing goes wrong but devices that come and go; memory, handles and connections stay flat. */
+/** No fault but devices that reconnect; memory, handles and connections stay constant. */
 export const soak: Fault = {
   name: 'soak',
   promise: 'memory, handles and connections flat',

@@ -1,19 +1,10 @@
 import { expect } from 'vitest';
-import { faultsOf } from '../verdict.ts';
+import { faultsOf, noFaults } from '../verdict.ts';
 import { brokenBounds } from './bounds.ts';
 import type { Leniency } from './bounds.ts';
 import { getKind } from './kinds.ts';
 import { runNoisy } from './run-noisy.ts';
 import type { NoisyRun } from './run-noisy.ts';
-
-const nothing = {
-  lost: 0,
-  invented: 0,
-  doubled: 0,
-  reordered: 0,
-  wrongEvents: 0,
-  restDiffers: 0,
-};
 
 /** Runs a kind, and expects that everything acknowledged is stored and that the bounds hold, but for one. */
 export async function expectHeld(
@@ -25,7 +16,7 @@ export async function expectHeld(
   const reports: string[] = [];
   const onReport = (report: string) => void reports.push(report);
   const { verdict, observations } = await runNoisy(getKind(name), { ...run, onReport });
-  expect(faultsOf(verdict)).toEqual(nothing);
+  expect(faultsOf(verdict)).toEqual(noFaults);
   expect(verdict.acknowledged).toBeGreaterThan(0);
   const broken = brokenBounds(observations, leniency).filter(
     (bound) => notHeld === undefined || !bound.startsWith(`${notHeld}:`),

@@ -53,7 +53,7 @@ import { unicodeLogin } from './kinds/unicode-login.ts';
 import { unknownPaths } from './kinds/unknown-paths.ts';
 import { websockets } from './kinds/websockets.ts';
 
-/** In the order in which they were thought of: first what was once measured to hurt, then quotas, then the rest. */
+/** First those that once broke a bound, then quotas, then the others. */
 export const kinds: NoisyKind[] = [
   anyEvents,
   bigProfiles,

@@ -10,7 +10,7 @@ import { prepareNoise } from './noise.ts';
 import type { NoiseReport } from './noise-process.ts';
 import { sizeAfterVacuum } from './tables.ts';
 
-/** Of 127.0.0.0/8, and nobody else's. */
+/** An address of 127.0.0.0/8 that nothing else uses. */
 const enemyAddress = '127.0.0.66';
 /** A quiet phase is as long as the noise, up to this. */
 const quietSecondsAtMost = 15;
@@ -21,7 +21,7 @@ export type NoisyFaultOptions = {
   onReport?: (report: string) => void;
 };
 
-/** One account does its worst, after a quiet phase that says what the same load is like without it. */
+/** One account attacks, after a quiet phase that measures the same load without it. */
 export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {}): Fault {
   return {
     name: `noisy-neighbour ${kind.name}`,
