@@ -106,6 +106,7 @@ export function ingestProcess(
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
         rejectionsPerMessage: 10,
+        rejectionBytesPerDevice: 1_048_576,
         ...limits,
       },
       maxInFlight,

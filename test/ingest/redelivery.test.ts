@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRedeliveries } from '../../src/ingest/store/redelivery.ts';
+import { createRedeliveries } from '../../src/ingest/store/retry.ts';
 
 test('repeats are expected for a while after one was met', () => {
   let nowMs = 5;

@@ -29,7 +29,7 @@ export type AccountTurns<T> = {
   /** Whether something of another account waits. */
   othersWait(accountId: number): boolean;
   /** How many elements wait. */
-  size(): number;
+  readonly size: number;
   /** How many accounts are known: those that wait, and those that owe. */
   countAccounts(): number;
 };
@@ -38,7 +38,7 @@ type Account<T> = LinkedQueue<T> & {
   readonly id: number;
   /** What it may still spend; below zero what it owes. */
   deficit: number;
-  /** In the ring: something of it waits, or did when its turn was last over. */
+  /** It is in the ring: something of it waits, or did when its turn was last over. */
   isInRing: boolean;
   /** The round in which it left the ring, or was last reckoned with since. */
   round: number;
@@ -56,7 +56,6 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
   /** When its turn is over every account has had one. */
   let endOfRound: Account<T> | null = null;
   let round = 0;
-  let size = 0;
   /** Accounts of which something waits. */
   let waiting = 0;
   let sweepAt = leastRemembered;
@@ -139,16 +138,17 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
 
   function takeOut(account: Account<T>, element: T): void {
     unlink(account, element);
-    size -= 1;
+    turns.size -= 1;
     if (!account.first) waiting -= 1;
   }
 
-  return {
+  const turns: { -readonly [K in keyof AccountTurns<T>]: AccountTurns<T>[K] } = {
+    size: 0,
     add(element) {
       const account = accountOf(element.accountId);
       if (!account.first) waiting += 1;
       enqueue(account, element);
-      size += 1;
+      turns.size += 1;
       if (!account.isInRing) enter(account);
     },
     remove(element) {
@@ -176,7 +176,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
       if (!account.isInRing && account.deficit >= 0) accounts.delete(accountId);
     },
     othersWait: (accountId) => waiting > (accounts.get(accountId)?.first ? 1 : 0),
-    size: () => size,
     countAccounts: () => accounts.size,
   };
+  return turns;
 }

@@ -1,7 +1,7 @@
 import { findEvent } from '../../engine/compile.ts';
 import type { NewEvent, SenseEvent } from '../../contract/event.ts';
 import type { EventReport, Item } from '../../contract/uplink.ts';
-import { costs } from './budget.ts';
+import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
 import type { Applied, Scope } from './scope.ts';
@@ -47,7 +47,7 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): voi
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;
   const event: SenseEvent = { type: 'sense', ts, cause };
-  scope.budget.spend(costs.firing + costs.firingCause * cause.senses.length);
+  scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
   const reported: NewEvent = { accountId, deviceId, key, event };
   rows.events.push(reported);
 
@@ -55,6 +55,6 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): voi
   const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
   if (found?.rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
     const { actions, name } = found;
-    rows.rings.push({ device: context.device, event, actions, name, key });
+    rows.notices.push({ device: context.device, event, actions, name, key });
   }
 }

@@ -1,6 +1,6 @@
 import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
-import type { Budget } from './budget.ts';
+import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
 
@@ -15,6 +15,8 @@ export type ApplyLimits = {
   sizesOf?: (accountId: number) => Sizes;
   /** Rejections of one message that are kept one by one. */
   rejectionsPerMessage: number;
+  /** What a device's rejections may take: no payload is kept beyond that. */
+  rejectionBytesPerDevice: number;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */
