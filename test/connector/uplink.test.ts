@@ -237,6 +237,10 @@ describe('what is kept of a payload', () => {
     expect(parse('state', 'short').excerpt).toBe('"short"');
   });
 
+  test('is all of it for what the database refuses', () => {
+    expect(parse('state', 'x'.repeat(5_000)).payload).toBe(`"${'x'.repeat(5_000)}"`);
+  });
+
   test('has no NUL, which no database text holds', () => {
     expect(parse('state', Buffer.from('a\0b')).excerpt).toBe('a\uFFFDb');
   });
