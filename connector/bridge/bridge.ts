@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createArrivals } from './arrivals.ts';
 import { createBrokerClient } from './client.ts';
 import { startBridgeDownlinks } from './downlinks.ts';
+import { isUnavailableError } from '../failure.ts';
 import type { BridgeOptions, BridgePorts, LeaseTurn } from './ports.ts';
 import { createUnacknowledged } from './unacknowledged.ts';
 
@@ -59,7 +60,9 @@ export function startBridge(
           unacknowledged.giveUp(held);
           if (isDraining) return;
           status.refused('not-stored');
-          log.error({ err, topic }, 'a message was not stored; the broker is to send it again');
+          // Ingest says once why a whole batch is not stored for now.
+          if (!isUnavailableError(err))
+            log.error({ err, topic }, 'a message was not stored; the broker is to send it again');
           client.restart();
         },
       );
