@@ -182,7 +182,7 @@ function parseItems<T>(
   return items;
 }
 
-/** Why it does not fit would be told to nobody. What is no object is no item, and costs no parsing. */
+/** For items beyond those that are rejected one by one: the reason is not needed, and what is no object is not parsed. */
 function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
   return typeof sent === 'object' && sent !== null ? schema.safeParse(sent).data : undefined;
 }
@@ -204,7 +204,7 @@ function parseOne<T>(
   return undefined;
 }
 
-/** What may have thousands of members; of a measurement nobody needs to know. */
+/** What may have thousands of members. */
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
 /** The faults of the first part that has any: to list all of a large message's takes too long. */

@@ -59,16 +59,16 @@ export type AcknowledgerDeps = {
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
 
 /**
- * What follows the fate of a message: its acknowledgement once it, and every one before it on its
- * connection, is committed, so that acknowledgements keep their order [MQTT-4.6.0-2] and mean
- * "stored"; or the end of the connection, so that the device sends it again.
+ * Acknowledges a message once it, and every one before it on its connection, is committed, so that
+ * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored". Where it is not stored, closes the
+ * connection, so that the device sends it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
   const { ports, room, holding, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements that are not written yet. */
-  let owing: Connection[] = [];
+  let unwritten: Connection[] = [];
 
   function stored(unacked: Unacked): void {
     const { connection } = unacked;
@@ -87,21 +87,21 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
   }
 
-  /** A commit settles many messages, one by one: what it owes one connection leaves in one piece. */
+  /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
   function acknowledge(connection: Connection, messageId: number): void {
     connection.pubacks = append(connection.pubacks, messageId);
     if (connection.pubacks.length > 1) return;
-    if (owing.push(connection) === 1) process.nextTick(writeOwed);
+    if (unwritten.push(connection) === 1) process.nextTick(writeAll);
   }
 
-  function writeOwed(): void {
-    const connections = owing;
-    owing = [];
+  function writeAll(): void {
+    const connections = unwritten;
+    unwritten = [];
     const nowMs = now();
     for (const connection of connections) {
-      const owed = connection.pubacks;
+      const { pubacks } = connection;
       connection.pubacks = [];
-      writePubacks(connection, owed, nowMs);
+      writePubacks(connection, pubacks, nowMs);
     }
   }
 
@@ -125,7 +125,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     forget(connection);
   }
 
-  /** What need not be stored any more is not kept either, nor the connection for its sake. */
+  /** What need not be stored any more is dropped, so that it does not keep the connection in memory. */
   function forget({ device, unacked }: Connection): void {
     if (!device || unacked.length === 0) return;
     holding.withdraw(device.identity);
@@ -146,8 +146,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       forget(connection);
     },
 
-    /** Gives up what the store does not take, so that nothing piles up. */
-    sweep(connections: Iterable<Connection>, timeoutMs: number): void {
+    /** Gives up what is not stored in time, so that it does not fill the memory. */
+    giveUpLate(connections: Iterable<Connection>, timeoutMs: number): void {
       const latestMs = now() - timeoutMs;
       const isLate = ({ unacked }: Connection) => (unacked[0]?.sinceMs ?? Infinity) <= latestMs;
       for (const connection of connections) if (isLate(connection)) giveUp(connection);

@@ -66,7 +66,7 @@ export type UnackedPublish = {
 };
 
 /** A message towards the device that waits for its PUBACK. */
-export type Sent = { messageId: number; sinceMs: number; settle: (error: Error | null) => void };
+export type Sent = { messageId: number; sinceMs: number; finish: (error: Error | null) => void };
 
 export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
 
@@ -137,14 +137,6 @@ export class Connection {
   /** It may be read again, if nothing else holds it back. */
   resume(): void {
     if (this.isStarved) this.reader?.resume(this);
-  }
-
-  /** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
-  grantedQos(topic: DownTopic): number | null {
-    let granted: number | null = null;
-    for (const { qos, topics } of this.subscriptions)
-      if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
-    return granted;
   }
 }
 

@@ -124,7 +124,7 @@ export function createPublisher(deps: PublishDeps) {
     return unacked;
   }
 
-  /** On its way, or with those that wait because of their account. */
+  /** To ingest, or to those that wait because of their account. */
   function send(device: Device, message: HeldMessage, unacked: Unacked): void {
     if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
   }

@@ -44,7 +44,7 @@ export type Reader = {
  */
 export function createReader(options: ReaderOptions): Reader {
   const { presence, limits, tuning, rates, now, room, rateGate, holding, publisher } = options;
-  /** Those in the midst of a packet, the one that began first in front. */
+  /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
   /** Not read while everything is paused. */

@@ -21,6 +21,11 @@ export function plainArray(elements: (number | boolean | null)[]): string {
   return `{${elements.map((element) => element ?? 'NULL').join(',')}}`;
 }
 
+/** The same of each column. */
+export function plainArrays(...columns: (number | boolean | null)[][]): string[] {
+  return columns.map(plainArray);
+}
+
 /**
  * A parameter (`$1`) that `jsonSequence` has written, as SQL for an array of text. Each document stands
  * behind the one before as it is, where an array's literal would have to be quoted here and read there.

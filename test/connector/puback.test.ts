@@ -54,7 +54,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const clock = manualClock();
   const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
-    acknowledger: { sweep() {} },
+    acknowledger: { giveUpLate() {} },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,

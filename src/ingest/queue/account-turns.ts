@@ -12,8 +12,8 @@ export type TurnOptions = {
 /**
  * Deficit round robin over accounts (Shreedhar and Varghese, 1995); an account's own elements keep their
  * order. Costs need not be known before an element is taken: they are charged afterwards, and an account
- * that spent more than it had passes its turns until that is made up for. The account that waits alone is
- * never held back.
+ * that spent more than it had passes its turns until that is paid. An account that waits alone is never held
+ * back.
  */
 export type AccountTurns<T> = {
   /** Puts it behind what its account has waiting. */
@@ -40,7 +40,7 @@ type Account<T> = LinkedQueue<T> & {
   deficit: number;
   /** It is in the ring: something of it waits, or did when its turn was last over. */
   isInRing: boolean;
-  /** The round in which it left the ring, or was last reckoned with since. */
+  /** The round in which it left the ring, or its debt was last brought up to date. */
   round: number;
   next: Account<T> | null;
 };
@@ -58,12 +58,12 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
   let round = 0;
   /** Accounts of which something waits. */
   let waiting = 0;
-  let sweepAt = leastRemembered;
+  let forgetAt = leastRemembered;
 
   function accountOf(id: number): Account<T> {
     const known = accounts.get(id);
     if (known) return known;
-    if (accounts.size >= sweepAt) sweep();
+    if (accounts.size >= forgetAt) forgetPaid();
     const account: Account<T> = {
       first: null,
       last: null,
@@ -84,7 +84,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
   }
 
   /** Those that owe nothing any more, and the oldest of too many that do. */
-  function sweep(): void {
+  function forgetPaid(): void {
     let debtors = 0;
     for (const account of accounts.values()) {
       if (account.isInRing) continue;
@@ -98,7 +98,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
       accounts.delete(account.id);
       debtors -= 1;
     }
-    sweepAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
+    forgetAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
   }
 
   function enter(account: Account<T>): void {

@@ -22,12 +22,12 @@ export class Budget {
 
 /** What else a message leads to, in the same measure. */
 export const costs = {
-  /** To judge a measurement against a cause that compares it with limits (`CompiledCause`). */
+  /** To compare a measurement with a cause's limits (`CompiledCause`). */
   cause: 1 / 60,
   /** To write down what a cause has collected, and so many outcomes of its window. */
   evidence: 1 / 16,
   outcome: 1 / 1_000,
-  /** A firing that is recorded, rings or shows a text, and each of its causes. */
+  /** A firing that is recorded, notifies people or shows a text, and each of its causes. */
   firing: 5,
   firingCause: 3,
   /** An item that is rejected: it is told to the device as well. */
@@ -38,7 +38,7 @@ export const costs = {
   reading: 40,
 };
 
-/** So many accounts, at least, have their turn within a transaction where so many wait. */
+/** Accounts that have their turn within one transaction, at least, where as many wait. */
 export const turnsPerBatch = 50;
 
 /**

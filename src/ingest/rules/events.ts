@@ -19,14 +19,14 @@ export function applyEvents(
   while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
     const { index, value } = items[applied++] as Item<EventReport>;
     const path = index === null ? '' : `/${index}`;
-    const wrong = judge(context, value, scope, path);
+    const wrong = check(context, value, scope, path);
     if (wrong) scope.reject(wrong);
     else keep(context, value, scope);
   }
   return { context, items: Math.max(1, applied) };
 }
 
-function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
+function check(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
   const { eventMaxAgeMs } = scope.limits;
   const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;
@@ -40,7 +40,7 @@ function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
   return null;
 }
 
-/** Recognised by what the device calls it, so that a redelivery is the same event. */
+/** Its key is what the device calls it, so that a redelivery is the same event. */
 function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): void {
   const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = context.device;

@@ -4,7 +4,7 @@ import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
 
-/** How far a device's time may be off, in milliseconds, and up to what age an event rings a phone. */
+/** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
 export type ApplyLimits = {
   maxAheadMs: number;
   /** What is older than the history keeps would be gone at once. */

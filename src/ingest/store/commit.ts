@@ -101,8 +101,8 @@ export async function commitBatch(
 }
 
 /**
- * Reads what is not known of devices; `unread` is told which those were. Gives those that one transaction has
- * no room to read. Throws `StaleContext` where others changed meanwhile.
+ * Reads what is not known of devices, and adds those to `unread`. Gives those that one transaction has no room
+ * to read. Throws `StaleContext` where others changed meanwhile.
  */
 async function load(
   works: Work[],

@@ -44,7 +44,7 @@ export async function write(
   writers: Writers,
 ): Promise<NewEvent[]> {
   const { rows, moved, evaluated, held, unchanged } = plan;
-  const [, saved, judged, stayed, kept, recorded] = await all([
+  const [, movedNow, evaluatedNow, heldNow, unchangedNow, recorded] = await all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
@@ -56,12 +56,12 @@ export async function write(
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
   ]);
-  const stood =
-    saved === moved.length &&
-    judged === evaluated.length &&
-    stayed === held.length &&
-    kept === unchanged.length;
-  if (!stood) throw new StaleContext();
+  const isStale =
+    movedNow !== moved.length ||
+    evaluatedNow !== evaluated.length ||
+    heldNow !== held.length ||
+    unchangedNow !== unchanged.length;
+  if (isStale) throw new StaleContext();
   const notices = rows.notices.length > 0 ? onlyNew(rows.notices, recorded) : [];
   if (notices.length > 0) await writers.notify(tx, notices);
   return recorded;
