@@ -169,10 +169,7 @@ export class DownlinkQueue {
   #tellDelivered(message: Downlink): void {
     const { ports, log } = this.#deps;
     ports.delivered(this.#channel.device, message).catch((error: unknown) => {
-      log.warn(
-        { err: error, device: this.#channel.device.uuid },
-        'that a device has its profile could not be stored',
-      );
+      log.warn({ err: error, device: this.#channel.device.uuid }, 'a delivery was not noted down');
     });
   }
 }
