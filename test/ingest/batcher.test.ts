@@ -95,6 +95,16 @@ test('behind a commit the same devices go on, planned on top of it', async () =>
   expect(begun[1]?.batch.behind?.committing).toBe(committing);
 });
 
+test('a batch that is done keeps none of those before it in memory', async () => {
+  await arrive([1, 'a']);
+  await arrive([1, 'b']);
+  begun[0]?.commit();
+  expect(begun[1]?.batch.behind).toBe(begun[0]?.batch);
+  await begun[0]?.finish();
+  await begun[1]?.finish();
+  expect(begun[1]?.batch.behind).toBeNull();
+});
+
 test('behind a commit is one batch, and none beside it', async () => {
   await arrive([1, 'a']);
   begun[0]?.commit();

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { forever, ingestProcess, insertDevice, measured, now } from './harness.ts';
+import { forever, ingestProcess, insertDevice, measured, now, waitForBlocked } from './harness.ts';
 import { rejections, storedValues, type IngestProcess, type ProcessOptions } from './harness.ts';
 
 let database: TestDatabase;
@@ -65,8 +65,8 @@ describe.each([
   });
 });
 
-test('what waited behind a batch that was given up is stored, in its order', async () => {
-  start({ retry: { attempts: 3, forMs: 600_000 } });
+test('what waited behind messages that were given up comes again too, so that the order stays', async () => {
+  start({ retry: { attempts: 5, forMs: 600_000 } });
   await answerWith('53100');
   const order: string[] = [];
   const note = (name: string, sent: Promise<void>) =>
@@ -76,9 +76,39 @@ test('what waited behind a batch that was given up is stored, in its order', asy
     );
   const first = note('first', send(1, 666));
   await expect.poll(process.transactions).toBeGreaterThan(0);
-  await Promise.all([first, note('second', send(2, 2)), note('third', send(3, 3))]);
-  expect(order).toEqual(['first failed', 'second stored', 'third stored']);
-  expect(await storedValues(db, device)).toEqual([2, 3]);
+  const other = await insertDevice(db);
+  const others = process.ingest.ingest(other, measured('0x01', [now, 1]), forever);
+  await Promise.all([first, note('second', send(2, 2)), note('third', send(3, 3)), others]);
+  expect(order).toEqual(['first failed', 'second failed', 'third failed']);
+  expect(await storedValues(db, device)).toEqual([]);
+  expect(await storedValues(db, other)).toEqual([1]);
+  expect(process.ingest.depth()).toBe(0);
+});
+
+test('nor is what a batch had planned on top of one that was given up', async () => {
+  start({ retry: { attempts: 2, forMs: 600_000 } });
+  await send(0, 0);
+  await db.query(`
+    create function refuse_late() returns trigger language plpgsql as $$
+      begin
+        perform pg_advisory_xact_lock_shared(4245);
+        raise exception 'not now' using errcode = '53100';
+      end $$;
+    create constraint trigger refuse_late after insert on series
+      deferrable initially deferred for each row
+      when (new.s_id = '0x02') execute function refuse_late()`);
+  const holder = await db.pool.connect();
+  await holder.query('select pg_advisory_lock(4245)');
+  const first = process.ingest.ingest(device, measured('0x02', [now, 1]), forever);
+  const fails = [expect(first).rejects.toMatchObject({ code: 'unavailable' })];
+  // Its commit waits for the lock: the second is planned behind it.
+  await waitForBlocked(db);
+  fails.push(expect(send(1, 1)).rejects.toMatchObject({ code: 'unavailable' }));
+  await expect.poll(process.transactions).toBe(3);
+  await holder.query('select pg_advisory_unlock(4245)');
+  holder.release();
+  await Promise.all(fails);
+  expect(await storedValues(db, device)).toEqual([0]);
 });
 
 describe('an item that the database refuses', () => {

@@ -1,5 +1,5 @@
 import type { Committing } from '../../db/transaction.ts';
-import type { Work } from './device-queue.ts';
+import type { DeviceQueue, Work } from './device-queue.ts';
 
 /**
  * Messages that are stored together. It holds their devices' queues until it is done, so that one device's
@@ -10,10 +10,15 @@ import type { Work } from './device-queue.ts';
  */
 export type Batch = {
   works: Work[];
-  /** The batch whose commit is under way, and on top of which this one is planned; null: none. */
+  /**
+   * The batch whose commit is under way, and on top of which this one is planned; null: none. Let go of when
+   * this one is done: otherwise each would keep all before it in memory.
+   */
   behind: Batch | null;
   /** Its commit, once it was sent while the batch was alone. */
   committing: Committing | null;
+  /** Devices of which something was given up: what follows of them must not be stored before it comes again. */
+  givenUp: Set<DeviceQueue>;
   /** Resolves when all of it is stored, put back or failed. */
   done: Promise<void>;
   /** Messages of it that wait again, in front of their queues; so many units are the rests of divided messages. */

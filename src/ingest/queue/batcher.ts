@@ -79,6 +79,7 @@ export function createBatcher(
       works,
       behind: ahead,
       committing: null,
+      givenUp: new Set(),
       done: Promise.resolve(),
       putBack(postponed, rests) {
         let whole = -rests;
@@ -108,6 +109,7 @@ export function createBatcher(
     batch.done = storeBatch(batch).then(() => {
       inFlight -= 1;
       messagesInFlight -= messages;
+      batch.behind = null;
       if (batch.committing) ahead = null;
       else queues.release(held);
       observe?.(messages, (performance.now() - sinceMs) / 1_000);

@@ -87,6 +87,20 @@ export class DeviceQueues {
     failWithdrawn(withdrawn);
   }
 
+  /** What waits behind messages that failed fails too: its devices send all of it again, in order. */
+  failBehind(works: Work[], error: unknown): void {
+    for (const { queue } of works) {
+      const { waiting } = queue;
+      queue.waiting = [];
+      this.waiting -= waiting.length;
+      if (queue.ready) {
+        queue.ready = false;
+        this.turns.remove(queue);
+      }
+      for (const { message } of waiting) message.fail(error);
+    }
+  }
+
   /** All that waits fails: nothing will take it any more. */
   fail(error: unknown): void {
     for (const { waiting } of this.#queues.values())

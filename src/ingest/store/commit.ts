@@ -19,7 +19,7 @@ export type CommitDeps = TellDeps & {
   /** Told of the devices that were read or used. */
   remembered: ContextCache;
   /** Charged for what a plan costs. */
-  queues: Pick<DeviceQueues, 'charge'>;
+  queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
   limits: ApplyLimits;
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;

@@ -2,7 +2,7 @@ import { kindOf, stateOf } from '../../db/error-kind.ts';
 import type { Committing } from '../../db/transaction.ts';
 import { DomainError } from '../../errors.ts';
 import type { Batch } from '../queue/batch.ts';
-import { dropWithdrawn, type Work } from '../queue/device-queue.ts';
+import { dropWithdrawn, type DeviceQueue, type Work } from '../queue/device-queue.ts';
 import { findBlamed, setApart } from './blame.ts';
 import { commitBatch, type CommitDeps } from './commit.ts';
 import { MillisecondFull, rejectBeyondMillisecond } from './millisecond-full.ts';
@@ -18,8 +18,13 @@ export type StoreDeps = CommitDeps & {
   stopping: AbortSignal;
 };
 
-/** `batch`: null for a part of one, which has no queues to tell of. */
-type Storing = { batch: Batch | null; attempts: Attempts; deps: StoreDeps };
+/** `batch`: null for a part of one, which has no queues to tell of. `givenUp`: devices, by batches. */
+type Storing = {
+  batch: Batch | null;
+  givenUp: Set<DeviceQueue>;
+  attempts: Attempts;
+  deps: StoreDeps;
+};
 
 /**
  * Stores a batch by as many transactions as it takes (`commitBatch`): one, where nothing is wrong. When this
@@ -29,7 +34,8 @@ type Storing = { batch: Batch | null; attempts: Attempts; deps: StoreDeps };
  */
 export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   try {
-    await storeAll(batch.works, { batch, attempts: new Attempts(deps.retry), deps });
+    const { works, givenUp } = batch;
+    await storeAll(works, { batch, givenUp, attempts: new Attempts(deps.retry), deps });
   } catch (error) {
     deps.log.error({ err: error }, 'a batch was not stored');
     failAll(batch.works, error);
@@ -44,11 +50,12 @@ async function storePart(part: Work[], storing: Storing): Promise<void> {
 
 /** Tries until all of it is stored or has failed; of a part gives what its transaction had no room for. */
 async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
-  const { batch, attempts, deps } = storing;
+  const { batch, givenUp, attempts, deps } = storing;
   let works = given;
   let rest: Work[] = [];
   for (let isFirst = true; ; isFirst = false) {
     works = withoutWithdrawn(works);
+    if (givenUp.size > 0) works = withoutGivenUp(works, storing);
     if (works.length === 0) return rest;
     // Of this attempt: others may meet a redelivery meanwhile.
     const areNew = !deps.repeats.areExpected();
@@ -68,6 +75,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
       return rest;
     } catch (error) {
       await batch?.behind?.done;
+      for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
       // What was planned on top of a commit that failed was not read at all.
       if (isFirst && !(await isCommitted(batch?.behind))) forget(works);
       works = await recover(works, error, areNew, storing);
@@ -91,7 +99,7 @@ async function recover(
   const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
-  if (isAgainRight && !attempts.mayFollow()) return giveUp(works, error, deps);
+  if (isAgainRight && !attempts.mayFollow()) return giveUp(works, error, storing);
   if (isVoid) return storeOthers(works, error, storing);
   // Whether the transaction committed may be unknown: what is remembered must be read again.
   forget(works);
@@ -102,7 +110,7 @@ async function recover(
   if (isAgainRight) {
     deps.log.warn({ err: error, devices: works.length }, 'a batch waits to be stored');
     await attempts.pause(deps.stopping);
-    return deps.stopping.aborted ? giveUp(works, error, deps) : works;
+    return deps.stopping.aborted ? giveUp(works, error, storing) : works;
   }
   const parts = split(works);
   if (!parts) return isolate(works, error, deps);
@@ -165,14 +173,27 @@ function isTransient(error: unknown): boolean {
 }
 
 /** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
-function giveUp(works: Work[], cause: unknown, { log, stopping }: StoreDeps): Work[] {
+function giveUp(works: Work[], cause: unknown, { givenUp, deps }: Storing): Work[] {
+  const { log, stopping, queues } = deps;
   forget(works);
   const message = stopping.aborted
     ? 'The service stops before this could be stored.'
     : 'This could not be stored for too long.';
   if (!stopping.aborted) log.error({ err: cause, devices: works.length }, 'a batch was given up');
-  failAll(works, new DomainError('unavailable', message, { cause }));
+  const error = new DomainError('unavailable', message, { cause });
+  for (const { queue } of works) givenUp.add(queue);
+  failAll(works, error);
+  queues.failBehind(works, error);
   return [];
+}
+
+/** What follows of devices of which something was given up fails too, so that all comes again in order. */
+function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
+  const error = new DomainError('unavailable', 'A message before this one could not be stored.');
+  const gone = works.filter(({ queue }) => givenUp.has(queue));
+  failAll(gone, error);
+  deps.queues.failBehind(gone, error);
+  return works.filter(({ queue }) => !givenUp.has(queue));
 }
 
 function failAll(works: Work[], error: unknown): void {
