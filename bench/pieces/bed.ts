@@ -62,6 +62,7 @@ export async function openBed(
         measurementMaxAgeMs: 10_000 * dayMs,
         eventMaxAgeMs: 10_000 * dayMs,
         rejectionsPerMessage: 10,
+        rejectionBytesPerDevice: 1_048_576,
         ringMaxAgeMs: 900_000,
       },
       maxInFlight: 2,

@@ -2,6 +2,7 @@ import { waitAtMost, waitUntil } from '../../src/lib/wait.ts';
 import { createArrivals } from './arrivals.ts';
 import { createBrokerClient } from './client.ts';
 import { startBridgeDownlinks } from './downlinks.ts';
+import { isUnavailableError } from '../failure.ts';
 import type { BridgeOptions, BridgePorts, LeaseTurn } from './ports.ts';
 import { createUnacknowledged } from './unacknowledged.ts';
 
@@ -59,10 +60,12 @@ export function startBridge(
           unacknowledged.giveUp(held);
           if (isDraining) return;
           status.refused('not-stored');
-          log.error(
-            { event: 'message.not-stored', err, topic },
-            'A message was not stored; the broker is asked to send it again.',
-          );
+          // Ingest says once why a whole batch is not stored for now.
+          if (!isUnavailableError(err))
+            log.error(
+              { event: 'message.not-stored', err, topic },
+              'A message was not stored; the broker is asked to send it again.',
+            );
           client.restart();
         },
       );

@@ -43,8 +43,8 @@ export class DownlinkQueue {
   #isOver = false;
   /** Reading from the database, one after the other: an older answer never follows a newer one. */
   #loading: Promise<void> = Promise.resolve();
-  /** Told to the device while a load is under way: newer than what it will bring. */
-  #toldMeanwhile: Set<DownTopic> | null = null;
+  /** Topics sent to the device while a load is under way: newer than what it will bring. */
+  #sentMeanwhile: Set<DownTopic> | null = null;
   readonly #owed = {
     subscribed: new Set<DownTopic>(),
     due: new Set<'profile' | 'configuration'>(),
@@ -74,7 +74,7 @@ export class DownlinkQueue {
 
   /** A message that is in no table. Where there is no room for it, it is lost as if the queue were full. */
   push(message: Downlink): void {
-    this.#toldMeanwhile?.add(message.topic);
+    this.#sentMeanwhile?.add(message.topic);
     if (this.#isOver || !this.#channel.accepts(message.topic)) return;
     const body = encode(message);
     const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
@@ -105,7 +105,7 @@ export class DownlinkQueue {
     if (this.#isOver) return place.leave();
     this.#owed.subscribed.clear();
     this.#owed.due.clear();
-    this.#toldMeanwhile = new Set();
+    this.#sentMeanwhile = new Set();
     try {
       const loaded = topics.length > 0 ? await ports.subscribed(device, topics) : [];
       for (const topic of due) loaded.push(...(await ports.due(device, topic)));
@@ -120,12 +120,12 @@ export class DownlinkQueue {
           'What is due for a device could not be read.',
         );
     }
-    this.#toldMeanwhile = null;
+    this.#sentMeanwhile = null;
   }
 
   /** The place is left with the last of them. */
   #enqueueLoaded(messages: Downlink[], place: Reservation): void {
-    const wanted = messages.filter(({ topic }) => !this.#toldMeanwhile?.has(topic));
+    const wanted = messages.filter(({ topic }) => !this.#sentMeanwhile?.has(topic));
     let left = wanted.length;
     if (left === 0) return place.leave();
     const release = () => {

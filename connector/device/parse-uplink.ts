@@ -24,7 +24,7 @@ const maxTopicLength = 1_024;
 /** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
 const bytesPerCost = 100;
 
-/** Its excerpt is made only when a rejection asks for it. */
+/** Its texts are made only when a rejection asks for them. */
 class ParsedUplink implements Uplink {
   readonly topic: string;
   readonly arrivedTs: number;
@@ -38,13 +38,15 @@ class ParsedUplink implements Uplink {
   constructor(topic: string, payload: Buffer, arrivedTs: number) {
     this.topic = topic;
     this.arrivedTs = arrivedTs;
-    // A slice would keep the whole buffer that it is a part of.
-    this.#payload =
-      payload.length > excerptBytes ? Buffer.from(payload.subarray(0, excerptBytes)) : payload;
+    this.#payload = payload;
   }
 
   get excerpt(): string {
-    return this.#payload.toString().replaceAll('\0', '\uFFFD');
+    return this.#payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
+  }
+
+  get payload(): string {
+    return this.#payload.toString();
   }
 }
 
@@ -180,7 +182,7 @@ function parseItems<T>(
   return items;
 }
 
-/** Why it does not fit would be told to nobody. What is no object is no item, and costs no parsing. */
+/** For items beyond those that are rejected one by one: the reason is not needed, and what is no object is not parsed. */
 function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
   return typeof sent === 'object' && sent !== null ? schema.safeParse(sent).data : undefined;
 }
@@ -202,7 +204,7 @@ function parseOne<T>(
   return undefined;
 }
 
-/** What may have thousands of members; of a measurement nobody needs to know. */
+/** What may have thousands of members. */
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
 /** The faults of the first part that has any: to list all of a large message's takes too long. */

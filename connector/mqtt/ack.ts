@@ -1,16 +1,56 @@
 import { append } from '../../src/lib/append.ts';
-import type { Connection } from './connection.ts';
+import type { Delivery } from '../../src/contract/uplink.ts';
+import type { Connection, Proceed, UnackedPublish } from './connection.ts';
 import { isGone, isUnavailableError } from '../failure.ts';
-import type { FlowControl } from './flow-control.ts';
 import type { Log, Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { writePubacks } from './puback.ts';
-import type { Received } from '../device/received.ts';
-import type { Unacked } from './unacked.ts';
+import type { UnackedRoom } from './unacked-room.ts';
+
+/** A message that waits for its commit, or for the acknowledgement of those before it. */
+export class Unacked implements UnackedPublish, Delivery {
+  isStored = false;
+  readonly connection: Connection;
+  readonly qos: number;
+  readonly messageId: number;
+  readonly bytes: number;
+  sinceMs: number;
+  readonly proceed: Proceed | null;
+  readonly #acknowledger: Acknowledger;
+
+  constructor(
+    acknowledger: Acknowledger,
+    connection: Connection,
+    message: Omit<UnackedPublish, 'isStored'>,
+  ) {
+    this.#acknowledger = acknowledger;
+    this.connection = connection;
+    this.qos = message.qos;
+    this.messageId = message.messageId;
+    this.bytes = message.bytes;
+    this.sinceMs = message.sinceMs;
+    this.proceed = message.proceed;
+  }
+
+  get isWithdrawn(): boolean {
+    const { withdrawn } = this.connection;
+    return withdrawn === 'all' || (withdrawn === 'resendable' && this.qos > 0);
+  }
+
+  stored(): void {
+    this.#acknowledger.stored(this);
+  }
+
+  failed(error: unknown): void {
+    this.#acknowledger.failed(this, error);
+  }
+}
 
 export type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
-  intake: FlowControl;
+  room: Pick<UnackedRoom, 'release'>;
+  /** Messages that wait because of their account. */
+  holding: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
   log: Log;
   now: () => number;
@@ -19,48 +59,49 @@ export type AcknowledgerDeps = {
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
 
 /**
- * What follows the fate of a message: its acknowledgement once it, and every one before it on its
- * connection, is committed, so that acknowledgements keep their order [MQTT-4.6.0-2] and mean
- * "stored"; or the end of the connection, so that the device sends it again.
+ * Acknowledges a message once it, and every one before it on its connection, is committed, so that
+ * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored". Where it is not stored, closes the
+ * connection, so that the device sends it again.
  */
-export function createAcknowledger({ ports, intake, observe, log, now }: AcknowledgerDeps) {
+export function createAcknowledger(deps: AcknowledgerDeps) {
+  const { ports, room, holding, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements that are not written yet. */
-  let owing: Connection[] = [];
+  let unwritten: Connection[] = [];
 
   function stored(unacked: Unacked): void {
     const { connection } = unacked;
     unacked.isStored = true;
-    intake.release(connection, unacked.bytes);
+    room.release(connection, unacked.bytes);
     const queue = connection.unacked;
     const nowMs = now();
     while (queue[0]?.isStored) {
-      const { proceed, sinceMs, qos, messageId } = queue.shift() as Received;
+      const { proceed, sinceMs, qos, messageId } = queue.shift() as UnackedPublish;
       if (connection.ending !== null) continue;
       if (qos === 1) acknowledge(connection, messageId);
       proceed?.();
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
-    intake.resume(connection);
+    connection.resume();
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
   }
 
-  /** A commit settles many messages, one by one: what it owes one connection leaves in one piece. */
+  /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
   function acknowledge(connection: Connection, messageId: number): void {
     connection.pubacks = append(connection.pubacks, messageId);
     if (connection.pubacks.length > 1) return;
-    if (owing.push(connection) === 1) process.nextTick(writeOwed);
+    if (unwritten.push(connection) === 1) process.nextTick(writeAll);
   }
 
-  function writeOwed(): void {
-    const connections = owing;
-    owing = [];
+  function writeAll(): void {
+    const connections = unwritten;
+    unwritten = [];
     const nowMs = now();
     for (const connection of connections) {
-      const owed = connection.pubacks;
+      const { pubacks } = connection;
       connection.pubacks = [];
-      writePubacks(connection, owed, nowMs, intake.resume);
+      writePubacks(connection, pubacks, nowMs);
     }
   }
 
@@ -68,7 +109,7 @@ export function createAcknowledger({ ports, intake, observe, log, now }: Acknowl
   function failed(unacked: Unacked, error: unknown): void {
     const { connection } = unacked;
     const { stage, device } = connection;
-    intake.release(connection, unacked.bytes);
+    room.release(connection, unacked.bytes);
     const index = connection.unacked.indexOf(unacked);
     if (index >= 0) connection.unacked.splice(index, 1);
     if (connection.unacked.length === 0) lingering.delete(connection);
@@ -87,9 +128,11 @@ export function createAcknowledger({ ports, intake, observe, log, now }: Acknowl
     forget(connection);
   }
 
-  /** What need not be stored any more is not kept either, nor the connection for its sake. */
+  /** What need not be stored any more is dropped, so that it does not keep the connection in memory. */
   function forget({ device, unacked }: Connection): void {
-    if (device && unacked.length > 0) ports.withdraw(device.identity);
+    if (!device || unacked.length === 0) return;
+    holding.withdraw(device.identity);
+    ports.withdraw(device.identity);
   }
 
   return {
@@ -106,8 +149,8 @@ export function createAcknowledger({ ports, intake, observe, log, now }: Acknowl
       forget(connection);
     },
 
-    /** Gives up what the store does not take, so that nothing piles up. */
-    sweep(connections: Iterable<Connection>, timeoutMs: number): void {
+    /** Gives up what is not stored in time, so that it does not fill the memory. */
+    giveUpLate(connections: Iterable<Connection>, timeoutMs: number): void {
       const latestMs = now() - timeoutMs;
       const isLate = ({ unacked }: Connection) => (unacked[0]?.sinceMs ?? Infinity) <= latestMs;
       for (const connection of connections) if (isLate(connection)) giveUp(connection);

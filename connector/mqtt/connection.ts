@@ -7,7 +7,6 @@ import { FrameScanner } from './frame-scanner.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
 import type { DeviceLogin } from '../ports.ts';
-import type { Received } from '../device/received.ts';
 
 /** What the devices of an account that are connected here have in common. */
 export type AccountConnections = {
@@ -49,8 +48,25 @@ export type Device = {
   timer: NodeJS.Timeout | null;
 };
 
+/** Tells aedes that it may go on with a packet. */
+export type Proceed = (error?: Error | null) => void;
+
+/** What is kept of a PUBLISH until it is stored, and acknowledged in its turn. */
+export type UnackedPublish = {
+  /** 0: nobody will send it again. */
+  readonly qos: number;
+  readonly messageId: number;
+  /** About what it takes of the memory until it is stored. */
+  readonly bytes: number;
+  /** When it arrived; `Infinity` while its account has to wait. */
+  sinceMs: number;
+  /** Null where aedes does not know of the message. */
+  readonly proceed: Proceed | null;
+  isStored: boolean;
+};
+
 /** A message towards the device that waits for its PUBACK. */
-export type Sent = { messageId: number; sinceMs: number; settle: (error: Error | null) => void };
+export type Sent = { messageId: number; sinceMs: number; finish: (error: Error | null) => void };
 
 export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
 
@@ -82,7 +98,7 @@ export class Connection {
   isDoubtful = false;
 
   /** In the order in which they came, and are acknowledged. */
-  unacked: (Received & { isStored: boolean })[] = [];
+  unacked: UnackedPublish[] = [];
   unackedBytes = 0;
   /** Of a packet that has not ended yet. */
   begunBytes = 0;
@@ -96,6 +112,9 @@ export class Connection {
   unreleased: Set<number> | null = null;
   /** What need not be stored any more: once it is gone, what the device will send again. */
   withdrawn: 'nothing' | 'resendable' | 'all' = 'nothing';
+
+  /** Whoever reads it: null before its first byte. */
+  reader: { resume(connection: Connection): void } | null = null;
 
   subscriptions: Subscription[] = [];
   downlinks: DownlinkQueue | null = null;
@@ -115,12 +134,9 @@ export class Connection {
     this.socket.destroy();
   }
 
-  /** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
-  grantedQos(topic: DownTopic): number | null {
-    let granted: number | null = null;
-    for (const { qos, topics } of this.subscriptions)
-      if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
-    return granted;
+  /** It may be read again, if nothing else holds it back. */
+  resume(): void {
+    if (this.isStarved) this.reader?.resume(this);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { AedesPublishPacket, Client } from 'aedes';
+import type { DownTopic } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
 import type { DownlinkChannel, Encoded } from '../device/downlink-queue.ts';
 
@@ -10,9 +11,17 @@ export function channelOf(
 ): DownlinkChannel {
   return {
     device: device.identity,
-    accepts: (topic) => connection.grantedQos(topic) !== null,
+    accepts: (topic) => grantedQos(connection, topic) !== null,
     send: (message) => send(connection, device, message, now),
   };
+}
+
+/** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
+function grantedQos({ subscriptions }: Connection, topic: DownTopic): number | null {
+  let granted: number | null = null;
+  for (const { qos, topics } of subscriptions)
+    if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
+  return granted;
 }
 
 function send(
@@ -22,13 +31,13 @@ function send(
   now: () => number,
 ): Promise<void> {
   const { client } = connection;
-  const qos: 0 | 1 = connection.grantedQos(message.topic) === 0 ? 0 : 1;
+  const qos: 0 | 1 = grantedQos(connection, message.topic) === 0 ? 0 : 1;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (!client || connection.stage === 'closed') {
     reject(new Error('connection closed'));
     return promise;
   }
-  const settle = (error?: Error | null) => (error ? reject(error) : resolve());
+  const finish = (error?: Error | null) => (error ? reject(error) : resolve());
   const packet = {
     cmd: 'publish' as const,
     topic: downPrefix + message.topic,
@@ -39,10 +48,10 @@ function send(
   };
   if (qos === 1) {
     connection.lastMessageId = (connection.lastMessageId % 65_535) + 1;
-    connection.sent = { messageId: connection.lastMessageId, sinceMs: now(), settle };
+    connection.sent = { messageId: connection.lastMessageId, sinceMs: now(), finish };
     // aedes calls it without asking whether it is there.
     client.publish(packet, () => undefined);
-  } else client.publish(packet, settle);
+  } else client.publish(packet, finish);
   return promise;
 }
 
@@ -57,14 +66,14 @@ export function authorizeForward(client: Client, packet: AedesPublishPacket): Ae
 export function acknowledge(client: Client, messageId: number | undefined): void {
   const connection = findConnection(client);
   if (!connection?.sent || connection.sent.messageId !== messageId) return;
-  const { settle } = connection.sent;
+  const { finish } = connection.sent;
   connection.sent = null;
-  settle(null);
+  finish(null);
 }
 
 /** The connection is gone: nothing that was sent will be acknowledged any more. */
 export function giveUpSent(connection: Connection): void {
-  connection.sent?.settle(new Error('connection closed'));
+  connection.sent?.finish(new Error('connection closed'));
   connection.sent = null;
   connection.downlinks?.end();
 }

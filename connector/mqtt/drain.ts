@@ -1,22 +1,28 @@
 import { inTurns } from '../../src/lib/in-turns.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
-import type { FlowControl } from './flow-control.ts';
 import type { Acknowledger } from './ack.ts';
+import type { Reader } from './read.ts';
 import type { Registry } from './registry.ts';
+import type { UnackedRoom } from './unacked-room.ts';
 
 /** Time for the last acknowledgements to leave, at most: half of a short drain. */
 const longestFlushMs = 1_000;
 
-type DrainDeps = { registry: Registry; intake: FlowControl; acknowledger: Acknowledger };
+type DrainDeps = {
+  registry: Registry;
+  reader: Reader;
+  room: UnackedRoom;
+  acknowledger: Acknowledger;
+};
 
 /**
  * Reads no more, waits for what is under way to be stored and acknowledged, and closes, all within
  * `drainMs`. What was not stored in time is not acknowledged. The service goes away, not the devices: no will is published.
  */
-export async function drain({ registry, intake, acknowledger }: DrainDeps, drainMs: number) {
+export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
-  intake.stop();
-  await waitUntil(() => intake.unackedBytes() === 0, drainMs - flushMs);
+  reader.stop();
+  await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
   await inTurns(registry.connections, (connection) => {
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';

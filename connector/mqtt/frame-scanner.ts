@@ -40,6 +40,10 @@ export class FrameScanner {
   others = 0;
   /** What the others count as: one each, and more where they are long lists of filters. */
   otherUnits = 0;
+  /** Whether the bytes so far end with a whole packet. */
+  isBetween = true;
+  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
+  begunBytes = 0;
   #expects: 'type' | 'length' | 'body' = 'type';
   #type = 0;
   #length = 0;
@@ -59,7 +63,7 @@ export class FrameScanner {
     while (at < chunk.length) {
       switch (this.#expects) {
         case 'type':
-          if (this.publishes + this.others >= maxPackets) return at;
+          if (this.publishes + this.others >= maxPackets) return this.#end(at);
           if (!this.#begin(chunk[at++] as number)) return -1;
           break;
         case 'length':
@@ -74,17 +78,14 @@ export class FrameScanner {
         }
       }
     }
+    return this.#end(at);
+  }
+
+  #end(at: number): number {
+    this.isBetween = this.#expects === 'type';
+    const begun = 1 + this.#lengthBytes + this.#length - this.#bodyLeft;
+    this.begunBytes = this.isBetween ? 0 : begun;
     return at;
-  }
-
-  /** Whether the bytes so far end with a whole packet. */
-  get isBetween(): boolean {
-    return this.#expects === 'type';
-  }
-
-  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
-  get begunBytes(): number {
-    return this.isBetween ? 0 : 1 + this.#lengthBytes + this.#length - this.#bodyLeft;
   }
 
   #begin(byte: number): boolean {

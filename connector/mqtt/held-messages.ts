@@ -1,23 +1,29 @@
 import type { Connection, Device } from './connection.ts';
 import type { Tuning } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
-import type { Unacked } from './unacked.ts';
+import type { Unacked } from './ack.ts';
+import type { UnackedRoom } from './unacked-room.ts';
 
 /** A message as it arrived, before anything is made of it. */
 export type HeldMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
+
+/** Parses a message and gives it to ingest. `arrivedTs`: ms since the epoch. */
+export type PassOn = (
+  device: Device,
+  message: HeldMessage,
+  unacked: Unacked,
+  arrivedTs: number,
+) => void;
 
 export type HoldingOptions = {
   holds: DevicePorts['holds'];
   tuning: Pick<Tuning, 'maxHeldBytes' | 'maxHeldTotalBytes'>;
   clock: () => number;
   now: () => number;
-  /** Its bytes are not under way while it waits, and are again. */
-  setAside: (device: Device, bytes: number) => void;
-  bringBack: (device: Device, bytes: number) => void;
+  /** A message's bytes are not under way while it waits, and are again. */
+  room: Pick<UnackedRoom, 'setAside' | 'bringBack'>;
   /** The message goes on its way. */
-  carry: (device: Device, message: HeldMessage, unacked: Unacked, arrivedTs: number) => void;
-  /** Lets a connection be read again. */
-  resume: (connection: Connection) => void;
+  passOn: PassOn;
 };
 
 type Held = { device: Device; message: HeldMessage; unacked: Unacked; arrivedTs: number };
@@ -49,7 +55,7 @@ const withdrawn = Object.assign(new Error('the device will send it again'), {
  * connections are not read either. The order of a device's messages stays.
  */
 export function createHeldMessages(options: HoldingOptions) {
-  const { holds, tuning, clock, now, setAside, bringBack, carry, resume } = options;
+  const { holds, tuning, clock, now, room, passOn } = options;
   const accounts = new Map<number, Waiting>();
   let totalBytes = 0;
 
@@ -84,7 +90,7 @@ export function createHeldMessages(options: HoldingOptions) {
     for (const connection of waiting.unread) {
       if (accounts.get(accountId) === waiting && !hasRoom(waiting)) return;
       waiting.unread.delete(connection);
-      resume(connection);
+      connection.resume();
     }
   }
 
@@ -99,13 +105,13 @@ export function createHeldMessages(options: HoldingOptions) {
     if (!held) return;
     forget(waiting, held);
     held.unacked.sinceMs = now();
-    carry(held.device, held.message, held.unacked, held.arrivedTs);
+    passOn(held.device, held.message, held.unacked, held.arrivedTs);
   }
 
   function forget(waiting: Waiting, { device, unacked }: Held): void {
     waiting.bytes -= unacked.bytes;
     totalBytes -= unacked.bytes;
-    bringBack(device, unacked.bytes);
+    room.bringBack(device, unacked.bytes);
   }
 
   return {
@@ -123,7 +129,7 @@ export function createHeldMessages(options: HoldingOptions) {
       unacked.sinceMs = Infinity;
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
-      setAside(device, unacked.bytes);
+      room.setAside(device, unacked.bytes);
       holds?.waits(device.identity, message.topic);
       return true;
     },

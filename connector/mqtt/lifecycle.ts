@@ -7,8 +7,8 @@ import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
 import { readFailure, type DeviceAedes } from './aedes.ts';
 import type { HeldMessages } from './held-messages.ts';
-import type { FlowControl } from './flow-control.ts';
 import type { Observer } from '../options.ts';
+import type { Reader } from './read.ts';
 import type { Registry } from './registry.ts';
 
 export type ConnectionsDeps = {
@@ -16,7 +16,7 @@ export type ConnectionsDeps = {
   /** Sets this process's connections apart from every other's. */
   runId: string;
   registry: Registry;
-  intake: FlowControl;
+  reader: Reader;
   holding: Pick<HeldMessages, 'forgetConnection'>;
   acknowledger: Acknowledger;
   observe: Observer;
@@ -25,7 +25,7 @@ export type ConnectionsDeps = {
 
 /** From a byte stream to a connection of the engine, and to its end. */
 export function createConnections(deps: ConnectionsDeps) {
-  const { engine, runId, registry, intake, holding, acknowledger, observe, now } = deps;
+  const { engine, runId, registry, reader, holding, acknowledger, observe, now } = deps;
   let count = 0;
 
   engine.on('clientReady', (client) => {
@@ -35,7 +35,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.entry.letIn();
     connection.heardMs = now();
     observe.connected();
-    intake.resume(connection);
+    connection.resume();
   });
   engine.on('clientError', (client, error) => blame(client, error));
   engine.on('connectionError', (client, error) => blame(client, error));
@@ -45,7 +45,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.stage = 'closed';
     connection.entry.letIn();
     registry.remove(connection);
-    intake.forget(connection);
+    reader.forget(connection);
     holding.forgetConnection(connection);
     acknowledger.withdraw(connection);
     giveUpSent(connection);
@@ -61,7 +61,7 @@ export function createConnections(deps: ConnectionsDeps) {
       linkConnection(connection);
       registry.connections.add(connection);
       socket.once('close', () => onClose(connection));
-      intake.attach(connection);
+      reader.attach(connection);
       connection.client = engine.handle(socket, request);
     },
   };

@@ -1,19 +1,11 @@
 import type { Connection } from './connection.ts';
 
-/** How a connection whose socket is full is listened to again. */
-export type Unblock = (connection: Connection) => void;
-
 /**
  * Writes the acknowledgements of QoS 1 messages, MQTT 3.1.1 section 3.4, in one piece: as aedes does
  * it, each is three writes (over WebSocket three frames). A socket that is full is not read either,
  * so that what waits to be written stays bounded.
  */
-export function writePubacks(
-  connection: Connection,
-  messageIds: number[],
-  nowMs: number,
-  unblock: Unblock,
-): void {
+export function writePubacks(connection: Connection, messageIds: number[], nowMs: number): void {
   const { socket } = connection;
   if (messageIds.length === 0 || socket.destroyed) return;
   const bytes = Buffer.allocUnsafe(messageIds.length * 4);
@@ -27,6 +19,6 @@ export function writePubacks(
   connection.blockedSinceMs = nowMs;
   socket.once('drain', () => {
     connection.blockedSinceMs = null;
-    unblock(connection);
+    connection.resume();
   });
 }

@@ -1,39 +1,55 @@
 import type { Client, PublishPacket } from 'aedes';
 import { append } from '../../src/lib/append.ts';
 import { findUpTopic } from '../../src/contract/topic.ts';
-import type { Acknowledger } from './ack.ts';
-import { findConnection, type Connection, type Device } from './connection.ts';
-import type { HeldMessages, HeldMessage } from './held-messages.ts';
-import type { FlowControl, Rates } from './flow-control.ts';
+import { Unacked, type Acknowledger } from './ack.ts';
+import { findConnection, type Connection, type Device, type Proceed } from './connection.ts';
+import type { HeldMessage, HeldMessages, PassOn } from './held-messages.ts';
+import type { Rates } from './rates.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
-import type { Proceed } from '../device/received.ts';
-import { Unacked } from './unacked.ts';
+import type { UnackedRoom } from './unacked-room.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
 
+type PassOnDeps = {
+  ports: Pick<ConnectorPorts, 'ingest'>;
+  rates: Rates;
+  limits: Pick<ConnectorLimits, 'rejectionsPerMessage'>;
+  observe: Pick<Observer, 'message'>;
+};
+
+export function createPassOn({ ports, rates, limits, observe }: PassOnDeps): PassOn {
+  const { rejectionsPerMessage } = limits;
+  return (device, { topic, payload }, unacked, arrivedTs) => {
+    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, rejectionsPerMessage);
+    observe.message(uplink.content.kind);
+    // What is wrong costs as much as what is right, and an event as much as a measurement.
+    device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
+    const { account } = device;
+    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
+    ports.ingest(device.identity, uplink, unacked);
+  };
+}
+
 export type PublishDeps = {
-  ports: ConnectorPorts;
-  intake: FlowControl;
+  clock: () => number;
+  room: Pick<UnackedRoom, 'hold'>;
   acknowledger: Acknowledger;
   holding: Pick<HeldMessages, 'take'>;
-  rates: Rates;
+  passOn: PassOn;
   tuning: Tuning;
-  limits: ConnectorLimits;
-  observe: Observer;
   now: () => number;
 };
 
-/** Parsed, a payload takes about so many times its bytes. */
-const parsedFactor = 3;
+/** Parsed, a payload takes about so many times its bytes; it is kept besides. */
+const parsedFactor = 4;
 const empty = Buffer.alloc(0);
 
 export type Publisher = ReturnType<typeof createPublisher>;
 
-/** The way of a PUBLISH into the store. */
+/** Takes what devices publish. */
 export function createPublisher(deps: PublishDeps) {
-  const { ports, intake, acknowledger, holding, rates, tuning, limits, observe, now } = deps;
-  const { rejectionsPerMessage } = limits;
+  const { clock, room, acknowledger, holding, passOn, tuning, now } = deps;
 
   /**
    * Takes a message that aedes has parsed. aedes goes on with a packet (PUBREC, and the next read)
@@ -65,7 +81,7 @@ export function createPublisher(deps: PublishDeps) {
     const message = { topic, qos, messageId, payload };
     const unacked = hold(connection, message, done);
     if (isRepeated) unacked.stored();
-    else carry(device, message, unacked);
+    else send(device, message, unacked);
   }
 
   /** Takes the plain messages that a chunk begins with; gives the rest of it, which aedes is to read. */
@@ -76,7 +92,7 @@ export function createPublisher(deps: PublishDeps) {
     while (at < chunk.length) {
       const frame = readPublish(chunk, at, device.upPrefix);
       if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
-      carry(device, frame, hold(connection, frame, null));
+      send(device, frame, hold(connection, frame, null));
       at = frame.end;
     }
     if (at === 0) return chunk;
@@ -103,32 +119,17 @@ export function createPublisher(deps: PublishDeps) {
       sinceMs,
       proceed,
     });
-    intake.hold(connection, bytes);
+    room.hold(connection, bytes);
     connection.unacked = append(connection.unacked, unacked);
     return unacked;
   }
 
-  function carry(device: Device, message: HeldMessage, unacked: Unacked): void {
-    if (!holding.take(device, message, unacked)) bring(device, message, unacked, ports.clock());
+  /** To ingest, or to those that wait because of their account. */
+  function send(device: Device, message: HeldMessage, unacked: Unacked): void {
+    if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
   }
 
-  /** Makes of a message what it is, and gives it to the store. */
-  function bring(
-    device: Device,
-    { topic, payload }: HeldMessage,
-    unacked: Unacked,
-    arrivedTs: number,
-  ): void {
-    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, rejectionsPerMessage);
-    observe.message(uplink.content.kind);
-    // What is wrong costs as much as what is right, and an event as much as a measurement.
-    device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
-    const { account } = device;
-    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
-    ports.ingest(device.identity, uplink, unacked);
-  }
-
-  return { accept, acceptLeading, bring };
+  return { accept, acceptLeading };
 }
 
 /** Its own `up/`, and nothing that MQTT forbids in a topic name [MQTT-1.5.3-2] [MQTT-3.3.2-2]. */

@@ -2,7 +2,7 @@ import { downPrefix, upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { Bucket } from '../device/rate-limit.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
-import type { Rates } from './flow-control.ts';
+import type { Rates } from './rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;

@@ -11,17 +11,19 @@ import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { drain } from './drain.ts';
 import { DeviceAedes } from './aedes.ts';
 import { createHeldMessages } from './held-messages.ts';
-import { createFlowControl, ratesOf } from './flow-control.ts';
 import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
 import { listenToBus } from './bus-events.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createTrust } from './proxy-protocol.ts';
-import { createPublisher } from './publish.ts';
+import { createPassOn, createPublisher } from './publish.ts';
+import { createRateGate, ratesOf } from './rates.ts';
+import { createReader } from './read.ts';
 import { createRefusedLoginLog } from './refused-logins.ts';
 import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
+import { createUnackedRoom } from './unacked-room.ts';
 
 type ConnectorSnapshot = {
   connections: number;
@@ -70,45 +72,26 @@ export async function startConnector(
   const { limits, log, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
-  const { presence } = ports;
   const rates = ratesOf(limits);
+  const { clock, holds, presence } = ports;
   const { maxConnectionsPerDevice } = limits;
   const registry = createRegistry({ rates, maxConnectionsPerDevice, ports, now });
-  const intake = createFlowControl({
-    ports,
+  const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
+  const rateGate = createRateGate({ ports, rates, now });
+  const passOn = createPassOn({ ports, rates, limits, observe });
+  const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
+  const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
+  const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
+  const reader = createReader({
+    presence,
     limits,
     tuning,
     rates,
     now,
-    isHeldBack: (connection, device) => !holding.mayRead(connection, device),
-    onHeard: ({ identity }) => presence(identity, 'seen'),
-    accept: (connection, chunk) => publisher.acceptLeading(connection, chunk),
-  });
-  const holding = createHeldMessages({
-    holds: ports.holds,
-    tuning,
-    clock: ports.clock,
-    now,
-    setAside: intake.setAside,
-    bringBack: intake.bringBack,
-    carry: (...message) => publisher.bring(...message),
-    resume: intake.resume,
-  });
-  const withdraw: ConnectorPorts['withdraw'] = (device) => {
-    holding.withdraw(device);
-    ports.withdraw(device);
-  };
-  const acknowledger = createAcknowledger({ ports: { withdraw }, intake, observe, log, now });
-  const publisher = createPublisher({
-    ports,
-    intake,
-    acknowledger,
+    room,
+    rateGate,
     holding,
-    rates,
-    tuning,
-    limits,
-    observe,
-    now,
+    publisher,
   });
   const logRefused = createRefusedLoginLog(log, now);
   const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
@@ -150,7 +133,7 @@ export async function startConnector(
     engine,
     runId,
     registry,
-    intake,
+    reader,
     holding,
     acknowledger,
     observe,
@@ -178,7 +161,7 @@ export async function startConnector(
   async function close({ drainMs }: { drainMs: number }): Promise<void> {
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
-    await drain({ registry, intake, acknowledger }, drainMs);
+    await drain({ registry, reader, room, acknowledger }, drainMs);
     holding.stop();
     endNotices();
     endSweeping();
@@ -211,10 +194,10 @@ export async function startConnector(
       connections: registry.connections.size,
       devices: registry.countDevices(),
       waiting: admission.countWaiting(),
-      unackedBytes: intake.unackedBytes(),
-      midwayBytes: intake.midwayBytes(),
+      unackedBytes: room.bytes(),
+      midwayBytes: reader.midwayBytes(),
     }),
-    pause: intake.pause,
+    pause: reader.pause,
     reloadCertificate: () => reloadCertificate(),
     close,
   };

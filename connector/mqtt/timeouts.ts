@@ -5,7 +5,7 @@ import type { Registry } from './registry.ts';
 
 export type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
-  acknowledger: Pick<Acknowledger, 'sweep'>;
+  acknowledger: Pick<Acknowledger, 'giveUpLate'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   now: () => number;
@@ -17,7 +17,7 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
   const timer = setInterval(() => {
     const nowMs = now();
     for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
-    acknowledger.sweep(registry.connections, limits.storeTimeoutMs);
+    acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, tuning.sweepIntervalMs);
   return () => clearInterval(timer);
@@ -35,7 +35,7 @@ function visit(
     connection.close('not-stored');
   }
   if (stage !== 'ready') return;
-  // Silent because we do not listen: the device may have spoken. One whose account has to wait is read.
+  // Nothing was heard because its socket is not read. (Where only its account has to wait, it is.)
   const waitsForStore = (connection.unacked[0]?.sinceMs ?? Infinity) < Infinity;
   if (connection.isStarved || waitsForStore) connection.heardMs = nowMs;
   // One and a half times the keep-alive. [MQTT-3.1.2-24]

@@ -1,4 +1,4 @@
-import type { AccountConnections, Connection } from './connection.ts';
+import type { AccountConnections, Connection, Device } from './connection.ts';
 
 /**
  * An account may hold so many times what is still free. So one alone gets two thirds, two get two fifths
@@ -9,13 +9,20 @@ const shareOfFree = 2;
 /** Accounts that are looked at in vain before the next message is waited for. */
 const mostInVain = 8;
 
+export type UnackedRoom = ReturnType<typeof createUnackedRoom>;
+
 /** What messages that wait for their commit may take of the memory, all connections together. */
-export function createUnackedRoom(maxBytes: number, resume: (connection: Connection) => void) {
+export function createUnackedRoom(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
 
   const isFor = (account: AccountConnections | undefined) =>
     (account?.bytes ?? 0) < shareOfFree * (maxBytes - bytes);
+
+  function add(device: Device | null, more: number): void {
+    bytes += more;
+    if (device) device.account.bytes += more;
+  }
 
   /** Accounts in turn, one connection each. */
   function resumeWaiting(): void {
@@ -32,7 +39,7 @@ export function createUnackedRoom(maxBytes: number, resume: (connection: Connect
       }
       account.waiting.delete(first);
       if (account.waiting.size > 0) waiting.add(account);
-      resume(first);
+      first.resume();
     }
   }
 
@@ -48,16 +55,24 @@ export function createUnackedRoom(maxBytes: number, resume: (connection: Connect
       return false;
     },
 
-    hold({ device }: Pick<Connection, 'device'>, more: number): void {
-      bytes += more;
-      if (device) device.account.bytes += more;
+    hold(connection: Connection, more: number): void {
+      connection.unackedBytes += more;
+      add(connection.device, more);
     },
 
-    release({ device }: Pick<Connection, 'device'>, less: number): void {
-      bytes -= less;
-      if (device) device.account.bytes -= less;
+    release(connection: Connection, less: number): void {
+      connection.unackedBytes -= less;
+      add(connection.device, -less);
       if (waiting.size > 0) resumeWaiting();
     },
+
+    /** What waits because of its account is not under way: nobody else waits for it. */
+    setAside(device: Device, less: number): void {
+      add(device, -less);
+      if (waiting.size > 0) resumeWaiting();
+    },
+
+    bringBack: add,
 
     forget(connection: Connection): void {
       connection.device?.account.waiting.delete(connection);

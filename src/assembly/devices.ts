@@ -153,13 +153,14 @@ async function startIngestion(
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
-  const { rejectionsPerMessage, rejectionBytesPerDevice: maxBytes } = config.quotas;
+  const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(
     {
       limits: {
         maxAheadMs,
         ringMaxAgeMs,
         rejectionsPerMessage,
+        rejectionBytesPerDevice,
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
         sizesOf: limitsOf,
@@ -179,10 +180,11 @@ async function startIngestion(
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
         storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
         recordEvents,
-        keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes }),
+        keepRejections: (tx, rows) =>
+          keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        notify: (tx, rings) => outbox.enqueue(tx, notificationsOf(rings)),
+        notify: (tx, notices) => outbox.enqueue(tx, notificationsOf(notices)),
       },
       findNewest,
       eventQuota,

@@ -92,6 +92,8 @@ export type Uplink = {
   topic: string;
   /** First 1 KiB of the payload as text, for rejections; may be made when it is asked for. */
   readonly excerpt: string;
+  /** All of it as text, for what the database refuses; made when it is asked for. Absent: there is no more. */
+  readonly payload?: string;
   arrivedTs: number;
   content: UplinkContent;
   /** Its account brings too many events and cannot be made to wait: none of its events is recorded. */

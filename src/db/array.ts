@@ -21,6 +21,11 @@ export function plainArray(elements: (number | boolean | null)[]): string {
   return `{${elements.map((element) => element ?? 'NULL').join(',')}}`;
 }
 
+/** The same of each column. */
+export function plainArrays(...columns: (number | boolean | null)[][]): string[] {
+  return columns.map(plainArray);
+}
+
 /**
  * A parameter (`$1`) that `jsonSequence` has written, as SQL for an array of text. The documents follow each
  * other unchanged; an array literal would have to be quoted here and parsed by the server.

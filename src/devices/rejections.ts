@@ -157,7 +157,7 @@ export async function listRejections(
     `
       select rejected_at, topic, reason, message, path, more,
              coalesce(nullif(payload, ''), (
-               select of_message.payload
+               select left(of_message.payload, 1024)
                  from rejection of_message
                 where of_message.device_id = r.device_id
                   and of_message.message_id = r.message_id

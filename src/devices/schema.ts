@@ -83,7 +83,10 @@ export const RejectionList = z.object({
         description:
           'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
       }),
-      payload: z.string().meta({ description: 'The first KiB of what was sent.' }),
+      payload: z.string().meta({
+        description:
+          'The first KiB of what was sent; all of it, once a message, where the database refused an item.',
+      }),
     }),
   ),
   timestamp,

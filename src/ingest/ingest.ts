@@ -1,37 +1,52 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
-import type { Database } from '../db/database.ts';
-import { DomainError } from '../errors.ts';
-import { Message } from './rules/message.ts';
-import { createAfterCommit } from './store/after-commit.ts';
-import type { AfterCommitDeps } from './store/after-commit.ts';
-import { createDeviceQueues } from './queue/device-queues.ts';
-import type { Work } from './queue/device-queue.ts';
-import { createEventQuota, type EventQuota } from './store/event-quota.ts';
-import { createContextLoader } from './store/load-contexts.ts';
-import type { FindNewest } from './store/load-contexts.ts';
-import { createBatcher } from './queue/batcher.ts';
-import type { BatcherOptions } from './queue/batcher.ts';
+import { createBatcher, type BatcherOptions } from './queue/batcher.ts';
+import { stampArrivals } from './queue/device-queue.ts';
+import { DeviceQueues } from './queue/device-queues.ts';
+import { Message, newUnit } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
-import { createRedeliveries } from './store/redelivery.ts';
-import type { ApplyLimits } from './rules/scope.ts';
-import { commitBatch } from './store/commit.ts';
-import type { Turn } from './queue/turn.ts';
-import { stampArrivals } from './queue/stamp-arrivals.ts';
-import { failWithdrawn } from './queue/withdrawn.ts';
-import type { Writers } from './store/write.ts';
+import { createEventQuota, type EventQuota } from './store/event-quota.ts';
+import { createContextLoader, type FindNewest } from './store/load-contexts.ts';
+import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
+import { storeBatch, type StoreDeps } from './store/store-batch.ts';
+
+/*
+ * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.
+ *
+ *   connector/mqtt
+ *    1. take            read.ts                 reads whole packets, where its device may go on
+ *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept)
+ *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
+ *   src/ingest
+ *    4. ingest          ingest.ts               queues it behind the messages of its device
+ *    5. beginBatches    queue/batcher.ts        decides when another transaction begins
+ *    6. takeBatch       queue/take-batch.ts     takes what waits: accounts in turn, devices in order
+ *    7. storeBatch      store/store-batch.ts    stores it, whatever goes wrong; mostly by one commitBatch
+ *    8. commitBatch     store/commit.ts         one transaction, of these steps:
+ *       load            store/commit.ts         reads devices that are not remembered
+ *       planBatch       store/plan-batch.ts     applies each message to its device (rules/apply.ts, pure)
+ *       write           store/write.ts          writes rows and device states, all statements at once
+ *       commitSent      queue/batcher.ts        lets the next batch begin on top of this commit
+ *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
+ *   connector/mqtt
+ *    9. stored          ack.ts                  those before it on its connection first [MQTT-4.6.0-2]
+ *   10. writePubacks    puback.ts               all PUBACKs of a commit to one socket in one piece
+ */
 
 export type IngestOptions = BatcherOptions & {
-  limits: ApplyLimits;
+  limits: StoreDeps['limits'];
   /** Devices whose context is remembered while they are silent. */
   maxRememberedDevices: number;
   /** What may be remembered of them, with their profiles, in bytes by estimate. */
   maxRememberedBytes: number;
+  /** Absent: `retryBounds`. */
+  retry?: RetryBounds | undefined;
 };
 
-export type IngestDeps = AfterCommitDeps & {
-  db: Database;
-  writers: Writers;
+export type IngestDeps = Pick<
+  StoreDeps,
+  'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe'
+> & {
   findNewest: FindNewest;
   eventQuota?: EventQuota | undefined;
   /** The time of day, ms. */
@@ -58,26 +73,28 @@ export type Ingest = {
   close(drainMs: number): Promise<void>;
 };
 
-/** The way of every device message from its connector into the database. */
+/** Starts what stores the messages of devices. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
-  const queues = createDeviceQueues(options.maxRememberedDevices, options.maxBatchItems);
+  const { limits, maxBatchItems } = options;
+  const queues = new DeviceQueues(options.maxRememberedDevices, maxBatchItems);
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
-  const settling = {
+  const storeDeps: StoreDeps = {
     ...deps,
-    limits: options.limits,
-    maxBatchItems: options.maxBatchItems,
-    loadContexts: createContextLoader(deps.findNewest, remembered),
+    queues,
+    limits,
+    maxBatchItems,
     remembered,
-    charge: queues.charge,
+    loadContexts: createContextLoader(deps.findNewest, remembered),
     leaveOut: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     repeats: createRedeliveries(deps.nowMs),
-    onCommitted: createAfterCommit(deps),
-    pause,
+    retry: options.retry ?? retryBounds,
+    stopping: stopping.signal,
   };
-  const batcher = createBatcher(options, queues, settle);
-  /** Messages in the transactions under way. */
-  let carried = 0;
+  const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
+    nowMs: deps.nowMs,
+    observe: deps.observe?.batch,
+  });
 
   const unsubscribe = [
     deps.bus.subscribe('device', ({ deviceId }) => queues.forget(deviceId)),
@@ -89,65 +106,25 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     const queue = queues.queueOf(device);
     const content = stampArrivals(uplink, queue);
     const message = new Message(uplink, delivery, deps.newUuid);
-    queues.add(queue, { message, content, rejections: uplink.rejections });
+    queues.add(queue, newUnit(message, content, uplink.rejections));
     batcher.wake();
   }
-
-  async function settle(batch: Work[], turn: Turn): Promise<void> {
-    const sinceMs = deps.nowMs();
-    let messages = countUnits(batch);
-    let waitsAgain: Work[] = [];
-    const putBack: Turn['putBack'] = (left, rests) => {
-      const whole = countUnits(left) - rests;
-      carried -= whole;
-      messages -= whole;
-      waitsAgain = [...left, ...waitsAgain];
-      turn.putBack(left, rests);
-      // Nothing takes it any more.
-      if (stopping.signal.aborted) failWaiting();
-    };
-    carried += messages;
-    try {
-      await commitBatch(batch, settling, { ...turn, putBack });
-    } catch (error) {
-      const spared = new Set(waitsAgain.flatMap(({ units }) => units));
-      for (const { units } of batch)
-        for (const unit of units) if (!spared.has(unit)) unit.message.fail(error);
-    }
-    carried -= messages;
-    deps.observe?.batch(messages, (deps.nowMs() - sinceMs) / 1_000);
-  }
-
-  async function pause(attempt: number): Promise<void> {
-    const delayMs = Math.min(1_000, 20 * 2 ** attempt) * (0.5 + deps.random() / 2);
-    await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {
-      throw new DomainError('unavailable', 'The service stops before this could be stored.');
-    });
-  }
-
   async function close(drainMs: number): Promise<void> {
     const limit = new AbortController();
     const late = sleep(drainMs, undefined, { signal: limit.signal }).catch(() => {});
     await Promise.race([batcher.drain(), late]);
     limit.abort();
-    batcher.stop();
     stopping.abort();
+    batcher.stop();
     for (const end of unsubscribe) end();
-    failWaiting();
   }
 
-  function failWaiting(): void {
-    const error = new DomainError('unavailable', 'The service stopped before this was stored.');
-    for (const { message } of queues.waiting()) message.fail(error);
-  }
-
-  const withdraw = ({ deviceId }: DeviceIdentity) => failWithdrawn(queues.takeWithdrawn(deviceId));
-
-  const depth = () => queues.countWaiting() + carried;
-  const forget = () => remembered.shrink();
-  return { ingest, withdraw, othersWait: queues.othersWait, depth, forget, close };
-}
-
-function countUnits(batch: Work[]): number {
-  return batch.reduce((sum, { units }) => sum + units.length, 0);
+  return {
+    ingest,
+    withdraw: ({ deviceId }) => queues.withdraw(deviceId),
+    othersWait: queues.turns.othersWait,
+    depth: () => queues.waiting + batcher.depth(),
+    forget: () => remembered.shrink(),
+    close,
+  };
 }

@@ -80,6 +80,9 @@ export const logEvents = [
 
   // What devices send, and what follows from it.
   'batch.retried',
+  'batch.given-up',
+  'batch.failed',
+  'batch.untold',
   'item.refused',
   'profile.not-handed-over',
   'notification.undelivered',

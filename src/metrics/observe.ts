@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Observer } from '../../connector/options.ts';
 import type { SecretCheckDeps } from '../broker-hooks/secret.ts';
 import { DurationHistogram } from './duration-histogram.ts';
-import type { IngestObserver } from '../ingest/store/observer.ts';
+import type { IngestObserver } from '../ingest/store/tell.ts';
 import type { NotificationsOptions } from '../notifications/notifications.ts';
 
 /** What a connector counts; a device is never a label. */

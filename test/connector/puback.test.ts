@@ -25,7 +25,7 @@ function narrowSocket() {
 
 test('acknowledgements are written in one piece, identifiers high byte first', () => {
   const { socket, written } = narrowSocket();
-  writePubacks(new Connection('c', socket, entry, 0), [1, 0x1234], 0, () => {});
+  writePubacks(new Connection('c', socket, entry, 0), [1, 0x1234], 0);
   expect(Buffer.concat(written)).toEqual(Buffer.from([0x40, 2, 0, 1, 0x40, 2, 0x12, 0x34]));
 });
 
@@ -33,8 +33,9 @@ test('a socket that is full is known as blocked until it has drained', async () 
   const { socket, take } = narrowSocket();
   const connection = new Connection('c', socket, entry, 0);
   const unblocked: Connection[] = [];
-  const write = (nowMs: number) =>
-    writePubacks(connection, [1, 2, 3], nowMs, (one) => unblocked.push(one));
+  connection.isStarved = true;
+  connection.reader = { resume: (one) => unblocked.push(one) };
+  const write = (nowMs: number) => writePubacks(connection, [1, 2, 3], nowMs);
   write(5);
   write(9);
   expect(connection.blockedSinceMs).toBe(5);
@@ -53,12 +54,12 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const clock = manualClock();
   const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
-    acknowledger: { sweep() {} },
+    acknowledger: { giveUpLate() {} },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,
   });
-  writePubacks(connection, [1, 2, 3], 0, () => {});
+  writePubacks(connection, [1, 2, 3], 0);
   clock.nowMs = defaultTuning.drainTimeoutMs;
   await clock.looks(3);
   expect(connection.ending).toBeNull();

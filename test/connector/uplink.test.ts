@@ -232,8 +232,10 @@ describe('the other topics', () => {
 });
 
 describe('what is kept of a payload', () => {
-  test('is its first KiB', () => {
-    expect(parse('state', 'x'.repeat(5_000)).excerpt).toBe(`"${'x'.repeat(1_023)}`);
+  test('is its first KiB, and for what the database refuses all of it', () => {
+    const long = parse('state', 'x'.repeat(5_000));
+    expect(long.excerpt).toBe(`"${'x'.repeat(1_023)}`);
+    expect(long.payload).toBe(`"${'x'.repeat(5_000)}"`);
     expect(parse('state', 'short').excerpt).toBe('"short"');
   });
 

@@ -109,11 +109,11 @@ describe('accounts take turns', () => {
             const [removed] = waiting.splice(step.remove % Math.max(1, waiting.length), 1);
             if (removed) turns.remove(removed);
           } else turns.charge(step.charge, step.cost);
-          expect(turns.size()).toBe(waiting.length);
+          expect(turns.size).toBe(waiting.length);
           for (const id of [0, 1, 2, 3])
             expect(turns.othersWait(id)).toBe(waiting.some(({ accountId }) => accountId !== id));
         }
-        while (turns.size() > 0) expect(serve(turns)).not.toBeNull();
+        while (turns.size > 0) expect(serve(turns)).not.toBeNull();
         expect(serve(turns)).toBeNull();
       }),
     );

@@ -1,17 +1,16 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Committing } from '../../src/db/transaction.ts';
-import { createDeviceQueues, type DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
-import type { Work } from '../../src/ingest/queue/device-queue.ts';
+import type { Batch } from '../../src/ingest/queue/batch.ts';
+import { DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
 import {
   createBatcher,
   type Batcher,
   type BatcherOptions,
 } from '../../src/ingest/queue/batcher.ts';
-import type { Turn } from '../../src/ingest/queue/turn.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';
 
 /** A batch that the batcher has begun; nothing comes of it until it is told here. */
-type Begun = { batch: Work[]; turn: Turn; commit(): Committing; settle(): Promise<void> };
+type Begun = { batch: Batch; commit(): Committing; finish(): Promise<void> };
 
 const options: BatcherOptions = {
   maxInFlight: 2,
@@ -26,22 +25,23 @@ let begun: Begun[];
 beforeEach(() => start());
 
 function start(changed: Partial<BatcherOptions> = {}): void {
-  queues = createDeviceQueues(100);
+  queues = new DeviceQueues(100);
   begun = [];
-  batcher = createBatcher({ ...options, ...changed }, queues, (batch, turn) => {
+  const storeBatch = (batch: Batch) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const commit = () => {
       const committing = { committed: promise } as unknown as Committing;
-      turn.onCommitting(committing);
+      batch.commitSent(committing);
       return committing;
     };
-    const settle = async () => {
+    const finish = async () => {
       resolve();
       await turnOfTheLoop();
     };
-    begun.push({ batch, turn, commit, settle });
+    begun.push({ batch, commit, finish });
     return promise;
-  });
+  };
+  batcher = createBatcher({ ...options, ...changed }, queues, storeBatch, { nowMs: Date.now });
 }
 
 async function turnOfTheLoop(): Promise<void> {
@@ -59,14 +59,14 @@ async function arrive(...messages: [deviceId: number, id: string][]): Promise<vo
   await turnOfTheLoop();
 }
 
-const idsBegun = () => begun.map(({ batch }) => unitIds(batch));
+const idsBegun = () => begun.map(({ batch }) => unitIds(batch.works));
 
 test('what one turn of the event loop brings shares a batch, what comes later waits for its end', async () => {
   await arrive([1, 'a'], [2, 'b']);
   await arrive([3, 'c']);
   await arrive([1, 'd']);
   expect(idsBegun()).toEqual([['a', 'b']]);
-  await begun[0]?.settle();
+  await begun[0]?.finish();
   expect(idsBegun()).toEqual([
     ['a', 'b'],
     ['c', 'd'],
@@ -78,7 +78,7 @@ test('enough that waits begins beside it, as often as is allowed', async () => {
   await arrive([2, 'b'], [3, 'c'], [4, 'd']);
   await arrive([5, 'e'], [6, 'f'], [7, 'g']);
   expect(idsBegun()).toEqual([['a'], ['b', 'c', 'd']]);
-  expect(begun[1]?.turn.ahead).toBeNull();
+  expect(begun[1]?.batch.behind).toBeNull();
 });
 
 test('a batch that takes long lets others begin beside it', async () => {
@@ -93,7 +93,17 @@ test('behind a commit the same devices go on, planned on top of it', async () =>
   await arrive([1, 'b'], [2, 'c']);
   const committing = begun[0]?.commit();
   expect(idsBegun()).toEqual([['a'], ['c', 'b']]);
-  expect(begun[1]?.turn.ahead?.committing).toBe(committing);
+  expect(begun[1]?.batch.behind?.committing).toBe(committing);
+});
+
+test('a batch that is done keeps none of those before it in memory', async () => {
+  await arrive([1, 'a']);
+  await arrive([1, 'b']);
+  begun[0]?.commit();
+  expect(begun[1]?.batch.behind).toBe(begun[0]?.batch);
+  await begun[0]?.finish();
+  await begun[1]?.finish();
+  expect(begun[1]?.batch.behind).toBeNull();
 });
 
 test('behind a commit is one batch, and none beside it', async () => {
@@ -103,34 +113,34 @@ test('behind a commit is one batch, and none beside it', async () => {
   await arrive([2, 'c'], [3, 'd'], [4, 'e']);
   begun[1]?.commit();
   expect(idsBegun()).toEqual([['a'], ['b']]);
-  await begun[0]?.settle();
+  await begun[0]?.finish();
   expect(idsBegun()).toEqual([['a'], ['b'], ['c', 'd', 'e']]);
-  expect(begun[2]?.turn.ahead).toBeNull();
+  expect(begun[2]?.batch.behind).toBeNull();
 });
 
-test('of two beside each other neither lets its devices go on before it is settled', async () => {
+test('of two beside each other neither lets its devices go on before it is done', async () => {
   await arrive([1, 'a']);
   await arrive([2, 'b'], [3, 'c'], [4, 'd']);
   begun[0]?.commit();
   await arrive([1, 'e']);
   expect(begun).toHaveLength(2);
-  await begun[1]?.settle();
+  await begun[1]?.finish();
   expect(begun).toHaveLength(2);
-  await begun[0]?.settle();
+  await begun[0]?.finish();
   expect(idsBegun()[2]).toEqual(['e']);
 });
 
-test('what is settled of a batch goes on while the rest is tried again', async () => {
+test('what is stored of a batch goes on while the rest is tried again', async () => {
   await arrive([1, 'a'], [2, 'b']);
   const [batch] = begun;
   await arrive([1, 'c'], [2, 'd'], [3, 'e']);
   await arrive([4, 'f']);
-  const ofOne = batch?.batch.filter(({ queue }) => queue.device.deviceId === 1) ?? [];
-  batch?.turn.onPartSettled?.(ofOne);
-  await begun[1]?.settle();
+  const ofOne = batch?.batch.works.filter(({ queue }) => queue.device.deviceId === 1) ?? [];
+  batch?.batch.partDone(ofOne);
+  await begun[1]?.finish();
   expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c']]);
-  await batch?.settle();
-  await begun[2]?.settle();
+  await batch?.finish();
+  await begun[2]?.finish();
   expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c'], ['d']]);
 });
 
@@ -140,9 +150,9 @@ test('is drained when nothing is under way any more', async () => {
   await arrive([1, 'b']);
   let isDrained = false;
   const drained = batcher.drain().then(() => (isDrained = true));
-  await begun[0]?.settle();
+  await begun[0]?.finish();
   expect(isDrained).toBe(false);
-  await begun[1]?.settle();
+  await begun[1]?.finish();
   await drained;
 });
 
@@ -150,6 +160,6 @@ test('begins nothing once it is stopped', async () => {
   await arrive([1, 'a']);
   await arrive([1, 'b']);
   batcher.stop();
-  await begun[0]?.settle();
+  await begun[0]?.finish();
   expect(idsBegun()).toEqual([['a']]);
 });

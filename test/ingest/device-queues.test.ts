@@ -1,64 +1,66 @@
 import { describe, expect, it } from 'vitest';
 import { Message, sizeOf } from '../../src/ingest/rules/message.ts';
 import type { Work } from '../../src/ingest/queue/device-queue.ts';
-import { createDeviceQueues, type DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
+import { DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
+import { takeBatch } from '../../src/ingest/queue/take-batch.ts';
 import { split } from '../../src/ingest/store/split.ts';
 import { device, measurementsUnit, unitIds } from './units.ts';
 
 describe('queues', () => {
   it('give a device’s messages in the order of their arrival', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     for (const id of ['a', 'b', 'c']) queues.add(queue, measurementsUnit(id, 1));
-    expect(unitIds(queues.take(100))).toEqual(['a', 'b', 'c']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['a', 'b', 'c']);
   });
 
   it('never put a device into two batches at once', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     queues.add(queue, measurementsUnit('a', 1));
-    const first = queues.take(100);
+    const first = takeBatch(queues, 100);
     queues.add(queue, measurementsUnit('b', 1));
     queues.add(queues.queueOf(device(2)), measurementsUnit('c', 1));
-    expect(unitIds(queues.take(100))).toEqual(['c']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['c']);
     queues.release(first);
-    expect(unitIds(queues.take(100))).toEqual(['b']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['b']);
   });
 
   it('fill a batch up to about the limit and leave the rest in line', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     // Forty more than its measurements: none was read yet.
     for (const n of [1, 2, 3]) queues.add(queues.queueOf(device(n)), measurementsUnit(`d${n}`, 60));
-    expect(unitIds(queues.take(150))).toEqual(['d1', 'd2']);
-    expect(unitIds(queues.take(150))).toEqual(['d3']);
+    expect(unitIds(takeBatch(queues, 150))).toEqual(['d1', 'd2']);
+    expect(unitIds(takeBatch(queues, 150))).toEqual(['d3']);
   });
 
   it('take a message larger than the limit alone', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     queues.add(queue, measurementsUnit('large', 500));
     queues.add(queue, measurementsUnit('small', 1));
-    const first = queues.take(100);
+    const first = takeBatch(queues, 100);
     expect(unitIds(first)).toEqual(['large']);
     queues.release(first);
-    expect(unitIds(queues.take(100))).toEqual(['small']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['small']);
   });
 
   it('give up what was withdrawn, and keep the rest in line', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const [some, all] = [queues.queueOf(device(1)), queues.queueOf(device(2))];
-    queues.add(some, measurementsUnit('a', 1, true));
+    const failed: string[] = [];
+    queues.add(some, measurementsUnit('a', 1, failed));
     queues.add(some, measurementsUnit('b', 1));
-    queues.add(all, measurementsUnit('c', 1, true));
-    const gone = [1, 2, 3].flatMap((deviceId) => queues.takeWithdrawn(deviceId));
-    expect(gone.map(({ message }) => message.id)).toEqual(['a', 'c']);
-    expect(queues.countWaiting()).toBe(1);
-    expect(unitIds(queues.take(100))).toEqual(['b']);
-    expect(queues.hasReady()).toBe(false);
+    queues.add(all, measurementsUnit('c', 1, failed));
+    for (const deviceId of [1, 2, 3]) queues.withdraw(deviceId);
+    expect(failed).toEqual(['a', 'c']);
+    expect(queues.waiting).toBe(1);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['b']);
+    expect(queues.turns.size).toBe(0);
   });
 
   it('forget idle devices beyond the limit, never one with messages', () => {
-    const queues = createDeviceQueues(2);
+    const queues = new DeviceQueues(2);
     const busy = queues.queueOf(device(1));
     queues.add(busy, measurementsUnit('kept', 1));
     const idle = queues.queueOf(device(2));
@@ -87,11 +89,11 @@ describe('queues of several accounts', () => {
     unitIds(batch.filter(({ queue }) => queue.accountId === accountId)).length;
 
   it('share a batch, however many they are and however much waits for each', () => {
-    const queues = createDeviceQueues(2_000, 100);
+    const queues = new DeviceQueues(2_000, 100);
     for (let n = 1; n <= 1_000; n++) fill(queues, n, 1, 1);
     fill(queues, 2_001, 2, 500);
     fill(queues, 2_002, 3, 1);
-    const batch = queues.take(200);
+    const batch = takeBatch(queues, 200);
     expect(countOf(batch, 3)).toBe(1);
     // A device that was not read yet costs forty besides.
     expect(countOf(batch, 2)).toBeGreaterThan(30);
@@ -99,49 +101,49 @@ describe('queues of several accounts', () => {
   });
 
   it('go on in the same batch where room is left, each device in its order', () => {
-    const queues = createDeviceQueues(10, 100);
+    const queues = new DeviceQueues(10, 100);
     fill(queues, 1, 1, 60);
     fill(queues, 2, 2, 1);
-    const batch = queues.take(1_000);
+    const batch = takeBatch(queues, 1_000);
     const all = Array.from({ length: 60 }, (_, n) => `1.${n}`);
     expect(batch).toHaveLength(2);
     expect(unitIds(batch.filter(({ queue }) => queue.accountId === 1))).toEqual(all);
-    expect(queues.countWaiting()).toBe(0);
+    expect(queues.waiting).toBe(0);
   });
 
   it('keep what a batch had no room for until it is done', () => {
-    const queues = createDeviceQueues(10, 100);
+    const queues = new DeviceQueues(10, 100);
     fill(queues, 1, 1, 60);
     fill(queues, 2, 2, 60);
-    const batch = queues.take(50);
+    const batch = takeBatch(queues, 50);
     const [one, two] = [countOf(batch, 1), countOf(batch, 2)];
-    expect(queues.hasReady()).toBe(false);
-    expect(queues.countWaiting()).toBe(120 - one - two);
+    expect(queues.turns.size).toBe(0);
+    expect(queues.waiting).toBe(120 - one - two);
     queues.release(batch);
-    expect(unitIds(queues.take(1_000))).toEqual(
+    expect(unitIds(takeBatch(queues, 1_000))).toEqual(
       expect.arrayContaining([`1.${one}`, `1.59`, `2.${two}`, `2.59`]),
     );
   });
 
   it('pay for what is known only later, and for what was spent on parsing', () => {
-    const queues = createDeviceQueues(10, 100);
+    const queues = new DeviceQueues(10, 100);
     fill(queues, 1, 1, 1);
     fill(queues, 2, 2, 1);
-    const batch = queues.take(100);
+    const batch = takeBatch(queues, 100);
     queues.charge(batch, new Map([[1, 300]]));
     queues.release(batch);
     fill(queues, 1, 1, 1);
     for (let n = 0; n < 40; n++) fill(queues, 10 + n, 2, 1);
-    expect(countOf(queues.take(100), 1)).toBe(0);
-    const parsed = createDeviceQueues(10, 100);
+    expect(countOf(takeBatch(queues, 100), 1)).toBe(0);
+    const parsed = new DeviceQueues(10, 100);
     const queue = parsed.queueOf(device(1, 1));
     const unit = measurementsUnit('parsed', 1);
     parsed.add(queue, { ...unit, message: withParsing(unit.message, 300) });
     for (let n = 0; n < 40; n++) fill(parsed, 10 + n, 2, 1);
-    const first = parsed.take(50);
+    const first = takeBatch(parsed, 50);
     parsed.release(first);
     fill(parsed, 1, 1, 1);
-    expect(countOf(parsed.take(100), 1)).toBe(0);
+    expect(countOf(takeBatch(parsed, 100), 1)).toBe(0);
   });
 
   const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>
@@ -150,7 +152,7 @@ describe('queues of several accounts', () => {
 
 describe('queues that are forgotten', () => {
   it('are those that were used least recently', () => {
-    const queues = createDeviceQueues(3);
+    const queues = new DeviceQueues(3);
     const [first, second, third] = [1, 2, 3].map((n) => queues.queueOf(device(n)));
     queues.queueOf(device(1));
     queues.queueOf(device(4));
@@ -160,7 +162,7 @@ describe('queues that are forgotten', () => {
   });
 
   it('do not include the one that is asked for, were all others in use', () => {
-    const queues = createDeviceQueues(1);
+    const queues = new DeviceQueues(1);
     queues.add(queues.queueOf(device(1)), measurementsUnit('a', 1));
     const asked = queues.queueOf(device(2));
     expect(queues.queueOf(device(2))).toBe(asked);
@@ -169,33 +171,33 @@ describe('queues that are forgotten', () => {
 
 describe('what is put back', () => {
   it('is the next of its device, and waits until the batch it came from is done', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     for (const id of ['a', 'b']) queues.add(queue, measurementsUnit(id, 1));
-    const batch = queues.take(100);
+    const batch = takeBatch(queues, 100);
     queues.add(queue, measurementsUnit('c', 1));
     queues.putBack([{ queue, units: batch[0]?.units.slice(1) ?? [] }]);
-    expect(queues.countWaiting()).toBe(2);
-    expect(queues.hasReady()).toBe(false);
+    expect(queues.waiting).toBe(2);
+    expect(queues.turns.size).toBe(0);
     queues.release(batch);
-    expect(unitIds(queues.take(100))).toEqual(['b', 'c']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['b', 'c']);
   });
 
   it('goes behind other devices', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
     queues.add(queue, measurementsUnit('a', 1));
-    const batch = queues.take(100);
+    const batch = takeBatch(queues, 100);
     queues.add(queues.queueOf(device(2)), measurementsUnit('b', 1));
     queues.putBack(batch);
     queues.release(batch);
-    expect(unitIds(queues.take(100))).toEqual(['b', 'a']);
+    expect(unitIds(takeBatch(queues, 100))).toEqual(['b', 'a']);
   });
 });
 
 describe('split', () => {
   it('halves by device, then by message, then by item, keeping the order', () => {
-    const queues = createDeviceQueues(10);
+    const queues = new DeviceQueues(10);
     const units = ['a', 'b'].map((id) => measurementsUnit(id, 2));
     const [one, two] = [queues.queueOf(device(1)), queues.queueOf(device(2))];
     const byDevice = split([
@@ -214,7 +216,7 @@ describe('split', () => {
   });
 
   it('leaves a single item alone', () => {
-    const queue = createDeviceQueues(1).queueOf(device(1));
+    const queue = new DeviceQueues(1).queueOf(device(1));
     expect(split([{ queue, units: [measurementsUnit('a', 1)] }])).toBeNull();
   });
 });

@@ -15,6 +15,7 @@ import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { EventQuota } from '../../src/ingest/store/event-quota.ts';
 import type { MeasurementRow, DueNotice } from '../../src/ingest/rules/changes.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
+import type { RetryBounds } from '../../src/ingest/store/retry.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
@@ -65,6 +66,8 @@ export type ProcessOptions = {
   maxBatchItems?: number;
   maxRememberedBytes?: number;
   maxInFlight?: number;
+  anotherAtMessages?: number;
+  retry?: RetryBounds;
 };
 
 /** One process's ingest on the given database, with what it told its devices. */
@@ -76,6 +79,8 @@ export function ingestProcess(
     maxBatchItems = 5_000,
     maxRememberedBytes = 268_435_456,
     maxInFlight = 2,
+    anotherAtMessages = 1_000,
+    retry,
   }: ProcessOptions = {},
 ): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
@@ -107,14 +112,16 @@ export function ingestProcess(
         eventMaxAgeMs: 365 * dayMs,
         ringMaxAgeMs: 900_000,
         rejectionsPerMessage: 10,
+        rejectionBytesPerDevice: 1_048_576,
         ...limits,
       },
       maxInFlight,
-      anotherAtMessages: 1_000,
+      anotherAtMessages,
       anotherAfterMs: 50,
       maxBatchItems,
       maxRememberedDevices: 10_000,
       maxRememberedBytes,
+      retry,
     },
     {
       db: counted,

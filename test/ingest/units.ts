@@ -1,6 +1,5 @@
 import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
-import { Message } from '../../src/ingest/rules/message.ts';
-import type { Unit } from '../../src/ingest/rules/message.ts';
+import { Message, newUnit, type Unit } from '../../src/ingest/rules/message.ts';
 import type { Work } from '../../src/ingest/queue/device-queue.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
@@ -9,17 +8,22 @@ export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   accountId,
 });
 
-/** A message of `count` measurements that nobody waits for. */
-export function measurementsUnit(id: string, count: number, isWithdrawn = false): Unit {
+/** A message of `count` measurements that nobody waits for; withdrawn where its failure is to be noted. */
+export function measurementsUnit(id: string, count: number, failures?: string[]): Unit {
   const items = Array.from({ length: count }, (_, index) => ({
     index,
     value: { sId: '0x01', val: index, ts: index },
   }));
   const content = { kind: 'measurements' as const, items };
   const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
-  const message = new Message(uplink, { isWithdrawn, stored() {}, failed() {} }, () => id);
+  const delivery = {
+    isWithdrawn: failures !== undefined,
+    stored() {},
+    failed: () => failures?.push(id),
+  };
+  const message = new Message(uplink, delivery, () => id);
   message.id = id;
-  return { message, content, rejections: [] };
+  return newUnit(message, content, []);
 }
 
 export const unitIds = (batch: Work[]) =>

@@ -12,8 +12,8 @@ export type TurnOptions = {
 /**
  * Deficit round robin over accounts (Shreedhar and Varghese, 1995); an account's own elements keep their
  * order. Costs need not be known before an element is taken: they are charged afterwards, and an account
- * that spent more than it had passes its turns until that is made up for. The account that waits alone is
- * never held back.
+ * that spent more than it had passes its turns until that is paid. An account that waits alone is never held
+ * back.
  */
 export type AccountTurns<T> = {
   /** Puts it behind what its account has waiting. */
@@ -29,7 +29,7 @@ export type AccountTurns<T> = {
   /** Whether something of another account waits. */
   othersWait(accountId: number): boolean;
   /** How many elements wait. */
-  size(): number;
+  readonly size: number;
   /** How many accounts are known: those that wait, and those that owe. */
   countAccounts(): number;
 };
@@ -38,9 +38,9 @@ type Account<T> = LinkedQueue<T> & {
   readonly id: number;
   /** What it may still spend; below zero what it owes. */
   deficit: number;
-  /** In the ring: something of it waits, or did when its turn was last over. */
+  /** It is in the ring: something of it waits, or did when its turn was last over. */
   isInRing: boolean;
-  /** The round in which it left the ring, or was last reckoned with since. */
+  /** The round in which it left the ring, or its debt was last brought up to date. */
   round: number;
   next: Account<T> | null;
 };
@@ -56,15 +56,14 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
   /** When its turn is over every account has had one. */
   let endOfRound: Account<T> | null = null;
   let round = 0;
-  let size = 0;
   /** Accounts of which something waits. */
   let waiting = 0;
-  let sweepAt = leastRemembered;
+  let forgetAt = leastRemembered;
 
   function accountOf(id: number): Account<T> {
     const known = accounts.get(id);
     if (known) return known;
-    if (accounts.size >= sweepAt) sweep();
+    if (accounts.size >= forgetAt) forgetPaid();
     const account: Account<T> = {
       first: null,
       last: null,
@@ -85,7 +84,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
   }
 
   /** Those that owe nothing any more, and the oldest of too many that do. */
-  function sweep(): void {
+  function forgetPaid(): void {
     let debtors = 0;
     for (const account of accounts.values()) {
       if (account.isInRing) continue;
@@ -99,7 +98,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
       accounts.delete(account.id);
       debtors -= 1;
     }
-    sweepAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
+    forgetAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
   }
 
   function enter(account: Account<T>): void {
@@ -139,16 +138,17 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
 
   function takeOut(account: Account<T>, element: T): void {
     unlink(account, element);
-    size -= 1;
+    turns.size -= 1;
     if (!account.first) waiting -= 1;
   }
 
-  return {
+  const turns: { -readonly [K in keyof AccountTurns<T>]: AccountTurns<T>[K] } = {
+    size: 0,
     add(element) {
       const account = accountOf(element.accountId);
       if (!account.first) waiting += 1;
       enqueue(account, element);
-      size += 1;
+      turns.size += 1;
       if (!account.isInRing) enter(account);
     },
     remove(element) {
@@ -176,7 +176,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
       if (!account.isInRing && account.deficit >= 0) accounts.delete(accountId);
     },
     othersWait: (accountId) => waiting > (accounts.get(accountId)?.first ? 1 : 0),
-    size: () => size,
     countAccounts: () => accounts.size,
   };
+  return turns;
 }

@@ -1,13 +1,15 @@
-import type { DeviceQueues } from './device-queues.ts';
+import { DomainError } from '../../errors.ts';
+import type { Batch } from './batch.ts';
 import type { Work } from './device-queue.ts';
-import type { Ahead, Turn } from './turn.ts';
+import type { DeviceQueues } from './device-queues.ts';
+import { takeBatch } from './take-batch.ts';
 
 export type BatcherOptions = {
   /** Transactions beside each other, at most; one more may begin behind another's commit. */
   maxInFlight: number;
   /**
-   * What makes another transaction worth its while beside one that is under way: so many messages that
-   * wait, or that one taking so long. Few and large ones cost less than many small ones.
+   * Another transaction begins beside one that is under way when this many messages wait, or when that one
+   * takes this long. Few and large ones cost less than many small ones.
    */
   anotherAtMessages: number;
   anotherAfterMs: number;
@@ -18,98 +20,136 @@ export type BatcherOptions = {
 export type Batcher = {
   /** Something waits in a queue. */
   wake(): void;
+  /** Messages in the transactions under way. */
+  depth(): number;
   /** Resolves when nothing is under way, and nothing that could be. */
   drain(): Promise<void>;
-  /** Begins no other batch. */
+  /** Begins no other batch; what waits fails. */
   stop(): void;
 };
 
-/** Takes what waits in the queues as batches, and begins each when it is worth its while; `settle` never rejects. */
+export type BatcherDeps = {
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  /** Told of each batch that is done, and how long it took. */
+  observe?: ((messages: number, seconds: number) => void) | undefined;
+};
+
+/**
+ * Takes what waits in the queues as batches, few and large. `storeBatch` never rejects.
+ */
 export function createBatcher(
   options: BatcherOptions,
   queues: DeviceQueues,
-  settle: (batch: Work[], turn: Turn) => Promise<void>,
+  storeBatch: (batch: Batch) => Promise<void>,
+  { nowMs, observe }: BatcherDeps,
 ): Batcher {
   let inFlight = 0;
-  /** The one among them whose queues have gone on: what follows is planned on top of it. */
-  let ahead: Ahead | null = null;
+  let messagesInFlight = 0;
+  /** The batch whose commit was sent while it was alone: the next one is planned on top of it. */
+  let ahead: Batch | null = null;
   let scheduled = false;
   let stopped = false;
-  /** The newest transaction takes long: what waits behind it goes on beside it. */
+  /** The newest transaction takes long: another one may begin beside it. */
   let isLate = false;
   const late = setTimeout(() => {
     isLate = true;
     beginBatches();
   }, options.anotherAfterMs).unref();
-  let idle = () => {};
+  let onIdle = () => {};
 
-  function isWorthAnother(): boolean {
+  function mayBegin(): boolean {
     // One behind it: of two, beside each other, nothing would keep the second one behind it.
     if (ahead) return inFlight === 1;
     if (inFlight === 0) return true;
     if (inFlight >= options.maxInFlight) return false;
-    return isLate || queues.countWaiting() >= options.anotherAtMessages;
+    return isLate || queues.waiting >= options.anotherAtMessages;
   }
 
   function beginBatches(): void {
-    while (queues.hasReady() && isWorthAnother() && !stopped) {
+    while (queues.turns.size > 0 && mayBegin() && !stopped) {
       isLate = false;
       late.refresh();
-      carry(queues.take(options.maxBatchItems));
+      begin(takeBatch(queues, options.maxBatchItems));
     }
   }
 
-  function carry(batch: Work[]): void {
+  function begin(works: Work[]): void {
+    const sinceMs = nowMs();
+    let messages = 0;
+    for (const { units } of works) messages += units.length;
     inFlight += 1;
-    let own: Ahead | null = null;
-    let held = batch;
-    const settled: Promise<void> = settle(batch, {
-      ahead,
-      putBack: queues.putBack,
-      onCommitting(committing) {
+    messagesInFlight += messages;
+    let held = works;
+    const batch: Batch = {
+      works,
+      behind: ahead,
+      committing: null,
+      givenUp: new Set(),
+      done: Promise.resolve(),
+      putBack(postponed, rests) {
+        let whole = -rests;
+        for (const { units } of postponed) whole += units.length;
+        messages -= whole;
+        messagesInFlight -= whole;
+        queues.putBack(postponed);
+        if (stopped) failWaiting();
+      },
+      commitSent(committing) {
         // Only alone: of two, each would have to be behind the other.
         if (inFlight > 1) return;
-        ahead = own = { committing, settled };
-        queues.release(batch);
+        batch.committing = committing;
+        ahead = batch;
+        queues.release(works);
         beginBatches();
       },
-      onPartSettled(part) {
-        // Otherwise they have gone on already.
-        if (own !== null) return;
+      partDone(part) {
+        // Otherwise their next messages may be taken already.
+        if (batch.committing) return;
         const gone = new Set(part.map(({ queue }) => queue));
         held = held.filter(({ queue }) => !gone.has(queue));
         queues.release(part);
         beginBatches();
       },
-    }).then(() => {
+    };
+    batch.done = storeBatch(batch).then(() => {
       inFlight -= 1;
-      if (own === null) queues.release(held);
-      else ahead = null;
+      messagesInFlight -= messages;
+      batch.behind = null;
+      if (batch.committing) ahead = null;
+      else queues.release(held);
+      observe?.(messages, (nowMs() - sinceMs) / 1_000);
       beginBatches();
-      if (inFlight === 0) idle();
+      if (inFlight === 0) onIdle();
     });
+  }
+
+  function failWaiting(): void {
+    queues.fail(new DomainError('unavailable', 'The service stopped before this was stored.'));
   }
 
   return {
     /** All that one turn of the event loop brings shares a transaction. */
     wake() {
-      if (scheduled || !isWorthAnother()) return;
+      if (scheduled || !mayBegin()) return;
       scheduled = true;
       setImmediate(() => {
         scheduled = false;
         beginBatches();
       });
     },
+    depth: () => messagesInFlight,
     drain() {
       beginBatches();
       return new Promise((resolve) => {
-        idle = resolve;
+        onIdle = resolve;
         if (inFlight === 0) resolve();
       });
     },
     stop() {
       stopped = true;
       clearTimeout(late);
+      failWaiting();
     },
   };
 }

@@ -1,7 +1,8 @@
-import type { DeviceIdentity } from '../../contract/uplink.ts';
+import type { DeviceIdentity, Uplink, UplinkContent } from '../../contract/uplink.ts';
+import { DomainError } from '../../errors.ts';
+import { costOf, type DeviceCost } from '../rules/cost.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import type { Unit } from '../rules/message.ts';
-import { costOf, type DeviceCost } from '../rules/cost.ts';
 
 /**
  * One device's messages in the order of their arrival. Two transactions share a queue only where one has
@@ -14,7 +15,9 @@ export type DeviceQueue = {
   previous: DeviceQueue | null;
   next: DeviceQueue | null;
   waiting: Unit[];
+  /** A batch holds it. */
   busy: boolean;
+  /** It waits for its account's turn. */
   ready: boolean;
   /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
   cost: DeviceCost;
@@ -28,6 +31,7 @@ export type DeviceQueue = {
   lastArrival: Map<string, number> | null;
 };
 
+/** A device's part of a batch. */
 export type Work = { queue: DeviceQueue; units: Unit[] };
 
 /** Of a device that nothing is known of. */
@@ -46,4 +50,44 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     context: null,
     lastArrival: null,
   };
+}
+
+/** Characters; no name of a sense is longer. */
+const longestName = 256;
+
+/**
+ * Gives measurements without a time that of their arrival. Two of one sense in the same millisecond
+ * would be taken for one delivered twice, so the later one is moved on by a millisecond.
+ */
+export function stampArrivals({ content, arrivedTs }: Uplink, queue: DeviceQueue): UplinkContent {
+  if (content.kind !== 'measurements') return content;
+  if (content.items.every(({ value }) => value.ts !== undefined)) return content;
+  queue.lastArrival ??= new Map();
+  const last = queue.lastArrival;
+  const items = content.items.map(({ index, value }) => {
+    if (value.ts !== undefined) return { index, value };
+    const ts = Math.max(arrivedTs, (last.get(value.sId) ?? 0) + 1);
+    // Senses are checked later: unknown names must not pile up here, nor long ones.
+    const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
+    if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);
+    return { index, value: { ...value, ts } };
+  });
+  return { ...content, items };
+}
+
+/** Whether its message will be sent again, or belongs to nobody any more. */
+export function isWithdrawn({ message }: Unit): boolean {
+  return message.delivery.isWithdrawn;
+}
+
+/** Those that are still to be stored. The others' connection is closed: they fail, as `unavailable`. */
+export function dropWithdrawn(units: Unit[]): Unit[] {
+  if (!units.some(isWithdrawn)) return units;
+  failWithdrawn(units.filter(isWithdrawn));
+  return units.filter((unit) => !isWithdrawn(unit));
+}
+
+export function failWithdrawn(units: Unit[]): void {
+  const error = new DomainError('unavailable', 'The connection closed before this was stored.');
+  for (const { message } of units) message.fail(error);
 }

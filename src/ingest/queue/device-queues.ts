@@ -1,122 +1,134 @@
-import { append } from '../../lib/append.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
-import { createAccountTurns } from './account-turns.ts';
-import { turnsPerBatch } from '../rules/budget.ts';
+import { append } from '../../lib/append.ts';
+import { turnsPerBatch } from '../rules/cost.ts';
 import type { Unit } from '../rules/message.ts';
-import { newDeviceQueue } from './device-queue.ts';
+import { createAccountTurns, type AccountTurns } from './account-turns.ts';
+import { failWithdrawn, isWithdrawn, newDeviceQueue } from './device-queue.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
-import { takeByTurns } from './take-turns.ts';
-import { isWithdrawn } from './withdrawn.ts';
-
-export type DeviceQueues = ReturnType<typeof createDeviceQueues>;
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;
 
-/**
- * `maxIdle`: how many devices without waiting messages are remembered (least recently used go first).
- * `batchCost`: what a batch takes as a rule; accounts' turns are parts of it.
- */
-export function createDeviceQueues(maxIdle: number, batchCost = defaultCost) {
+/** The messages that wait for a transaction, by device; devices wait for the turns of their accounts. */
+export class DeviceQueues {
+  /** Messages that wait. */
+  waiting = 0;
+  /** The devices with messages that no batch holds. */
+  readonly turns: AccountTurns<DeviceQueue>;
   /** The least recently used one first. */
-  const queues = new Map<number, DeviceQueue>();
-  let newest: DeviceQueue | undefined;
-  const turns = createAccountTurns<DeviceQueue>({
-    quantum: Math.max(1, batchCost / turnsPerBatch),
-    maxDebt: 4 * batchCost,
-  });
-  let waiting = 0;
+  readonly #queues = new Map<number, DeviceQueue>();
+  readonly #maxIdle: number;
+  #newest: DeviceQueue | undefined;
 
-  function queueOf(device: DeviceIdentity): DeviceQueue {
+  /**
+   * `maxIdle`: how many devices without waiting messages are remembered (least recently used go first).
+   * `batchCost`: what a batch takes as a rule; accounts' turns are parts of it.
+   */
+  constructor(maxIdle: number, batchCost = defaultCost) {
+    this.#maxIdle = maxIdle;
+    this.turns = createAccountTurns({
+      quantum: Math.max(1, batchCost / turnsPerBatch),
+      maxDebt: 4 * batchCost,
+    });
+  }
+
+  queueOf(device: DeviceIdentity): DeviceQueue {
     const { deviceId } = device;
-    const known = queues.get(deviceId);
-    if (known && known === newest) return known;
-    if (known) queues.delete(deviceId);
-    const queue = (newest = known ?? newDeviceQueue(device));
-    queues.set(deviceId, queue);
-    if (queues.size > maxIdle) evictIdle(queue);
+    const known = this.#queues.get(deviceId);
+    if (known && known === this.#newest) return known;
+    if (known) this.#queues.delete(deviceId);
+    const queue = (this.#newest = known ?? newDeviceQueue(device));
+    this.#queues.set(deviceId, queue);
+    if (this.#queues.size > this.#maxIdle) this.#evictIdle(queue);
     return queue;
   }
 
-  /** A hundredth at once. A queue in use is spared, and so is the one that is about to be. */
-  function evictIdle(used: DeviceQueue): void {
-    let looked = 0;
-    for (const [deviceId, queue] of queues) {
-      if (looked++ >= maxIdle / 100 || queue === used) return;
-      queues.delete(deviceId);
-      if (queue.busy || queue.waiting.length > 0) queues.set(deviceId, queue);
+  add(queue: DeviceQueue, unit: Unit): void {
+    queue.waiting = append(queue.waiting, unit);
+    queue.parsing += unit.message.uplink.parsing ?? 0;
+    this.waiting += 1;
+    this.#markReady(queue);
+  }
+
+  /** Charges accounts what their part of a batch really cost, beyond what they were (`Plan`). */
+  charge(works: Work[], charges: ReadonlyMap<number, number>): void {
+    for (const { queue } of works) queue.charged = 0;
+    for (const [accountId, cost] of charges) this.turns.charge(accountId, cost);
+  }
+
+  /** Takes back what a batch had no room for: it is the next of its queues, which that batch still holds. */
+  putBack(postponed: Work[]): void {
+    for (const { queue, units } of postponed) {
+      queue.waiting = [...units, ...queue.waiting];
+      this.waiting += units.length;
     }
   }
 
-  function markReady(queue: DeviceQueue): void {
-    if (queue.ready || queue.busy || queue.waiting.length === 0) return;
-    queue.ready = true;
-    turns.add(queue);
+  /** No batch holds these queues any more: what waits in them may be taken. */
+  release(works: Work[]): void {
+    for (const { queue } of works) {
+      queue.busy = false;
+      this.#markReady(queue);
+    }
   }
 
-  return {
-    queueOf,
-    add(queue: DeviceQueue, unit: Unit): void {
-      queue.waiting = append(queue.waiting, unit);
-      queue.parsing += unit.message.uplink.parsing ?? 0;
-      waiting += 1;
-      markReady(queue);
-    },
-    /**
-     * The next batch, of about `maxCost` (`costOf`): accounts take turns, then their devices, in the order in
-     * which they became ready. Where one account waits alone, whole queues.
-     */
-    take(maxCost: number): Work[] {
-      const batch = takeByTurns(turns, maxCost);
-      for (const { units } of batch) waiting -= units.length;
-      return batch;
-    },
-    /** Charges accounts what their part of a batch really cost, beyond what they were (`Plan`). */
-    charge(batch: Work[], charges: ReadonlyMap<number, number>): void {
-      for (const { queue } of batch) queue.charged = 0;
-      for (const [accountId, cost] of charges) turns.charge(accountId, cost);
-    },
-    /** Whether messages of other accounts wait for a transaction. */
-    othersWait: turns.othersWait,
-    /** Takes back what a batch had no room for: it is the next of its queues, which are still that batch's. */
-    putBack(left: Work[]): void {
-      for (const { queue, units } of left) {
-        queue.waiting = [...units, ...queue.waiting];
-        waiting += units.length;
-      }
-    },
-    /** What waited behind a batch of these queues may go on. */
-    release(batch: Work[]): void {
-      for (const { queue } of batch) {
-        queue.busy = false;
-        markReady(queue);
-      }
-    },
-    /** Gives those of a device's messages that need not wait any more; the others keep their order. */
-    takeWithdrawn(deviceId: number): Unit[] {
-      const queue = queues.get(deviceId);
-      const gone = queue?.waiting.filter(isWithdrawn) ?? [];
-      if (!queue || gone.length === 0) return gone;
-      queue.waiting = queue.waiting.filter((unit) => !isWithdrawn(unit));
-      waiting -= gone.length;
-      if (queue.ready && queue.waiting.length === 0) {
+  /** A device's messages that were withdrawn fail now; the others keep their order. */
+  withdraw(deviceId: number): void {
+    const queue = this.#queues.get(deviceId);
+    const withdrawn = queue?.waiting.filter(isWithdrawn) ?? [];
+    if (!queue || withdrawn.length === 0) return;
+    queue.waiting = queue.waiting.filter((unit) => !isWithdrawn(unit));
+    this.waiting -= withdrawn.length;
+    if (queue.ready && queue.waiting.length === 0) {
+      queue.ready = false;
+      this.turns.remove(queue);
+    }
+    // Last: whoever is told may add messages.
+    failWithdrawn(withdrawn);
+  }
+
+  /** What waits behind messages that failed fails too: its devices send all of it again, in order. */
+  failBehind(works: Work[], error: unknown): void {
+    for (const { queue } of works) {
+      const { waiting } = queue;
+      queue.waiting = [];
+      this.waiting -= waiting.length;
+      if (queue.ready) {
         queue.ready = false;
-        turns.remove(queue);
+        this.turns.remove(queue);
       }
-      return gone;
-    },
-    /** Makes the next batch read the device's context again. */
-    forget(deviceId?: number): void {
-      if (deviceId === undefined) for (const queue of queues.values()) queue.context = null;
-      else {
-        const queue = queues.get(deviceId);
-        if (queue) queue.context = null;
-      }
-    },
-    hasReady: () => turns.size() > 0,
-    countWaiting: () => waiting,
-    *waiting(): Generator<Unit> {
-      for (const queue of queues.values()) yield* queue.waiting;
-    },
-  };
+      for (const { message } of waiting) message.fail(error);
+    }
+  }
+
+  /** All that waits fails: nothing will take it any more. */
+  fail(error: unknown): void {
+    for (const { waiting } of this.#queues.values())
+      for (const { message } of waiting) message.fail(error);
+  }
+
+  /** Makes the next batch read the device's context again; without a device, those of all. */
+  forget(deviceId?: number): void {
+    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.context = null;
+    else {
+      const queue = this.#queues.get(deviceId);
+      if (queue) queue.context = null;
+    }
+  }
+
+  /** A hundredth at once. A queue in use is spared, and so is the one that is about to be. */
+  #evictIdle(used: DeviceQueue): void {
+    let looked = 0;
+    for (const [deviceId, queue] of this.#queues) {
+      if (looked++ >= this.#maxIdle / 100 || queue === used) return;
+      this.#queues.delete(deviceId);
+      if (queue.busy || queue.waiting.length > 0) this.#queues.set(deviceId, queue);
+    }
+  }
+
+  #markReady(queue: DeviceQueue): void {
+    if (queue.ready || queue.busy || queue.waiting.length === 0) return;
+    queue.ready = true;
+    this.turns.add(queue);
+  }
 }

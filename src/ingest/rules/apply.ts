@@ -1,17 +1,16 @@
 import type { Rejection } from '../../contract/rejection.ts';
-import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
+import type { UplinkContent } from '../../contract/uplink.ts';
+import type { Changes } from './changes.ts';
+import { collectRejections, type RejectionCollector } from './collect-rejections.ts';
 import { applyConfiguration } from './configuration.ts';
+import { costs, type Budget } from './cost.ts';
+import type { DeviceContext } from './device-context.ts';
 import { applyEvents } from './events.ts';
 import { applyMeasurements } from './measurements.ts';
-import { applyState } from './state.ts';
-import { costs } from './budget.ts';
-import type { Budget } from './budget.ts';
-import type { UplinkContent } from '../../contract/uplink.ts';
-import type { DeviceContext } from './device-context.ts';
-import { collectRejections } from './collect-rejections.ts';
 import type { Unit } from './message.ts';
-import type { Changes } from './changes.ts';
+import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
 import type { Applied, ApplyLimits, Scope } from './scope.ts';
+import { applyState } from './state.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -25,17 +24,20 @@ export function apply(
   limits: ApplyLimits,
   budget: Budget,
 ): Applied {
-  const { arrivedTs } = unit.message.uplink;
-  const rejections = collectRejections(context, unit, rows, limits.rejectionsPerMessage);
+  // Most messages have none.
+  let rejections: RejectionCollector | undefined;
   const reject = (rejection: Rejection) => {
-    budget.spend(rejections.add(rejection) ? costs.rejection : costs.counted);
+    rejections ??= collectRejections(context, unit, rows, limits);
+    budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   for (const rejection of unit.rejections) reject(rejection);
+  const { arrivedTs } = unit.message.uplink;
   const scope: Scope = { arrivedTs, rows, limits, budget, reject };
   const applied = applyContent(context, unit.content, scope);
+  if (!rejections) return applied;
   const recentRejections = rejections.end();
   if (recentRejections === context.recentRejections) return applied;
-  return { ...applied, context: { ...applied.context, recentRejections: recentRejections } };
+  return { ...applied, context: { ...applied.context, recentRejections } };
 }
 
 function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): Applied {

@@ -33,7 +33,7 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
-/** An event whose push and SMS are due; `key` is that of a reported event, which rings only when it is new. */
+/** An event whose push and SMS are due; `key` is that of a reported event, which notifies only when it is new. */
 export type DueNotice = {
   device: DeviceIdentity;
   event: SenseEvent;
@@ -51,12 +51,14 @@ type Effect =
 export type Changes = {
   measurements: MeasurementRow[];
   events: NewEvent[];
-  rings: DueNotice[];
+  notices: DueNotice[];
   rejections: RejectionRow[];
   /** Those of them that count the further ones of a minute, by device and minute. */
   minutes: Map<string, RejectionRow>;
-  /** How many rejections of these messages are kept one by one once it is committed. */
-  kept: Map<Message, number>;
+  /** How many rejections of these messages are stored one by one once it is committed. */
+  rejectionsStored: Map<Message, number>;
+  /** Messages whose whole payload is stored with one of these rejections. */
+  payloadsStored: Set<Message>;
   profiles: ProfileAnswerRow[];
   configurations: { deviceId: number; configuration: Configuration }[];
   effects: Effect[];
@@ -66,10 +68,11 @@ export function noChanges(): Changes {
   return {
     measurements: [],
     events: [],
-    rings: [],
+    notices: [],
     rejections: [],
     minutes: new Map(),
-    kept: new Map(),
+    rejectionsStored: new Map(),
+    payloadsStored: new Set(),
     profiles: [],
     configurations: [],
     effects: [],

@@ -1,6 +1,7 @@
 import { countedOnly, furtherOfMinute, type Rejection } from '../../contract/rejection.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Unit } from './message.ts';
+import type { ApplyLimits } from './scope.ts';
 import {
   keptPerMinute,
   recentRejectionsAt,
@@ -12,6 +13,8 @@ import type { RejectionRow, Changes } from './changes.ts';
 /** Names that a device made up are a part of them, and may be as long as a message. */
 const maxTextLength = 1_024;
 
+type CollectLimits = Pick<ApplyLimits, 'rejectionsPerMessage' | 'rejectionBytesPerDevice'>;
+
 export type RejectionCollector = {
   /** Whether it is kept one by one. */
   add: (rejection: Rejection) => boolean;
@@ -20,10 +23,11 @@ export type RejectionCollector = {
 };
 
 /**
- * Makes rows, and messages for the device, of what is wrong with a message: the first `maxKept` one by
- * one, the others as a number. Parts of a message that was split share the places. Beyond `keptPerMinute`
- * a device has one row a minute, so that a flood of short messages leaves no more behind than good ones
- * would. What the database refused is kept always, for it is kept nowhere else.
+ * Makes rows, and messages for the device, of what is wrong with a message: the first `rejectionsPerMessage`
+ * one by one, the others as a number. Parts of a message that was split share the places. Beyond
+ * `keptPerMinute` a device has one row a minute, so that a flood of short messages leaves no more behind than
+ * good ones would. What the database refused is always kept, as it is stored nowhere else: the first of a
+ * message with the whole payload, so that nothing of it is lost.
  */
 export function collectRejections(
   {
@@ -32,7 +36,7 @@ export function collectRejections(
   }: Pick<DeviceContext, 'device' | 'recentRejections'>,
   { message: source, isRefused }: Unit,
   rows: Changes,
-  maxKept: number,
+  { rejectionsPerMessage, rejectionBytesPerDevice }: CollectLimits,
 ): RejectionCollector {
   const { topic, arrivedTs: ts } = source.uplink;
   let recentRejections = before;
@@ -43,15 +47,25 @@ export function collectRejections(
   const isFullMinute = () =>
     !isRefused && recentRejectionsAt(recentRejections, ts).kept >= keptPerMinute;
 
+  const countStored = () => rows.rejectionsStored.get(source) ?? source.rejectionsStored;
+
+  /** Whole, with the first of the message's items that the database refused. */
+  function refusedPayload(): string {
+    const { payload, excerpt } = source.uplink;
+    if (payload === undefined || source.isPayloadStored || rows.payloadsStored.has(source))
+      return storable(excerpt);
+    rows.payloadsStored.add(source);
+    return cutToBytes(storable(payload), rejectionBytesPerDevice);
+  }
+
   function tell(rejection: Rejection): void {
     const payload = { topic, ...rejection, ts };
     rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
   }
 
   function keep({ reason, message, path, ...rest }: Rejection, item: number): void {
-    const kept = rows.kept.get(source) ?? source.kept;
-    const isFirst = kept === 0;
-    rows.kept.set(source, kept + 1);
+    const stored = countStored();
+    rows.rejectionsStored.set(source, stored + 1);
     if (!isRefused) recentRejections = oneMore(recentRejectionsAt(recentRejections, ts));
     const told: Rejection = { reason, message: cut(message), ...rest };
     if (path !== undefined) told.path = cut(path);
@@ -62,7 +76,7 @@ export function collectRejections(
       item,
       ts,
       topic: storable(topic),
-      payload: isFirst || isRefused ? storable(source.uplink.excerpt) : '',
+      payload: isRefused ? refusedPayload() : stored === 0 ? storable(source.uplink.excerpt) : '',
     });
     tell(told);
   }
@@ -94,7 +108,7 @@ export function collectRejections(
         return false;
       }
       const item = itemOf(rejection.path);
-      const isFull = (rows.kept.get(source) ?? source.kept) >= maxKept;
+      const isFull = countStored() >= rejectionsPerMessage;
       if (rejection.more === undefined && (!isFull || isRefused)) {
         keep(rejection, item);
         return true;
@@ -122,6 +136,13 @@ const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
 function cut(text: string): string {
   const short = text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
   return storable(short.toWellFormed());
+}
+
+/** As many whole characters as fit into so many bytes of UTF-8. */
+function cutToBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
+  return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
 }
 
 /** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */

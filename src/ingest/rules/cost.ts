@@ -1,7 +1,45 @@
 import type { Profile, Weight } from '../../engine/compile.ts';
 import type { Place } from '../../contract/place.ts';
-import { costs } from './budget.ts';
 import type { DeviceContext } from './device-context.ts';
+
+/**
+ * What one transaction may take of the event loop at a stretch, counted in what an ordinary measurement
+ * takes: about a microsecond, to plan and to write it. Counted, not timed: a clock would make batches
+ * small just when the machine is busy.
+ */
+export class Budget {
+  spent = 0;
+  limit: number;
+
+  constructor(limit: number) {
+    this.limit = limit;
+  }
+
+  get isSpent(): boolean {
+    return this.spent >= this.limit;
+  }
+}
+
+/** What else a message leads to, in the same measure. */
+export const costs = {
+  /** To compare a measurement with a cause's limits (`CompiledCause`). */
+  cause: 1 / 60,
+  /** To write down what a cause has collected, and so many outcomes of its window. */
+  evidence: 1 / 16,
+  outcome: 1 / 1_000,
+  /** A firing that is recorded, notifies people or shows a text, and each of its causes. */
+  firing: 5,
+  firingCause: 3,
+  /** An item that is rejected: it is told to the device as well. */
+  rejection: 5,
+  /** One that is counted only: like a good item. */
+  counted: 1,
+  /** To read a device, its configuration, evidence and newest measurements, from the database. */
+  reading: 40,
+};
+
+/** Accounts that have their turn within one transaction, at least, where as many wait. */
+export const turnsPerBatch = 50;
 
 /**
  * What a device's messages take at most, in ordinary measurements (`Budget`), before any firing: each

@@ -1,7 +1,7 @@
 import { findEvent } from '../../engine/compile.ts';
 import type { NewEvent, SenseEvent } from '../../contract/event.ts';
 import type { EventReport, Item } from '../../contract/uplink.ts';
-import { costs } from './budget.ts';
+import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
 import type { Applied, Scope } from './scope.ts';
@@ -19,14 +19,14 @@ export function applyEvents(
   while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
     const { index, value } = items[applied++] as Item<EventReport>;
     const path = index === null ? '' : `/${index}`;
-    const wrong = judge(context, value, scope, path);
+    const wrong = check(context, value, scope, path);
     if (wrong) scope.reject(wrong);
     else keep(context, value, scope);
   }
   return { context, items: Math.max(1, applied) };
 }
 
-function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
+function check(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
   const { eventMaxAgeMs } = scope.limits;
   const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;
@@ -40,14 +40,14 @@ function judge(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
   return null;
 }
 
-/** Recognised by what the device calls it, so that a redelivery is the same event. */
+/** Its key is what the device calls it, so that a redelivery is the same event. */
 function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): void {
   const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = context.device;
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;
   const event: SenseEvent = { type: 'sense', ts, cause };
-  scope.budget.spend(costs.firing + costs.firingCause * cause.senses.length);
+  scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
   const reported: NewEvent = { accountId, deviceId, key, event };
   rows.events.push(reported);
 
@@ -55,6 +55,6 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): voi
   const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
   if (found?.rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
     const { actions, name } = found;
-    rows.rings.push({ device: context.device, event, actions, name, key });
+    rows.notices.push({ device: context.device, event, actions, name, key });
   }
 }

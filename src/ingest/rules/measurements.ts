@@ -1,10 +1,13 @@
+import { messagesOf } from '../../contract/actions/actions.ts';
 import type { Measurement } from '../../contract/measurement.ts';
-import { newestAfter } from '../../engine/last-seen.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
+import { Evaluator, type Firing, type Transition } from '../../engine/evaluator.ts';
+import { newestAfter } from '../../engine/last-seen.ts';
+import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
-import { Evaluating } from './evaluation.ts';
-import { checkSense, checkTime } from './validate.ts';
+import { recordEvent } from './record-event.ts';
 import type { Applied, Scope } from './scope.ts';
+import { checkSense, checkTime } from './validate.ts';
 
 /**
  * Stores what was measured, then evaluates it where the service runs the profile. At least one item, and
@@ -15,12 +18,13 @@ export function applyMeasurements(
   items: Item<SentMeasurement>[],
   scope: Scope,
 ): Applied {
-  const { senses } = before;
-  const { limits, arrivedTs } = scope;
-  const evaluating = new Evaluating(before, scope);
+  const { senses, watched } = before;
+  const { deviceId } = before.device;
+  const { limits, arrivedTs, budget, rows } = scope;
+  const evaluation = new Evaluation(before, scope);
   let { seen } = before;
   let applied = 0;
-  while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
+  while (applied < items.length && (applied === 0 || !budget.isSpent)) {
     const { index, value } = items[applied++] as Item<SentMeasurement>;
     const { sId, val, ts = arrivedTs } = value;
     const path = index === null ? '' : `/${index}`;
@@ -31,27 +35,89 @@ export function applyMeasurements(
       scope.reject(wrong);
       continue;
     }
-    scope.budget.spend(1);
+    budget.spent += 1;
     const measurement: Measurement = { sId, val, ts };
-    store(before, measurement, scope);
-    const number = before.watched.get(sId);
+    rows.measurements.push(
+      typeof val === 'number'
+        ? { deviceId, sId, ts, val, long: undefined }
+        : { deviceId, sId, ts, val: val.lat, long: val.long },
+    );
+    const number = watched.get(sId);
     const newest = number === undefined ? null : newestAfter(seen.get(number), measurement);
     if (number === undefined || !newest) continue;
     seen = seen.with(number, newest);
-    evaluating.evaluate(measurement);
+    evaluation.measure(measurement);
   }
-  const context = evaluating.end();
+  const context = evaluation.end();
   return {
     context: seen === before.seen ? context : { ...context, seen },
     items: Math.max(1, applied),
   };
 }
 
-function store({ device }: DeviceContext, { sId, val, ts }: Measurement, { rows }: Scope): void {
-  const { deviceId } = device;
-  rows.measurements.push(
-    typeof val === 'number'
-      ? { deviceId, sId, ts, val, long: undefined }
-      : { deviceId, sId, ts, val: val.lat, long: val.long },
-  );
+/** The evaluation of one message's measurements, where the service evaluates them for its device. */
+class Evaluation {
+  readonly #scope: Scope;
+  readonly #evaluator: Evaluator | null;
+  #context: DeviceContext;
+  #hasFired = false;
+
+  constructor(context: DeviceContext, scope: Scope) {
+    const { current, runtime } = context;
+    this.#scope = scope;
+    this.#context = context;
+    this.#evaluator =
+      current?.engine === 'service' && runtime ? new Evaluator(current.profile, runtime) : null;
+  }
+
+  /** Of a measurement that the device's purposes have not seen yet. */
+  measure(measurement: Measurement): void {
+    const evaluator = this.#evaluator;
+    if (!evaluator) return;
+    const before = evaluator.cost;
+    const { firings, transition } = evaluator.measure(measurement, false);
+    this.#scope.budget.spent += (evaluator.cost - before) * costs.cause;
+    for (const firing of firings) perform(this.#context, firing, this.#scope);
+    if (firings.length > 0) this.#hasFired = true;
+    if (transition) this.#context = move(this.#context, transition, measurement.ts, this.#scope);
+  }
+
+  /** The device as it stands afterwards. */
+  end(): DeviceContext {
+    const context = this.#context;
+    const runtime = this.#evaluator?.end();
+    if (!runtime) return context;
+    // An event's key holds the version of the device's row: each that records one is written.
+    if (runtime === context.runtime && this.#hasFired)
+      return { ...context, runtime: { ...runtime } };
+    return runtime === context.runtime ? context : { ...context, runtime };
+  }
+}
+
+/** The actions of an event that fired, as rows and effects. */
+function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
+  const { event, actions, name } = firing;
+  const { device } = context;
+  scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
+  // What a backlog reports is history by now: recorded, but nobody is notified.
+  const isStale = event.ts < scope.arrivedTs - scope.limits.ringMaxAgeMs;
+  const recorded = firing.ring && isStale ? { ...event, notified: false } : event;
+  if (firing.record) recordEvent(context, recorded, scope);
+  if (firing.ring && !isStale)
+    scope.rows.notices.push({ device, event, actions, name, key: undefined });
+  for (const message of messagesOf(actions, { device, event, name }))
+    scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
+}
+
+function move(
+  context: DeviceContext,
+  { to, event }: Transition,
+  ts: number,
+  scope: Scope,
+): DeviceContext {
+  if (event) recordEvent(context, event, scope);
+  const { uuid } = context.device;
+  const message = { topic: 'state' as const, payload: { ...to, ts } };
+  scope.rows.effects.push({ kind: 'down', uuid, message });
+  return { ...context, place: to, placeTs: ts };
 }

@@ -6,10 +6,12 @@ export class Message {
   /** Names the message among rejections; made when it is needed, and kept, so that a retry adds none. */
   id: string | undefined = undefined;
   /** How many of its rejections are committed one by one. */
-  kept = 0;
+  rejectionsStored = 0;
+  /** Whether a committed rejection has its whole payload. */
+  isPayloadStored = false;
   /** How many of its sense events are committed, or being committed. */
   recorded = 0;
-  /** How many of its units are not settled yet. */
+  /** How many of its units are not stored yet. */
   open = 1;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
@@ -21,8 +23,8 @@ export class Message {
     this.newUuid = newUuid;
   }
 
-  /** One of its units is committed. */
-  settle(): void {
+  /** One of its units is committed; with the last one the message is acknowledged. */
+  unitStored(): void {
     this.open -= 1;
     if (this.open === 0) this.delivery.stored();
   }
@@ -36,16 +38,22 @@ export class Message {
   }
 }
 
-/** The part of a message that stands or falls together: all of it, until a failed batch is split. */
+/** The part of a message that is stored or fails together: all of it, until a failed batch is split. */
 export type Unit = {
   message: Message;
   content: UplinkContent;
+  /** Items that it brings into a batch: `sizeOf` its content. */
+  size: number;
   rejections: Rejection[];
-  /** It was taken out of where it belongs: its rejection is all that is left of it. */
+  /** The database refused it: its rejection is all that is kept of it. */
   isRefused?: true;
 };
 
-/** How many items a unit brings into a batch. */
+export function newUnit(message: Message, content: UplinkContent, rejections: Rejection[]): Unit {
+  return { message, content, size: sizeOf(content), rejections };
+}
+
+/** How many items a unit of this content brings into a batch. */
 export function sizeOf(content: UplinkContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }

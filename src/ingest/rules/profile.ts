@@ -6,7 +6,7 @@ import type { DeviceContext } from './device-context.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
 
-/** A device's word on the profile it was handed; counts only for the one that waits for it, or runs. */
+/** A device's answer to a profile; counts only for the profile that is pending, or current. */
 export function applyAnswer(
   context: DeviceContext,
   given: ProfileAnswer,
@@ -33,7 +33,7 @@ export function applyAnswer(
   return answering;
 }
 
-/** A device's answer counts, however much it has to say. */
+/** The text of an answer is cut: the answer counts, however long it is. */
 function withShortText(
   { device }: DeviceContext,
   answer: ProfileAnswer,
@@ -44,7 +44,7 @@ function withShortText(
   return { ...answer, text: cutText(answer.text, sizes.textLength) };
 }
 
-/** From now on the device answers for itself; what waits for it, or runs unasked, is handed over. */
+/** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
 export function applyRequest(context: DeviceContext, { rows }: Scope): DeviceContext {
   rows.effects.push({ kind: 'hand-over', device: context.device });
   return context.answersProfiles ? context : { ...context, answersProfiles: true };
@@ -72,7 +72,7 @@ export function becomeCurrent(
   return { ...running, place, placeTs: ts, reported: null };
 }
 
-/** A device that was a plain sensor answers for the profile it already runs, or says so once more. */
+/** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
 function confirm(
   context: DeviceContext,
   answer: ProfileAnswer,

@@ -11,11 +11,11 @@ const minuteMs = 60_000;
 
 /** What the minute of a message has so far. */
 export function recentRejectionsAt(
-  lately: RecentRejections | null,
+  recent: RecentRejections | null,
   arrivedTs: number,
 ): RecentRejections {
   const minute = Math.floor(arrivedTs / minuteMs);
-  return lately?.minute === minute ? lately : { minute, kept: 0 };
+  return recent?.minute === minute ? recent : { minute, kept: 0 };
 }
 
 /** Names the row that counts a device's further rejections of a minute: the same one in every process. */

@@ -1,10 +1,10 @@
 import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
-import type { Budget } from './budget.ts';
+import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
 
-/** How far a device's time may be off, in milliseconds, and up to what age an event rings a phone. */
+/** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
 export type ApplyLimits = {
   maxAheadMs: number;
   /** What is older than the history keeps would be gone at once. */
@@ -15,6 +15,8 @@ export type ApplyLimits = {
   sizesOf?: (accountId: number) => Sizes;
   /** Rejections of one message that are kept one by one. */
   rejectionsPerMessage: number;
+  /** What a device's rejections may take: no payload is kept beyond that. */
+  rejectionBytesPerDevice: number;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */

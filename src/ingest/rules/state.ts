@@ -6,7 +6,7 @@ import { checkTime } from './validate.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
 
-/** A device says where it stands: believed unless it is older than what it said before. */
+/** A device reports its state: it counts unless it is older than the report before. */
 export function applyState(
   context: DeviceContext,
   report: StateReport,
@@ -14,7 +14,7 @@ export function applyState(
 ): DeviceContext {
   const to: Place = { puId: report.puId, stId: report.stId };
   const ts = report.ts ?? scope.arrivedTs;
-  const wrong = checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? judgePlace(context, to);
+  const wrong = checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(context, to);
   if (wrong) {
     scope.reject(wrong);
     return context;
@@ -41,7 +41,7 @@ function isOld(reported: Reported | null, report: Reported): boolean {
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */
-function judgePlace({ current }: DeviceContext, place: Place) {
+function checkPlace({ current }: DeviceContext, place: Place) {
   if (current?.engine !== 'service' || hasPlace(current.profile, place)) return null;
   const { puId, stId } = place;
   const message = `The current profile ${current.profile.pId} has no state ${stId} in a purpose ${puId}.`;

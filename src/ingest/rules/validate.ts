@@ -1,7 +1,7 @@
 import type { Sense } from '../../contract/configuration.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 
-/** A time no clock should show: too far ahead of the arrival, or older than what is kept. Null when fine. */
+/** A time too far ahead of the arrival, or older than what is kept. Null when fine. */
 export function checkTime(
   ts: number,
   { arrivedTs, limits }: { arrivedTs: number; limits: { maxAheadMs: number } },

@@ -1,174 +1,133 @@
-import { kindOf, stateOf } from '../../db/error-kind.ts';
+import { setImmediate } from 'node:timers/promises';
 import type { NewEvent } from '../../contract/event.ts';
-import { DomainError } from '../../errors.ts';
-import type { Log } from '../../log/logger.ts';
-import { findBlamed, setApart } from './blame.ts';
-import { MillisecondFull, rejectBeyondMillisecond } from './millisecond-full.ts';
-import type { Work } from '../queue/device-queue.ts';
-import type { Plan } from './plan-batch.ts';
-import type { Redeliveries } from './redelivery.ts';
-import { split, toRejection } from './split.ts';
-import { attemptCommit } from './attempt.ts';
-import type { StoreDeps, Stored } from './attempt.ts';
-import type { Ahead, Turn } from '../queue/turn.ts';
-import { failWithdrawn, isWithdrawn } from '../queue/withdrawn.ts';
-import { StaleContext } from './write.ts';
+import type { Database } from '../../db/database.ts';
+import type { Committing, Transaction } from '../../db/transaction.ts';
+import type { DeviceQueue, Work } from '../queue/device-queue.ts';
+import type { DeviceQueues } from '../queue/device-queues.ts';
+import type { ApplyLimits } from '../rules/scope.ts';
+import type { ContextCache } from './context-cache.ts';
+import type { EventQuotaRule, LeftOut } from './event-quota.ts';
+import type { ContextLoader } from './load-contexts.ts';
+import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
+import { tellStored, type TellDeps } from './tell.ts';
+import { StaleContext, write, type Writers } from './write.ts';
 
-export type CommitDeps = StoreDeps & {
-  log: Log;
-  repeats: Redeliveries;
-  /** What follows a commit and is no row. */
-  onCommitted: (plan: Plan, recorded: NewEvent[]) => void;
-  /** Resolves after a pause before the next try, or rejects when the service gives up (it stops). */
-  pause: (attempt: number) => Promise<void>;
+export type CommitDeps = TellDeps & {
+  db: Database;
+  writers: Writers;
+  loadContexts: ContextLoader;
+  /** Told of the devices that were read or used. */
+  remembered: ContextCache;
+  /** Charged for what a plan costs. */
+  queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
+  limits: ApplyLimits;
+  /** What one transaction may cost: `planBatch`. */
+  maxBatchItems: number;
+  /** Absent: all events are recorded, and nothing is counted. */
+  leaveOut?: EventQuotaRule | undefined;
 };
 
-/**
- * Stores a batch, whatever it takes: made again when a device changed meanwhile, its account's part apart
- * from the others'; kept while the database is away; split, by account first, while one item is to blame. Every unit is settled when this resolves, or
- * its message was withdrawn. In the first attempt it is behind the batch ahead; it tries again only when
- * that one is settled, so that each device's messages keep their order. What one transaction has no room
- * for goes back to its queues, or without a turn is stored by the next one.
- */
-export async function commitBatch(batch: Work[], deps: CommitDeps, turn?: Turn): Promise<void> {
-  let rest: Work[] = [];
-  const keep = (left: Work[]) => {
-    rest = [...left, ...rest];
-  };
-  await settlePlanned(batch, deps, turn?.putBack ?? keep, turn);
-  if (rest.length > 0) await commitBatch(rest, deps);
-}
+export type CommitOptions = {
+  /** No measurement of it is expected to be stored already. */
+  areNew: boolean;
+  /** The commit under way on top of which this is planned. */
+  behind: Committing | null | undefined;
+  /** The commit is sent, and the queues know what follows it; some of the plan's messages may be postponed. */
+  onSent: (plan: Plan, committing: Committing) => void;
+};
 
-/** All of it but what `putBack` is given. */
-async function settlePlanned(
-  batch: Work[],
+const allRead: ReadonlySet<DeviceQueue> = new Set();
+const nothingLeftOut: LeftOut = { events: [], told: [], recorded: new Map() };
+
+/**
+ * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
+ * plans, writes, commits, and tells. Throws what the database says, `StaleContext` or `MillisecondFull`:
+ * whether it is stored may be unknown then, and what the queues know too.
+ */
+export async function commitBatch(
+  works: Work[],
+  { areNew, behind, onSent }: CommitOptions,
   deps: CommitDeps,
-  putBack: Turn['putBack'],
-  turn?: Turn,
 ): Promise<void> {
-  let work = batch;
-  const onCut = ({ planned, left, cut }: Plan) => {
-    for (const message of cut) message.open += 1;
-    work = planned;
-    putBack(left, cut.length);
-  };
-  for (let attempt = 1; ; attempt++) {
-    work = withoutWithdrawn(work);
-    if (work.length === 0) return;
-    // Of this attempt: others may meet a repeat meanwhile.
-    const areNew = !deps.repeats.areExpected();
-    let stored: Stored;
-    try {
-      stored = await attemptCommit(work, areNew, deps, attempt === 1 ? turn : undefined, onCut);
-    } catch (error) {
-      await turn?.ahead?.settled;
-      if (error instanceof StaleContext || error instanceof MillisecondFull) {
-        // What was planned on top of a commit that failed was not read at all.
-        if (attempt === 1 && !(await isCommitted(turn?.ahead))) forget(work);
-        const { ofBlamed, ofOthers } = await blame(error, work, deps);
-        if (ofBlamed.length > 0 && ofOthers.length > 0) {
-          await commitBatch(ofOthers, deps);
-          turn?.onPartSettled?.(ofOthers);
-        }
-        work = ofBlamed.length > 0 ? ofBlamed : ofOthers;
-        if (error instanceof MillisecondFull) work = rejectBeyondMillisecond(work, error.rows);
-        continue;
-      }
-      // Whether the transaction committed may be unknown: what is remembered must be read again.
-      forget(work);
-      if (areNew && kindOf(error) === 'unique') {
-        deps.repeats.met();
-        continue;
-      }
-      if (isTransient(error)) {
-        deps.log.warn(
-          { event: 'batch.retried', err: error, attempt, devices: work.length },
-          'A batch could not be stored and is tried again.',
-        );
-        await deps.pause(attempt);
-        continue;
-      }
-      const parts = split(work);
-      if (parts) {
-        for (const part of parts) {
-          await commitBatch(part, deps);
-          turn?.onPartSettled?.(part);
-        }
-        return;
-      }
-      work = isolate(work, error, deps.log);
-      continue;
+  const unread = new Set<DeviceQueue>();
+  let plan: Plan | undefined;
+  let leftOut = nothingLeftOut;
+  let stage: 'open' | 'sent' | 'over' = 'open';
+
+  async function loadPlanWrite(tx: Transaction): Promise<NewEvent[]> {
+    const tooMany = await load(works, unread, tx, () => stage === 'over', deps);
+    const isTooMany = ({ queue }: Work) => tooMany.has(queue);
+    const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
+    plan = planBatch(read, deps.limits, deps.maxBatchItems);
+    if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
+    deps.queues.charge(works, plan.charges);
+    if (deps.leaveOut) leftOut = deps.leaveOut.apply(plan, plan.works);
+    // To write what took half of that to plan is a piece of its own.
+    if (plan.cost > deps.maxBatchItems / 2) {
+      await setImmediate();
+      if (stage === 'over') throw new StaleContext();
     }
-    // Whatever comes of telling it, it is stored.
-    tell(stored, deps);
-    return;
+    return write(tx, plan, areNew, deps.writers);
   }
-}
 
-function forget(work: Work[]): void {
-  for (const { queue } of work) queue.context = null;
-}
-
-/** Whether what was planned on top of this stands on what is stored. */
-async function isCommitted(ahead: Ahead | null | undefined): Promise<boolean> {
-  if (!ahead) return true;
-  return ahead.committing.committed.then(
-    () => true,
-    () => false,
-  );
-}
-
-/** The accounts that are to blame, and the others. */
-async function blame(
-  error: MillisecondFull | StaleContext,
-  work: Work[],
-  { db }: CommitDeps,
-): Promise<ReturnType<typeof setApart>> {
-  const blamed = await findBlamed(error, work, db).catch(() => new Set<number>());
-  // Nobody can be named: they are read again, all of them.
-  if (blamed.size === 0) forget(work);
-  return setApart(work, blamed);
-}
-
-function tell({ plan, recorded }: Stored, { onCommitted }: CommitDeps): void {
-  for (const [message, kept] of plan.rows.kept) message.kept = kept;
-  for (const { message } of plan.settled) message.settle();
-  for (const { message } of plan.orphaned) {
-    message.fail(new DomainError('device-gone', 'The device was removed.'));
+  function onCommitting(committing: Committing): void {
+    // A database that did not answer for long goes on with what was tried again meanwhile.
+    if (stage === 'over' || !plan) return;
+    stage = 'sent';
+    deps.leaveOut?.committing(leftOut);
+    for (const { queue, context } of plan.after) queue.context = context;
+    for (const { queue } of plan.works) deps.remembered.note(queue);
+    onSent(plan, committing);
   }
-  onCommitted(plan, recorded);
-}
 
-/** A message whose connection is closed will come again: what no transaction holds is dropped. */
-function withoutWithdrawn(batch: Work[]): Work[] {
-  if (!batch.some(({ units }) => units.some(isWithdrawn))) return batch;
-  return batch.flatMap(({ queue, units }) => {
-    failWithdrawn(units.filter(isWithdrawn));
-    const left = units.filter((unit) => !isWithdrawn(unit));
-    return left.length > 0 ? [{ queue, units: left }] : [];
-  });
+  let recorded: NewEvent[];
+  try {
+    recorded = await deps.db.transaction(loadPlanWrite, {
+      behind: behind ?? undefined,
+      onCommitting,
+    });
+  } catch (error) {
+    if (isSent(stage)) deps.leaveOut?.undo(leftOut);
+    if (error instanceof StaleContext) noteForgotten(error, works, unread);
+    // They were read as claimed, and with the rollback they are not.
+    for (const queue of unread) queue.context = null;
+    throw error;
+  } finally {
+    stage = 'over';
+  }
+  if (!plan) return;
+  deps.leaveOut?.committed(plan.works, recorded, leftOut);
+  tellStored(plan, recorded, deps);
 }
 
 /**
- * No item is to blame, and the same again is right: the database is away for now, it settles a quarrel
- * with another transaction, or it is not the one that this program knows (the tables of another version,
- * rights that were withdrawn).
+ * Reads what is not known of devices, and adds those to `unread`. Gives those that one transaction has no room
+ * to read. Throws `StaleContext` where others changed meanwhile.
  */
-function isTransient(error: unknown): boolean {
-  return ['unavailable', 'serialization', 'schema'].includes(kindOf(error));
+async function load(
+  works: Work[],
+  unread: Set<DeviceQueue>,
+  tx: Transaction,
+  isOver: () => boolean,
+  { loadContexts, remembered }: CommitDeps,
+): Promise<ReadonlySet<DeviceQueue>> {
+  for (const { queue } of works) if (queue.context === null) unread.add(queue);
+  if (unread.size === 0) return allRead;
+  const { contexts, left } = await loadContexts(tx, [...unread]);
+  // Forgotten while others were read: that is no sign of a removal.
+  const isForgotten = ({ queue }: Work) => queue.context === null && !unread.has(queue);
+  if (isOver() || works.some(isForgotten)) throw new StaleContext();
+  for (const queue of unread) {
+    queue.context = contexts.get(queue.device.deviceId) ?? null;
+    remembered.note(queue);
+  }
+  return left;
 }
 
-/** The one item that the database will not take becomes a rejection, with the reason in the log. */
-function isolate([work]: Work[], error: unknown, log: Log): Work[] {
-  const unit = work?.units[0];
-  if (!work || !unit) return [];
-  log.error(
-    { event: 'item.refused', err: error, device: work.queue.device.uuid },
-    'The database refused an item, which became a rejection of its device.',
-  );
-  if (unit.content.kind === 'none') {
-    unit.message.fail(error);
-    return [];
-  }
-  return [{ queue: work.queue, units: [toRejection(unit, stateOf(error) || 'internal')] }];
+function noteForgotten(error: StaleContext, works: Work[], unread: Set<DeviceQueue>): void {
+  for (const { queue } of works)
+    if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
 }
+
+/** TypeScript does not see that a callback has changed it. */
+const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';

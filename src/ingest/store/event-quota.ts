@@ -123,7 +123,9 @@ function takeBeyond({ rows, sources }: Plan, quota: EventQuota) {
 /** A reported event rings where its row is new; without a row a redelivery rings again. */
 function ringAnyway({ rows }: Plan, events: NewEvent[]): void {
   const out = new Set(events.map(({ event }) => event));
-  rows.rings = rows.rings.map((ring) => (out.has(ring.event) ? { ...ring, key: undefined } : ring));
+  rows.notices = rows.notices.map((notice) =>
+    out.has(notice.event) ? { ...notice, key: undefined } : notice,
+  );
 }
 
 type UsedUp = 'eventsPerDay' | 'eventsPerSecond';

@@ -5,7 +5,7 @@ import { readRuntime } from '../../engine/read-runtime.ts';
 import { sensesOf } from '../../contract/senses.ts';
 import type { Newest, LastSeen } from '../../engine/last-seen.ts';
 import type { Sql } from '../../db/sql.ts';
-import { Budget } from '../rules/budget.ts';
+import { Budget, evidenceCost } from '../rules/cost.ts';
 import type { DeviceContext, Reported } from '../rules/device-context.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
@@ -14,7 +14,6 @@ import { Pages } from '../rules/pages.ts';
 import { claimStates, listDeviceStates } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
 import type { ContextCache } from './context-cache.ts';
-import { evidenceCost } from '../rules/cost.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
@@ -77,7 +76,7 @@ async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceCo
     }
     const context = toContext(row, layouts);
     const { current, runtime } = context;
-    budget.spend(1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0));
+    budget.spent += 1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0);
     contexts.push(context);
   }
   return contexts;

@@ -1,6 +1,6 @@
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
-import type { Unit } from '../rules/message.ts';
+import { newUnit, type Unit } from '../rules/message.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { MeasurementRow } from '../rules/changes.ts';
 
@@ -18,23 +18,22 @@ export class MillisecondFull extends Error {
 export function rejectBeyondMillisecond(batch: Work[], rows: MeasurementRow[]): Work[] {
   const full = new Set(rows.map((row) => nameOf(row.deviceId, row)));
   return batch.map(({ queue, units }) => {
-    const isCrowded = ({ value }: Item<SentMeasurement>) => {
+    const isFull = ({ value }: Item<SentMeasurement>) => {
       const { sId, ts, val } = value;
       const place = typeof val === 'number' ? { val } : { val: val.lat, long: val.long };
       return full.has(nameOf(queue.device.deviceId, { sId, ts, ...place }));
     };
-    return { queue, units: units.map((unit) => rejectSome(unit, isCrowded)) };
+    return { queue, units: units.map((unit) => rejectSome(unit, isFull)) };
   });
 }
 
 function rejectSome(unit: Unit, isWrong: (item: Item<SentMeasurement>) => boolean): Unit {
   const { message, content, rejections } = unit;
   if (content.kind !== 'measurements' || !content.items.some(isWrong)) return unit;
-  return {
-    message,
-    content: { ...content, items: content.items.filter((item) => !isWrong(item)) },
-    rejections: [...rejections, ...content.items.filter(isWrong).map(toRejection)],
-  };
+  return newUnit(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
+    ...rejections,
+    ...content.items.filter(isWrong).map(toRejection),
+  ]);
 }
 
 function toRejection({ index, value: { sId, ts } }: Item<SentMeasurement>): Rejection {

@@ -1,15 +1,13 @@
 import { apply } from '../rules/apply.ts';
-import { Budget } from '../rules/budget.ts';
+import { Budget, evidenceCost } from '../rules/cost.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
-import { sizeOf } from '../rules/message.ts';
 import type { Message, Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import { noChanges } from '../rules/changes.ts';
 import type { Changes } from '../rules/changes.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import { shareOut } from './share-out.ts';
-import { cutUnit } from './split.ts';
-import { evidenceCost } from '../rules/cost.ts';
+import { divideUnit } from './split.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {
@@ -23,14 +21,15 @@ export type Plan = {
   unchanged: DeviceContext[];
   /** What each queue knows after the commit. */
   after: { queue: DeviceQueue; context: DeviceContext }[];
-  settled: Unit[];
+  /** The messages, or parts of them, that are stored with it. */
+  units: Unit[];
   /** Messages of devices that are no more. */
   orphaned: Unit[];
-  /** What of the batch it holds, and what for another transaction is left: all of it where it was not cut. */
-  planned: Work[];
-  left: Work[];
-  /** The messages that were cut: units of them are in both. */
-  cut: Message[];
+  /** What of the batch it holds, and what it has no room for. */
+  works: Work[];
+  postponed: Work[];
+  /** The messages that were divided: units of them are in both. */
+  divided: Message[];
   /** Which of the rows' events are of which message: from this place on, up to the next one's. */
   sources: { message: Message; from: number }[];
   /** What it cost: `Budget`. */
@@ -51,11 +50,11 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     held: [],
     unchanged: [],
     after: [],
-    settled: [],
+    units: [],
     orphaned: [],
-    planned: [],
-    left: [],
-    cut: [],
+    works: [],
+    postponed: [],
+    divided: [],
     sources: [],
     cost: 0,
     charges: new Map(),
@@ -64,12 +63,12 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
   const shares = shareOut(batch, maxCost);
   // Beyond its part an account goes by an item and its evidence: others have their own all the same.
   const most = maxCost + maxCost / Math.max(2, shares.length);
-  for (const { accountId, works, charged, own, kept } of shares) {
+  for (const { accountId, works, charged, own, reserved } of shares) {
     const before = budget.spent;
-    budget.allow(before < most ? Math.max(own, maxCost - before - kept) : 0);
+    budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
     for (const work of works) {
-      if (budget.isSpent) plan.left.push(work);
-      else planLane(work, plan, limits, budget);
+      if (budget.isSpent) plan.postponed.push(work);
+      else planDevice(work, plan, limits, budget);
     }
     plan.charges.set(accountId, budget.spent - before - charged);
   }
@@ -77,62 +76,61 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
   return plan;
 }
 
-/** Has a plan leave messages of devices for which there was no room to be read. */
-export function leaveUnread(plan: Plan, unread: Work[]): void {
+/** Has a plan postpone messages of devices for which there was no room to be read. */
+export function postponeUnread(plan: Plan, unread: Work[]): void {
   for (const work of unread) {
     const { accountId, charged } = work.queue;
-    plan.left.push(work);
+    plan.postponed.push(work);
     plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
   }
 }
 
-function planLane(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
+function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
   const { queue, units } = work;
   const before = queue.context;
   if (!before) {
     plan.orphaned.push(...units);
-    plan.planned.push(work);
+    plan.works.push(work);
     return;
   }
   let context = before;
   let done = 0;
-  let cut: [Unit, Unit] | null = null;
-  while (done < units.length && !cut && (done === 0 || !budget.isSpent)) {
+  let divided: [Unit, Unit] | null = null;
+  while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
     const from = plan.rows.events.length;
     const applied = apply(context, unit, plan.rows, limits, budget);
     context = applied.context;
     if (plan.rows.events.length > from) plan.sources.push({ message: unit.message, from });
-    if (applied.items < sizeOf(unit.content)) cut = cutUnit(unit, applied.items);
+    if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
   }
-  keepPlanned(work, done, cut, plan);
+  divide(work, done, divided, plan);
   if (keepsRow(before, context)) {
     (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
     if (context !== before) plan.after.push({ queue, context });
     return;
   }
-  if (context.current && context.runtime && context.runtime !== before.runtime) {
-    budget.spend(evidenceCost(context.current.profile, context.runtime));
-  }
+  if (context.current && context.runtime && context.runtime !== before.runtime)
+    budget.spent += evidenceCost(context.current.profile, context.runtime);
   (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
   plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
 }
 
-/** Divides a queue's units into those that the plan holds, and those that are left. */
-function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: Plan): void {
+/** Divides a device's units into those that the plan holds, and those that are postponed. */
+function divide(work: Work, done: number, divided: [Unit, Unit] | null, plan: Plan): void {
   const { queue, units } = work;
-  if (done === units.length && !cut) {
-    plan.planned.push(work);
-    plan.settled.push(...units);
+  if (done === units.length && !divided) {
+    plan.works.push(work);
+    plan.units.push(...units);
     return;
   }
-  const [first, rest] = cut ?? [];
-  const planned = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
-  const left = rest ? [rest, ...units.slice(done)] : units.slice(done);
-  if (first) plan.cut.push(first.message);
-  plan.settled.push(...planned);
-  plan.planned.push({ queue, units: planned });
-  plan.left.push({ queue, units: left });
+  const [first, rest] = divided ?? [];
+  const own = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
+  const postponed = rest ? [rest, ...units.slice(done)] : units.slice(done);
+  if (first) plan.divided.push(first.message);
+  plan.units.push(...own);
+  plan.works.push({ queue, units: own });
+  plan.postponed.push({ queue, units: postponed });
 }
 
 /**
@@ -141,10 +139,11 @@ function keepPlanned(work: Work, done: number, cut: [Unit, Unit] | null, plan: P
  */
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
-  const members = Object.keys(after) as (keyof DeviceContext)[];
-  const isElsewhere = (member: keyof DeviceContext) =>
-    member === 'seen' || member === 'recentRejections';
-  return members.every((member) => isElsewhere(member) || after[member] === before[member]);
+  for (const member of Object.keys(after) as (keyof DeviceContext)[]) {
+    const isElsewhere = member === 'seen' || member === 'recentRejections';
+    if (!isElsewhere && after[member] !== before[member]) return false;
+  }
+  return true;
 }
 
 /** Whether a device's row has nothing new to keep, but perhaps its evidence. */

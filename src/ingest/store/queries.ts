@@ -4,7 +4,7 @@ import type { Configuration } from '../../contract/configuration.ts';
 import type { Purpose } from '../../contract/purpose.ts';
 import type { StoredRuntime } from '../../engine/read-runtime.ts';
 import { encodeRuntime } from '../../engine/encode-runtime.ts';
-import { documentsOf, jsonSequence, plainArray } from '../../db/array.ts';
+import { documentsOf, jsonSequence, plainArrays } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import { ingestLock } from '../../db/locks.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
@@ -138,10 +138,10 @@ export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promis
       select count(*)
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         join device_state s on s.device_id = read.device_id and s.version = read.version`,
-    values: [
-      plainArray(contexts.map((c) => c.device.deviceId)),
-      plainArray(contexts.map((c) => c.version)),
-    ],
+    values: plainArrays(
+      contexts.map((c) => c.device.deviceId),
+      contexts.map((c) => c.version),
+    ),
   });
   return rows[0]?.count ?? 0;
 }
@@ -157,10 +157,10 @@ export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise
             from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
             join device_state s on s.device_id = read.device_id and s.version = read.version
              for share of s) as held`,
-    values: [
-      plainArray(contexts.map((c) => c.device.deviceId)),
-      plainArray(contexts.map((c) => c.version)),
-    ],
+    values: plainArrays(
+      contexts.map((c) => c.device.deviceId),
+      contexts.map((c) => c.version),
+    ),
   });
   return rows[0]?.count ?? 0;
 }
@@ -186,15 +186,17 @@ export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<nu
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      plainArray(contexts.map((c) => c.device.deviceId)),
-      plainArray(contexts.map((c) => c.version)),
-      plainArray(contexts.map((c) => c.place.puId)),
-      plainArray(contexts.map((c) => c.place.stId)),
-      plainArray(contexts.map((c) => c.placeTs)),
-      plainArray(contexts.map((c) => c.reported?.ts ?? null)),
-      plainArray(contexts.map((c) => c.reported?.puId ?? null)),
-      plainArray(contexts.map((c) => c.reported?.stId ?? null)),
-      plainArray(contexts.map((c) => c.answersProfiles)),
+      ...plainArrays(
+        contexts.map((c) => c.device.deviceId),
+        contexts.map((c) => c.version),
+        contexts.map((c) => c.place.puId),
+        contexts.map((c) => c.place.stId),
+        contexts.map((c) => c.placeTs),
+        contexts.map((c) => c.reported?.ts ?? null),
+        contexts.map((c) => c.reported?.puId ?? null),
+        contexts.map((c) => c.reported?.stId ?? null),
+        contexts.map((c) => c.answersProfiles),
+      ),
       jsonSequence(contexts.map(storedRuntime)),
     ],
   });
@@ -211,8 +213,10 @@ export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<
         from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      plainArray(contexts.map((c) => c.device.deviceId)),
-      plainArray(contexts.map((c) => c.version)),
+      ...plainArrays(
+        contexts.map((c) => c.device.deviceId),
+        contexts.map((c) => c.version),
+      ),
       jsonSequence(contexts.map(storedRuntime)),
     ],
   });

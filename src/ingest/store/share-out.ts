@@ -1,7 +1,5 @@
-import { turnsPerBatch } from '../rules/budget.ts';
-import { sizeOf } from '../rules/message.ts';
+import { costOf, turnsPerBatch } from '../rules/cost.ts';
 import type { Work } from '../queue/device-queue.ts';
-import { costOf } from '../rules/cost.ts';
 
 /** An account's part of a batch. */
 export type Share = {
@@ -13,24 +11,24 @@ export type Share = {
   charged: number;
   /** What it may cost whatever those before it did, and what those behind it are to find left. */
   own: number;
-  kept: number;
+  reserved: number;
 };
 
 /**
  * Divides what a transaction may cost (`Budget`) among the batch's accounts, in the order of their turns,
  * now that their devices are known. Each may use what the others do not ask for, but what those do ask
- * for, up to an equal share, is kept for them. Where accounts are many a share is a turn at least: then
+ * for, up to an equal share, is reserved for them. Where accounts are many a share is a turn at least: then
  * the last ones wait for the next transaction.
  */
 export function shareOut(batch: Work[], maxCost: number): Share[] {
   const shares = listShares(batch);
   const least = Math.max(maxCost / turnsPerBatch, maxCost / shares.length);
-  let kept = 0;
-  for (const { demand } of shares) kept += Math.min(demand, least);
+  let reserved = 0;
+  for (const { demand } of shares) reserved += Math.min(demand, least);
   for (const share of shares) {
     share.own = Math.min(share.demand, least);
-    kept -= share.own;
-    share.kept = kept;
+    reserved -= share.own;
+    share.reserved = reserved;
   }
   return shares;
 }
@@ -41,7 +39,7 @@ function listShares(batch: Work[]): Share[] {
   for (const work of batch) {
     const { accountId, charged } = work.queue;
     const known = last?.accountId === accountId ? last : shares.get(accountId);
-    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, kept: 0 };
+    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, reserved: 0 };
     if (!known) shares.set(accountId, last);
     last.works.push(work);
     last.charged += charged;
@@ -53,7 +51,7 @@ function listShares(batch: Work[]): Share[] {
 /** Of a device that is no more nothing is asked. */
 function demandOf({ queue, units }: Work): number {
   let items = 0;
-  for (const { content } of units) items += sizeOf(content);
+  for (const { size } of units) items += size;
   if (!queue.context) return items;
   // It was read since.
   if (queue.cost === costOf(null)) queue.cost = costOf(queue.context);

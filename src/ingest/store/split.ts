@@ -1,5 +1,4 @@
-import { sizeOf } from '../rules/message.ts';
-import type { Unit } from '../rules/message.ts';
+import { newUnit, type Unit } from '../rules/message.ts';
 import type { Work } from '../queue/device-queue.ts';
 
 /** Of several accounts' messages so many parts at most are stored one after the other. */
@@ -7,7 +6,7 @@ const mostParts = 8;
 
 /**
  * Parts of a batch that failed, to be stored one after the other; by account, then halves by device, by
- * message, and by item. Null when a single item is left: that one is the poison.
+ * message, and by item. Null when a single item is left: that is the one the database refuses.
  */
 export function split(batch: Work[]): Work[][] | null {
   const [only] = batch;
@@ -25,7 +24,7 @@ export function split(batch: Work[]): Work[][] | null {
     const [first, second] = halves(units);
     return [[{ queue, units: first }], [{ queue, units: second }]];
   }
-  if (!unit || sizeOf(unit.content) < 2) return null;
+  if (!unit || unit.size < 2) return null;
   const [first, second] = halveUnit(unit);
   return [[{ queue, units: [first] }], [{ queue, units: [second] }]];
 }
@@ -40,24 +39,24 @@ function cut<T>(list: T[], count: number): [T[], T[]] {
 
 function halveUnit(unit: Unit): [Unit, Unit] {
   unit.message.open += 1;
-  return cutUnit(unit, Math.ceil(sizeOf(unit.content) / 2));
+  return divideUnit(unit, Math.ceil(unit.size / 2));
 }
 
 /** The first `count` items of a message, and the rest, as units; what was wrong with it is the first one's. */
-export function cutUnit({ message, content, rejections }: Unit, count: number): [Unit, Unit] {
+export function divideUnit({ message, content, rejections }: Unit, count: number): [Unit, Unit] {
   switch (content.kind) {
     case 'measurements': {
       const [first, second] = cut(content.items, count);
       return [
-        { message, content: { ...content, items: first }, rejections },
-        { message, content: { ...content, items: second }, rejections: [] },
+        newUnit(message, { ...content, items: first }, rejections),
+        newUnit(message, { ...content, items: second }, []),
       ];
     }
     case 'events': {
       const [first, second] = cut(content.items, count);
       return [
-        { message, content: { ...content, items: first }, rejections },
-        { message, content: { ...content, items: second }, rejections: [] },
+        newUnit(message, { ...content, items: first }, rejections),
+        newUnit(message, { ...content, items: second }, []),
       ];
     }
     case 'state':
@@ -77,6 +76,7 @@ export function toRejection({ message, content, rejections }: Unit, code: string
   return {
     message,
     content: { kind: 'none' },
+    size: 1,
     rejections: [...rejections, { reason: 'unstorable', message: reason, path }],
     isRefused: true,
   };

@@ -23,7 +23,7 @@ export type Writers = {
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
   settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
   replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
-  notify: (tx: Sql, rings: DueNotice[]) => Promise<void>;
+  notify: (tx: Sql, notices: DueNotice[]) => Promise<void>;
 };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
@@ -44,7 +44,7 @@ export async function write(
   writers: Writers,
 ): Promise<NewEvent[]> {
   const { rows, moved, evaluated, held, unchanged } = plan;
-  const [, saved, judged, stayed, kept, recorded] = await all([
+  const [, movedNow, evaluatedNow, heldNow, unchangedNow, recorded] = await all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
@@ -56,14 +56,14 @@ export async function write(
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
   ]);
-  const stood =
-    saved === moved.length &&
-    judged === evaluated.length &&
-    stayed === held.length &&
-    kept === unchanged.length;
-  if (!stood) throw new StaleContext();
-  const rings = ringing(rows.rings, recorded);
-  if (rings.length > 0) await writers.notify(tx, rings);
+  const isStale =
+    movedNow !== moved.length ||
+    evaluatedNow !== evaluated.length ||
+    heldNow !== held.length ||
+    unchangedNow !== unchanged.length;
+  if (isStale) throw new StaleContext();
+  const notices = rows.notices.length > 0 ? onlyNew(rows.notices, recorded) : [];
+  if (notices.length > 0) await writers.notify(tx, notices);
   return recorded;
 }
 
@@ -90,11 +90,11 @@ async function storeMeasurements(
   if (full.length > 0) throw new MillisecondFull(full);
 }
 
-/** A reported event that was delivered before has rung before. */
-function ringing(rings: DueNotice[], recorded: NewEvent[]): DueNotice[] {
+/** Without those of reported events that were stored before: a redelivery notifies nobody again. */
+function onlyNew(notices: DueNotice[], recorded: NewEvent[]): DueNotice[] {
   const nameOf = (deviceId: number, key: string, ts: number) => `${deviceId} ${ts} ${key}`;
   const fresh = new Set(recorded.map((e) => nameOf(e.deviceId, e.key, e.event.ts)));
-  return rings.filter(
+  return notices.filter(
     ({ key, device, event }) =>
       key === undefined || fresh.has(nameOf(device.deviceId, key, event.ts)),
   );

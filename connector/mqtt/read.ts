@@ -1,48 +1,51 @@
-import { createAccountRate } from './account-rate.ts';
-import type { Rate } from '../device/rate-limit.ts';
-import type { Connection, Device } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
+import type { DevicePorts } from '../ports.ts';
+import type { Connection, Device } from './connection.ts';
+import type { HeldMessages } from './held-messages.ts';
+import type { Publisher } from './publish.ts';
+import type { RateGate, Rates } from './rates.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
-import { createUnackedRoom } from './unacked-room.ts';
+import type { UnackedRoom } from './unacked-room.ts';
 
-export type Rates = { messages: Rate; measurements: Rate; others: Rate; connects: Rate };
-
-export function ratesOf(limits: ConnectorLimits): Rates {
-  const messages = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
-  const perSecond = limits.measurementsPerSecond;
-  const connects = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
-  return { messages, measurements: { perSecond, burst: perSecond }, others: messages, connects };
-}
-
-export type FlowControlOptions = {
-  ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond'>;
+export type ReaderOptions = {
+  presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
   rates: Rates;
   now: () => number;
-  /** Whether the account's devices may be read: `Holding`. */
-  isHeldBack: (connection: Connection, device: Device) => boolean;
-  /** Told, once a second at most, that something was read of a device. */
-  onHeard: (device: Device) => void;
-  /** Takes the messages that a chunk of whole packets begins with; gives what is left of it. */
-  accept: (connection: Connection, chunk: Buffer) => Buffer | null;
+  /** Whether a connection may be read: memory, rates, and what its account may bring. */
+  room: UnackedRoom;
+  rateGate: RateGate;
+  holding: Pick<HeldMessages, 'mayRead'>;
+  /** Takes the messages that a chunk of whole packets begins with. */
+  publisher: Pick<Publisher, 'acceptLeading'>;
 };
 
 const toldEveryMs = 1_000;
 
-export type FlowControl = ReturnType<typeof createFlowControl>;
+/** Reads connections. */
+export type Reader = {
+  /** Puts itself between the socket and whoever reads it. */
+  attach(connection: Connection): void;
+  /** Reads one that was starved, if nothing holds it back any more; for `Connection.resume`. */
+  resume(connection: Connection): void;
+  /** Reads nothing while it is told so; nothing that arrived is dropped. */
+  pause(isToPause: boolean): void;
+  forget(connection: Connection): void;
+  /** Nothing more is read, from anybody. */
+  stop(): void;
+  /** Bytes of packets that have begun and not ended. */
+  midwayBytes(): number;
+};
 
 /**
  * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
  * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
  * the connection, its device, its account or all of them together have too much under way.
  */
-export function createFlowControl(options: FlowControlOptions) {
-  const { ports, limits, tuning, rates, now, isHeldBack, onHeard, accept } = options;
-  const room = createUnackedRoom(tuning.maxUnackedTotalBytes, resume);
-  const accountRate = createAccountRate({ ports, resume, now });
-  /** Those in the midst of a packet, the one that began first in front. */
+export function createReader(options: ReaderOptions): Reader {
+  const { presence, limits, tuning, rates, now, room, rateGate, holding, publisher } = options;
+  /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
   /** Not read while everything is paused. */
@@ -65,37 +68,13 @@ export function createFlowControl(options: FlowControlOptions) {
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
     if (!room.isFor(connection)) return false;
     const { device } = connection;
-    return (
-      device === null ||
-      !(
-        isHeldBack(connection, device) ||
-        mustWait(device) ||
-        accountRate.mustWait(connection, device.account)
-      )
-    );
-  }
-
-  function mustWait(device: Device): boolean {
-    if (device.timer) return true;
-    const { messages, measurements, others } = device;
-    if (messages.hasTokens && measurements.hasTokens && others.hasTokens) return false;
-    const nowMs = now();
-    const waitMs = Math.max(
-      messages.waitMs(rates.messages, nowMs),
-      measurements.waitMs(rates.measurements, nowMs),
-      others.waitMs(rates.others, nowMs),
-    );
-    if (waitMs === 0) return false;
-    device.timer = setTimeout(() => {
-      device.timer = null;
-      for (const connection of device.connections) resume(connection);
-    }, waitMs);
-    return true;
+    if (!device) return true;
+    return holding.mayRead(connection, device) && !rateGate.mustWait(connection, device);
   }
 
   function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
-    const isBetween = scanner.isBetween;
+    const { isBetween } = scanner;
     if (!mayRead(connection)) {
       connection.isStarved = true;
       return null;
@@ -115,7 +94,7 @@ export function createFlowControl(options: FlowControlOptions) {
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
-    return isBetween && !isOpening ? accept(connection, taken) : taken;
+    return isBetween && !isOpening ? publisher.acceptLeading(connection, taken) : taken;
   }
 
   /** A device may send slowly; many that never end a packet may not fill the memory. */
@@ -143,45 +122,28 @@ export function createFlowControl(options: FlowControlOptions) {
     if (scanner.others > 0) device.others.take(scanner.otherUnits, rates.others, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
-    onHeard(device);
+    presence(device.identity, 'seen');
   }
 
   function resume(connection: Connection): void {
-    if (!connection.isStarved || connection.stage === 'closed' || !mayRead(connection)) return;
+    if (!mayRead(connection)) return;
     connection.isStarved = false;
     wakeReader(connection.socket);
   }
 
-  return {
-    /** Puts itself between the socket and whoever reads it. */
+  const reader: Reader = {
     attach(connection: Connection): void {
+      connection.reader = reader;
       gateReads(connection.socket, (read) => take(connection, read));
     },
 
-    /** Lets a connection be read again, if nothing else holds it back. */
     resume,
 
-    hold(connection: Connection, bytes: number): void {
-      connection.unackedBytes += bytes;
-      room.hold(connection, bytes);
-    },
-
-    release(connection: Connection, bytes: number): void {
-      connection.unackedBytes -= bytes;
-      room.release(connection, bytes);
-    },
-
-    /** What a device's connection holds is not under way: nobody else waits for it. */
-    setAside: (device: Device, bytes: number): void => room.release({ device }, bytes),
-
-    bringBack: (device: Device, bytes: number): void => room.hold({ device }, bytes),
-
-    /** Reads nothing while it is told so; nothing that arrived is dropped. */
     pause(isToPause: boolean): void {
       isPaused = isToPause;
       for (const connection of isPaused ? [] : paused) {
         paused.delete(connection);
-        resume(connection);
+        connection.resume();
       }
     },
 
@@ -189,20 +151,14 @@ export function createFlowControl(options: FlowControlOptions) {
       paused.delete(connection);
       forgetBegun(connection);
       room.forget(connection);
-      accountRate.forget(connection);
-      const { device } = connection;
-      if (device?.timer && device.connections.length === 0) {
-        clearTimeout(device.timer);
-        device.timer = null;
-      }
+      rateGate.forget(connection);
     },
 
-    /** Nothing more is read, from anybody. */
     stop(): void {
       isStopped = true;
     },
 
-    unackedBytes: room.bytes,
     midwayBytes: () => midwayBytes,
   };
+  return reader;
 }

@@ -1,0 +1,69 @@
+import type { Bus } from '../../bus/bus.ts';
+import type { NewEvent } from '../../contract/event.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
+import { DomainError } from '../../errors.ts';
+import type { Log } from '../../log/logger.ts';
+import type { Changes } from '../rules/changes.ts';
+import type { Plan } from './plan-batch.ts';
+
+/** What is counted. */
+export type IngestObserver = {
+  /** A batch is done, `seconds` after it was taken up. */
+  batch(messages: number, seconds: number): void;
+  stored(measurements: number): void;
+  rejected(reason: string, count: number): void;
+};
+
+export type TellDeps = {
+  bus: Bus;
+  log: Log;
+  /** Sends a device the profile that waits for its answer. */
+  handOver: (device: DeviceIdentity) => Promise<void>;
+  observe?: IngestObserver | undefined;
+};
+
+/**
+ * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
+ * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
+ */
+export function tellStored(plan: Plan, recorded: NewEvent[], deps: TellDeps): void {
+  try {
+    acknowledge(plan);
+    perform(plan.rows, deps);
+    publishEvents(recorded, deps);
+  } catch (err) {
+    deps.log.error(
+      { event: 'batch.untold', err },
+      'A batch is stored, but not everything that follows from it happened.',
+    );
+  }
+}
+
+function acknowledge({ rows, units, orphaned }: Plan): void {
+  for (const [message, count] of rows.rejectionsStored) message.rejectionsStored = count;
+  for (const message of rows.payloadsStored) message.isPayloadStored = true;
+  for (const { message } of units) message.unitStored();
+  for (const { message } of orphaned)
+    message.fail(new DomainError('device-gone', 'The device was removed.'));
+}
+
+function perform(rows: Changes, { bus, log, handOver, observe }: TellDeps): void {
+  observe?.stored(rows.measurements.length);
+  for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
+  const logHandOver = (err: unknown) =>
+    log.warn(
+      { event: 'profile.not-handed-over', err },
+      'A profile could not be sent to its device; it is sent when the device subscribes.',
+    );
+  for (const effect of rows.effects) {
+    if (effect.kind === 'down') bus.publish('down', effect);
+    else void handOver(effect.device).catch(logHandOver);
+  }
+}
+
+function publishEvents(recorded: NewEvent[], { bus }: TellDeps): void {
+  if (recorded.length === 0) return;
+  const accountIds = [...new Set(recorded.map(({ accountId }) => accountId))];
+  const deviceIds = [...new Set(recorded.map(({ deviceId }) => deviceId))];
+  bus.publish('events', { accountIds, deviceIds });
+}
