@@ -171,6 +171,7 @@ export const rooms: Room[] = [
       '../../engine/',
       '../../db/',
       '../../bus/',
+      '../../lib/',
       '../../errors.ts',
       '../../log/logger.ts',
     ],
