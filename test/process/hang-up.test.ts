@@ -81,7 +81,7 @@ describe.skipIf(!hasOpenssl)('SIGHUP where a certificate is configured', () => {
     expect(await shownName(Number(port))).toBe('one');
     use('two');
     child.kill('SIGHUP');
-    await printed(/"the certificate was read again"/);
+    await printed(/"certificate\.reloaded"/);
     expect(stdout()).toContain('SIGHUP: reading the certificate again.');
     expect(await shownName(Number(port))).toBe('two');
     child.kill('SIGTERM');
