@@ -30,7 +30,7 @@ const sessionExpirySeconds = 7 * 86_400;
 const reconnectMs = 1_000;
 /** For the broker's first answer. */
 const connectTimeoutMs = 10_000;
-/** For the broker's part in an orderly end. */
+/** How long the broker has to answer a DISCONNECT. */
 const goodbyeMs = 1_000;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
@@ -62,7 +62,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   let isClosing = false;
   let isSubscribed = false;
   let isHeldUp = false;
-  /** Why the connection ends: the first that was found out about it. */
+  /** Why the connection ends: the first reason counts. */
   let finding: Finding | null = null;
   const find = (found: Finding) => (finding ??= found);
 
@@ -100,7 +100,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     });
   });
   client.on('connect', (connack) => {
-    // It would end the connection of whoever tries (section 3.2.2.3.13).
+    // The broker would close the connection (MQTT 5 section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
     if (broker.shareName === null || !refusesShares) return void subscribe();
     find({ trouble: 'shared-subscriptions' });
@@ -160,14 +160,14 @@ export function createBrokerClient(options: BrokerClientOptions) {
 
     publish: createBrokerPublisher(client, status),
 
-    /** Has everything that is not acknowledged delivered again. */
+    /** Reconnects, so that the broker redelivers what is not acknowledged. */
     restart(): void {
       if (isClosing) return;
       find({ trouble: 'not-stored' });
       client.stream.destroy();
     },
 
-    /** Nobody waits for what the broker has to say any more. */
+    /** Stops watching whether the broker is heard. */
     stopListening: pulse.end,
 
     async close(): Promise<void> {

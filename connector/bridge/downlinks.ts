@@ -12,16 +12,16 @@ export type BridgeDownlinksDeps = {
   publish: (topic: string, payload: Buffer) => Promise<void>;
 };
 
-/** Devices that are remembered; one that is forgotten is known again once it is heard. */
+/** Devices that are remembered; one that was evicted is added again with its next message. */
 const maxQueues = 20_000;
 const maxQueued = 100;
 const maxBytes = 33_554_432;
 const retryMs = 1_000;
 
 /**
- * What goes down to devices behind the broker. It does not say who is connected there: a profile or
- * a configuration is published by every bridge, and the broker knows whether anybody listens; the
- * rest by a bridge that has heard the device, which is one where the broker keeps a device to a bridge.
+ * Downlinks to devices behind the broker, which does not say who is connected there. A profile or a
+ * configuration is published by every bridge, and the broker answers whether anybody subscribes; other
+ * messages are published by bridges that received something of the device.
  */
 export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDeps) {
   const { bus } = ports;
@@ -88,7 +88,7 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
   ];
 
   return {
-    /** The device is behind the broker: what concerns it is for this bridge. */
+    /** Something was received of the device: this bridge publishes its downlinks. */
     heard: (device: DeviceIdentity) => void queueOf(device),
     end(): void {
       clearInterval(timer);

@@ -6,9 +6,8 @@ import type { BrokerAddress } from './ports.ts';
 const patienceMs = 2_000;
 
 /**
- * Whether a broker answers, be it with a refusal. Asked by nobody in particular: a broker that makes
- * the user name the client identifier would end the connection of the bridge that serves it, for a
- * second one of the same name.
+ * Whether a broker answers, even with a refusal. Without user name and password: a broker that takes the
+ * user name for the client identifier would close the connection of the bridge that has it.
  */
 export function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -25,7 +24,7 @@ export function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): P
   });
   client
     .on('connect', () => resolve(true))
-    // A number is the reason code of its answer.
+    // A refusal is an answer.
     .on('error', (error) => resolve(refusalCodeOf(error) !== null))
     .on('close', () => resolve(false));
   return promise.finally(() => client.end(true));

@@ -2,9 +2,9 @@ import type { MqttClient } from 'mqtt';
 import { createPublish, refusalCodeOf } from './mqtt-js.ts';
 import type { BridgeStatus } from './status.ts';
 
-/** MQTT 5 section 2.4: the broker knows nobody who listens to a topic. */
+/** MQTT 5 section 2.4: no matching subscribers. */
 const noMatchingSubscribers = 16;
-/** Messages without an acknowledgement, where the broker would take as many. */
+/** Unacknowledged messages at most, also where the broker allows more. */
 const maxInFlight = 200;
 
 type Message = {
@@ -26,7 +26,7 @@ export function createBrokerPublisher(
   const waiting: Message[] = [];
   const sent = new Set<Message>();
 
-  /** Half of it: what was under way on the connection before is sent again by the client itself. */
+  /** Half of the receive maximum: after a reconnect the client resends in-flight messages by itself. */
   const room = () =>
     Math.max(1, Math.min(maxInFlight, (client.serverProperties?.receiveMaximum ?? 65_535) >> 1));
 
@@ -43,7 +43,7 @@ export function createBrokerPublisher(
     publishOnce(message.topic, message.payload, (error, reasonCode) => {
       sent.delete(message);
       if (error) {
-        // A number is the broker's answer; whatever else ends a message is the connection's end.
+        // Without a reason code the connection was lost.
         if (refusalCodeOf(error) !== null) status.refused('not-published');
         message.reject(error);
       } else {
@@ -61,7 +61,7 @@ export function createBrokerPublisher(
     sent.clear();
   });
 
-  /** Resolves when the broker has it for somebody; rejects when nobody listens, or it is away. */
+  /** Resolves once the broker has it for a subscriber; rejects where there is none, or no connection. */
   return function publish(topic: string, payload: Buffer): Promise<void> {
     if (!client.connected) return Promise.reject(new Error('the broker is away'));
     const { promise, resolve, reject } = Promise.withResolvers<void>();

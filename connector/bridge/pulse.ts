@@ -1,5 +1,5 @@
 export type PulseOptions = {
-  /** What comes is not read at the moment: that nothing is heard says nothing about the broker. */
+  /** The socket is not read at the moment: silence says nothing about the broker. */
   isHeldUp: () => boolean;
   /** Nothing was heard for a while: time to ask. */
   onQuiet: () => void;

@@ -57,7 +57,7 @@ export function createUnacknowledged(
       else onRoom = resume;
     },
 
-    /** There is no room while it is told so. */
+    /** While paused there is no room. */
     pause(isToPause: boolean): void {
       isPaused = isToPause;
       goOn();
@@ -74,7 +74,7 @@ export function createUnacknowledged(
       }
     },
 
-    /** It will never be stored by this delivery. */
+    /** This delivery is not going to be stored. */
     giveUp: release,
 
     /** The connection is gone: what came over it is delivered again over the next one. */

@@ -12,7 +12,7 @@ export type RedisBusOptions = LocalBusOptions & {
   redisChannel?: string;
   /** How often each process proves its way through Redis; after three without an echo it reconnects. */
   heartbeatMs?: number;
-  /** The bus is degraded (connection lost, a message not understood): worth a log line, nothing more. */
+  /** The bus is degraded (connection lost, message not understood). To be logged; it recovers by itself. */
   onError: (error: Error) => void;
   /** A connection that was lost is there again. */
   onBack?: () => void;

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 /**
  * Watches which connections have no request under way, and closes them on demand: those that wait
  * now, and each of the others when it is through. (Node's own `closeIdleConnections` leaves out
- * connections that have not sent anything yet, and looks once.) Upgraded ones are somebody else's.
+ * connections that have not sent anything yet, and looks once.) Upgraded ones are not watched.
  */
 export function watchIdleSockets(server: Server): { closeIdle(): void } {
   const idle = new Set<Socket>();

@@ -3,14 +3,14 @@ import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 
-// A purpose is ten deep; nobody means a hundred.
+// A purpose is ten levels deep.
 const maxDepth = 64;
 const maxProblems = 20;
 /** Shorter ones are read without a pause for others. */
 const longText = 16_384;
 
 /**
- * Reads JSON from a stranger; a long text with pauses for others. Rejects with `invalid-input` what is
+ * Reads untrusted JSON; yields to the event loop while a text is long. Rejects with `invalid-input` what is
  * no JSON, nests deeper than 64 or has more than 20,000 `{`, `[` and `,` (both seen before anything is
  * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
  * pair).

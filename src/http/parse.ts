@@ -27,7 +27,7 @@ export function parseInput(
   return { query: query?.data, body: body?.data };
 }
 
-// A large array of rubbish must not be answered with a larger one.
+// A large array of wrong elements must not be answered with a larger list of errors.
 const maxProblems = 100;
 /** Members that are checked before others have their turn. */
 const membersInTurn = 2_000;
@@ -36,7 +36,10 @@ const membersInTurn = 2_000;
  * Looks through a large body piece by piece, and throws as soon as as many problems are found as an
  * answer lists. What is left to `parseInput` then has few, and takes a few milliseconds.
  */
-export async function refuseRubbish(schema: z.ZodType | undefined, body: unknown): Promise<void> {
+export async function refuseLargeInvalid(
+  schema: z.ZodType | undefined,
+  body: unknown,
+): Promise<void> {
   if (!schema || !isLarge(body)) return;
   const problems: Problem[] = [];
   let members = 0;

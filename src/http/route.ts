@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
-import { parseInput, parseParams, refuseRubbish } from './parse.ts';
+import { parseInput, parseParams, refuseLargeInvalid } from './parse.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token. */
 export type Account = { accountId: number; accountUuid: string; sessionId: string };
@@ -87,7 +87,7 @@ type Documentation = {
   tag: string;
   /** Statuses beyond 200 the handler itself gives rise to; what every route can answer is added. */
   errors: readonly number[];
-  /** Response headers worth documenting, by name. */
+  /** Response headers that are documented, by name. */
   responseHeaders?: Record<string, string>;
   /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */
   streams?: { types: string[]; json?: boolean };
@@ -155,7 +155,7 @@ export function defineRoute<
     body,
     call: async (raw) => {
       const parsedParams = parseParams(params, raw.params) as Parsed<P>;
-      await refuseRubbish(body, raw.body);
+      await refuseLargeInvalid(body, raw.body);
       const input = parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> };
       if (isLarge(raw.body)) await nextTurn();
       const { request } = raw;

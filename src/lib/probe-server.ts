@@ -13,7 +13,7 @@ export type ServerAnswer =
 
 /**
  * Connects, sends `question` and gives the first bytes that come back. It knows no protocol, so
- * nothing that a stranger sends can harm a client library.
+ * what an unknown server sends cannot harm a client library.
  */
 export function ask(
   place: ServerPlace,

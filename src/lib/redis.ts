@@ -57,7 +57,7 @@ export function firstOf(redis: Redis, events: ('ready' | 'close')[]): Promise<vo
   });
 }
 
-/** Ends a connection, politely where the server still answers. */
+/** Ends a connection: with QUIT where the server still answers. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') return redis.disconnect();
   await redis.quit().catch(() => redis.disconnect());

@@ -3,6 +3,7 @@ import { operator } from '../../src/audit/entry.ts';
 import { forgetEntries, insertEntry, listEntries } from '../../src/audit/queries.ts';
 import { addRefusals, type AuditRefusal } from '../../src/audit/refusal-queries.ts';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
+import { insertAccount } from '../support/accounts.ts';
 import {
   databaseKinds,
   openTestDatabase,
@@ -20,13 +21,7 @@ describe.each(databaseKinds)('rows of the audit trail on %s', (kind) => {
   });
   afterAll(() => database.drop());
 
-  async function newAccount(): Promise<number> {
-    const { rows } = await database.db.query<{ id: number }>(
-      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-       returning id`,
-    );
-    return rows[0]?.id ?? 0;
-  }
+  const newAccount = () => insertAccount(database.db);
   const refusal = (accountId: number, address: string, hourTs = t0): AuditRefusal => ({
     accountId,
     kind: 'login-refused',

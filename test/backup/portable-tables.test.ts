@@ -5,7 +5,8 @@ import { afterAll, describe, expect, test, vi } from 'vitest';
 import { leftOut, listTables } from '../../src/db/portable/catalog.ts';
 import { loadTables } from '../../src/db/portable/load-copy.ts';
 import { writeTables } from '../../src/db/portable/write-copy.ts';
-import { newAccount, newDevice } from '../events/app.ts';
+import { newDevice } from '../events/app.ts';
+import { insertAccount } from '../support/accounts.ts';
 import {
   databaseKinds,
   emptyDatabase,
@@ -63,7 +64,7 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
 
   test('are as they were at one moment, while others go on writing', async () => {
     const source = await opened(testDatabase(kind));
-    const accountId = await newAccount(source.db);
+    const accountId = await insertAccount(source.db);
     let written = 0;
     let stopping = false;
     // Each device has its state: half of such a transaction is in no copy.

@@ -4,6 +4,7 @@ import { operator } from '../../src/audit/entry.ts';
 import defaults from '../../config/default.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createRegistration } from '../../src/devices/register.ts';
+import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 describe.each(databaseKinds)('registrations that come at once, on %s', (kind) => {
@@ -22,13 +23,7 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
   });
   afterAll(() => database.drop());
 
-  const account = async () => {
-    const { rows } = await database.db.query<{ id: number }>(
-      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-       returning id`,
-    );
-    return rows[0]?.id ?? 0;
-  };
+  const account = () => insertAccount(database.db);
   const device = (configuration = '{"device":{},"module":[]}') => ({
     uuid: randomUUID(),
     connectorId: 1,

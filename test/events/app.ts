@@ -12,6 +12,7 @@ import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
+import { insertAccount } from '../support/accounts.ts';
 import { type DatabaseKind, testDatabase } from '../support/database.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 
@@ -126,16 +127,8 @@ function newBus(): Bus {
   });
 }
 
-export async function newAccount(db: Database): Promise<number> {
-  const { rows } = await db.query<{ id: number }>(
-    `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-     returning id`,
-  );
-  return rows[0]?.id ?? 0;
-}
-
 export async function newDevice(db: Database, ofAccount?: number): Promise<Device> {
-  const accountId = ofAccount ?? (await newAccount(db));
+  const accountId = ofAccount ?? (await insertAccount(db));
   const { rows } = await db.query<{ id: number; uuid: string }>(
     `insert into device (account_id, connector_id, configuration) values ($1, 1, '{}')
      returning id, uuid`,

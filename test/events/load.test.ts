@@ -1,8 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { testDatabase } from '../support/database.ts';
-import { commitEvents, deviceEvent, newAccount, newDevice, newEvent, startHistory } from './app.ts';
+import { commitEvents, deviceEvent, newDevice, newEvent, startHistory } from './app.ts';
 import { t0 } from './streams.ts';
+import { insertAccount } from '../support/accounts.ts';
 
 const streams = 1_500;
 const rounds = 30;
@@ -32,7 +33,7 @@ test('1,500 streams of one account, ten events a second: each has them all, and 
   const patience = { timeout: 30_000 };
   await expect.poll(() => readers.every(({ began }) => began), patience).toBe(true);
 
-  const somebody = await newAccount(db);
+  const somebody = await insertAccount(db);
   const others = await newDevice(db, somebody);
   const times: number[] = [];
   for (let round = 0; round < rounds; round += 1) {

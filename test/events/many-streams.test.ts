@@ -4,8 +4,9 @@ import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 import { t0, timestamps } from './streams.ts';
+import { insertAccount } from '../support/accounts.ts';
 
-const { commitEvents, deviceEvent, newAccount, newDevice, newEvent, senseEvent } = app;
+const { commitEvents, deviceEvent, newDevice, newEvent, senseEvent } = app;
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -34,7 +35,7 @@ describe('the streams of an account', () => {
         used: 3,
       });
     }
-    (await readEvents(url, await newAccount(database.db))).close();
+    (await readEvents(url, await insertAccount(database.db))).close();
     first.close();
     await expect
       .poll(async () => {
@@ -69,7 +70,7 @@ describe('the streams of an account', () => {
   test('ask the database once for all of them, and give each what it is about', async () => {
     const { db, asked } = counting(database.db);
     const history = await app.startHistory(db, { streams: 100, heartbeatMs: 60_000 });
-    const accountId = await newAccount(db);
+    const accountId = await insertAccount(db);
     const [one, other] = [await newDevice(db, accountId), await newDevice(db, accountId)];
     const paths = ['stream', `${one.uuid}/stream`, `${other.uuid}/stream`];
     const streams = await Promise.all(

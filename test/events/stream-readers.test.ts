@@ -7,8 +7,9 @@ import * as app from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
+import { insertAccount } from '../support/accounts.ts';
 
-const { newAccount, newDevice, newEvent, senseEvent, deviceEvent, commitEvents } = app;
+const { newDevice, newEvent, senseEvent, deviceEvent, commitEvents } = app;
 
 describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
   let on: Streams;
@@ -71,7 +72,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
 
   test("of somebody else's device are unknown", async () => {
     const device = await newDevice(on.db);
-    const stranger = await newAccount(on.db);
+    const stranger = await insertAccount(on.db);
     expect((await on.history.get(`/v2/events/${device.uuid}/stream`, stranger)).status).toBe(404);
   });
 

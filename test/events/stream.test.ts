@@ -3,9 +3,10 @@ import type { Database } from '../../src/db/database.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { databaseKinds, openTestDatabase } from '../support/database.ts';
 import { openClient } from '../support/template.ts';
-import { deviceEvent, newAccount, newDevice, newEvent, senseEvent } from './app.ts';
+import { deviceEvent, newDevice, newEvent, senseEvent } from './app.ts';
 import { readEvents } from './sse.ts';
 import { startStreams, t0, timestamps, type Streams } from './streams.ts';
+import { insertAccount } from '../support/accounts.ts';
 
 describe.each(databaseKinds)('event streams on %s', (kind) => {
   let on: Streams;
@@ -29,7 +30,7 @@ describe.each(databaseKinds)('event streams on %s', (kind) => {
   });
 
   test('of an account give the events of all its devices and of nobody else', async () => {
-    const accountId = await newAccount(on.db);
+    const accountId = await insertAccount(on.db);
     const devices = [await newDevice(on.db, accountId), await newDevice(on.db, accountId)] as const;
     const stranger = await newDevice(on.db);
     const stream = await readEvents(`${on.history.url}/v2/events/stream`, accountId);

@@ -4,6 +4,7 @@ import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
 import { compactActivity, findActivity } from '../../src/quotas/activity-queries.ts';
 import type { Sql } from '../../src/db/sql.ts';
+import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 365, measurementsDays: 90 };
@@ -16,13 +17,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
   });
   afterAll(() => database.drop());
 
-  const account = async () => {
-    const { rows } = await database.db.query<{ id: number }>(
-      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-       returning id`,
-    );
-    return rows[0]?.id ?? 0;
-  };
+  const account = () => insertAccount(database.db);
   /** A process that writes only when it is told to. */
   const start = (clock = Date.now, db: Sql = database.db, errors: unknown[] = []) =>
     startActivity({

@@ -6,6 +6,7 @@ import { addCounts } from '../../src/quotas/activity-queries.ts';
 import { createEventRate } from '../../src/quotas/event-rate.ts';
 import { createHolds } from '../../src/quotas/holds.ts';
 import { startStorageWatch } from '../../src/quotas/storage-watch.ts';
+import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 10, measurementsDays: 5 };
@@ -56,13 +57,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
   });
   afterAll(() => database.drop());
 
-  const account = async () => {
-    const { rows } = await database.db.query<{ id: number }>(
-      `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
-       returning id`,
-    );
-    return rows[0]?.id ?? 0;
-  };
+  const account = () => insertAccount(database.db);
   const limit = { storedBytes: 100_000 };
   const limitsOf = () => ({ ...defaults.quotas, ...limit });
   const watch = () => {
