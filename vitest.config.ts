@@ -38,8 +38,10 @@ type Tests = {
 
 export function configFor({ include, exclude, together, alone, part }: Tests): ViteUserConfig {
   const shared = {
-    testTimeout: 60_000,
+    // Generous: on a busy machine a program takes ten times as long to start.
+    testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     // The programs that tests start find their code compiled: a third less of the processor's time.
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node'),

@@ -73,8 +73,9 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     a.publish('revoked', revoked(1));
     expect(atA).toEqual([revoked(1)]);
     b.publish('revoked', revoked(2));
-    await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)));
-    await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)));
+    const patience = { timeout: 10_000 };
+    await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)), patience);
+    await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)), patience);
     // What A published before must have come back to it by now, and was not heard again.
     // On a busy machine a heartbeat of 100 ms may be missed: `resync` between them is no message of theirs.
     const messages = (heard: unknown[]) => heard.filter((one) => one !== 'resync');
