@@ -4,6 +4,7 @@ import type { Database } from '../../db/database.ts';
 import type { Committing, Transaction } from '../../db/transaction.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import type { Turn } from '../queue/turn.ts';
+import { noneLeftOut } from './event-quota.ts';
 import type { EventQuotaRule, LeftOut } from './event-quota.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { leaveUnread, planBatch } from './plan-batch.ts';
@@ -46,7 +47,7 @@ export async function attemptCommit(
   onCut: (plan: Plan) => void,
 ): Promise<Stored> {
   let plan: Plan | undefined;
-  let leftOut: LeftOut = { events: [], told: [], recorded: new Map() };
+  let leftOut: LeftOut = noneLeftOut;
   let isGivenUp = false;
   let isCommitting = false;
   const onCommitting = (committing: Committing) => {
@@ -83,7 +84,7 @@ export async function attemptCommit(
         work.filter((one) => !isRead(one)),
       );
     deps.charge(work, planned.charges);
-    if (deps.leaveOut) leftOut = deps.leaveOut.apply(planned, planned.planned);
+    if (deps.leaveOut && !isGivenUp) leftOut = deps.leaveOut.apply(planned, planned.planned);
     // To write down what took half of that to plan is a piece of its own.
     if (planned.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -97,7 +98,7 @@ export async function attemptCommit(
     deps.leaveOut?.committed(stored.plan.planned, stored.recorded, leftOut);
     return stored;
   } catch (error) {
-    if (isCommitting) deps.leaveOut?.undo(leftOut);
+    deps.leaveOut?.undo(leftOut, isCommitting);
     if (error instanceof StaleContext)
       for (const { queue } of work)
         if (queue.context === null && !unknown.has(queue))
