@@ -29,6 +29,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     current: { profile, engine: 'device' },
     pending: null,
     runtime: null,
+    evidenceLog: null,
     watched: new Map(),
     seen: Pages.of([]),
     recentRejections: null,

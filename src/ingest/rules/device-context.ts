@@ -5,6 +5,7 @@ import type { Runtime } from '../../engine/runtime.ts';
 import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import type { Pages } from './pages.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
@@ -29,6 +30,8 @@ export type DeviceContext = {
   /** Handed over, or to be, and not answered yet. */
   pending: Profile | null;
   runtime: Runtime | null;
+  /** How its evidence is stored, where that is long; null: always as a whole. */
+  evidenceLog: EvidenceLog | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each in the history. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;

@@ -4,6 +4,7 @@ import type { Firing, Transition } from '../../engine/evaluator.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import { costs } from './budget.ts';
 import type { DeviceContext } from './device-context.ts';
+import { logAfter } from './evidence-log.ts';
 import { recordEvent } from './record-event.ts';
 import type { Scope } from './scope.ts';
 
@@ -13,11 +14,14 @@ export class Evaluating {
   readonly #evaluator: Evaluator | null;
   #context: DeviceContext;
   #hasFired = false;
+  readonly #before: DeviceContext;
+  readonly #evaluated: Measurement[] = [];
 
   constructor(context: DeviceContext, scope: Scope) {
     const { current, runtime } = context;
     this.#scope = scope;
     this.#context = context;
+    this.#before = context;
     this.#evaluator =
       current?.engine === 'service' && runtime ? new Evaluator(current.profile, runtime) : null;
   }
@@ -27,6 +31,7 @@ export class Evaluating {
     const evaluator = this.#evaluator;
     if (!evaluator) return;
     const before = evaluator.cost;
+    if (this.#before.evidenceLog) this.#evaluated.push(measurement);
     const { firings, transition } = evaluator.measure(measurement, false);
     this.#scope.budget.spend((evaluator.cost - before) * costs.cause);
     for (const firing of firings) perform(this.#context, firing, this.#scope);
@@ -40,9 +45,11 @@ export class Evaluating {
     const runtime = this.#evaluator?.end();
     if (!runtime) return context;
     // An event's key holds the version of the device's row: each that records one is written.
-    if (runtime === context.runtime && this.#hasFired)
-      return { ...context, runtime: { ...runtime } };
-    return runtime === context.runtime ? context : { ...context, runtime };
+    const isSame = runtime === context.runtime;
+    if (isSame && !this.#hasFired) return context;
+    const after = isSame ? { ...runtime } : runtime;
+    const evidenceLog = logAfter(this.#before, after, this.#evaluated);
+    return { ...context, runtime: after, evidenceLog };
   }
 }
 
