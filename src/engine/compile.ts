@@ -14,6 +14,8 @@ export type CauseReader = {
   limits: Float64Array | null;
   /** Whether all of them do so, and have long windows: then it may take many numbers at once (`RunAhead`). */
   isLong: boolean;
+  /** Whether they do so and have windows of one outcome, and are all that the event has: only the newest number counts. */
+  isNewestOnly: boolean;
   cost: number;
   costOfChange: number;
 };
@@ -146,6 +148,9 @@ function readersOf(events: LiveEvent[]): Readers {
       reader.limits = limitsOf(event.causes, causes);
       const isLong = (index: number) => (event.causes[index]?.windowLength ?? 1) > wordBits;
       reader.isLong = reader.limits !== null && causes.every(isLong);
+      const isWhole = causes.length === event.causes.length;
+      const isSingle = ({ isSingle: single }: CompiledCause) => single;
+      reader.isNewestOnly = reader.limits !== null && isWhole && event.causes.every(isSingle);
     }
   return readers;
 }
@@ -178,6 +183,7 @@ function addReader(
     causes: [index],
     limits: null,
     isLong: false,
+    isNewestOnly: false,
     cost,
     costOfChange,
   };

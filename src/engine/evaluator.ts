@@ -111,21 +111,21 @@ export class Evaluator {
   #runOf(
     readers: CauseReader[],
     runs: Map<CauseReader[], RunAhead>,
-    { val, once: { agreed } }: Given,
+    { val, once }: Given,
     draft: Draft,
   ): RunAhead | null {
     let run = runs.get(readers);
-    if (typeof val !== 'number' || !agreed) {
+    if (typeof val !== 'number') {
       // `isAny` agrees with positions too.
       run?.end(draft);
       runs.delete(readers);
       return null;
     }
     if (!run) {
-      if (!readers.some(({ isLong }) => isLong)) return null;
+      if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
       runs.set(readers, (run = new RunAhead(readers)));
     }
-    run.push(val, agreed);
+    run.push(val, once);
     return run;
   }
 

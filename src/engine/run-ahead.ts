@@ -1,7 +1,9 @@
 import type { CompiledCause } from './compile-event.ts';
 import type { CauseReader } from './compile.ts';
+import { collect } from './collect-evidence.ts';
 import type { Draft } from './draft.ts';
-import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
+import type { CauseEvidence, EventEvidence } from './runtime.ts';
+import { agreesWithLimits } from './thresholds.ts';
 import { addOutcomes, isAllDisagreed } from './window.ts';
 import { wordBits } from './word-bits.ts';
 
@@ -9,14 +11,18 @@ import { wordBits } from './word-bits.ts';
 const leastAhead = 8;
 
 /**
- * The numbers of one sense that its readers have met, so that those whose event cannot fire for a while take
- * them together: a cause that lacks 500 outcomes lacks some of them for the next 499 measurements. To
- * go through them cause by cause takes a tenth of what each measurement alone does.
+ * The numbers of one sense that its readers have met, so that those whose event does not fire take them
+ * together, later. Where windows are long a cause that lacks 500 outcomes lacks some of them for the next 499
+ * measurements: to go through these cause by cause takes a tenth of what each alone does. Where they have
+ * one outcome, one cause that disagrees says that the event does not fire, and the next number is all
+ * that counts.
  */
 export class RunAhead {
   readonly #readers: CauseReader[];
   readonly #vals: number[] = [];
-  readonly #agreed: Agreed[] = [];
+  readonly #onces: CauseEvidence[] = [];
+  /** By reader: the last cause that kept its event from firing, by its place in the reader's limits. */
+  readonly #blocking: number[];
   /** By reader: the first number that it has not collected, and the first one that it must look at at once. */
   readonly #from: number[];
   readonly #until: number[];
@@ -27,13 +33,14 @@ export class RunAhead {
     this.#readers = readers;
     this.#from = readers.map(() => 0);
     this.#until = readers.map(() => 0);
+    this.#blocking = readers.map(() => 0);
     this.#offering = readers.length;
   }
 
-  /** Each reader is then offered it, or skips it. */
-  push(val: number, agreed: Agreed): void {
+  /** Each reader is then offered it, or skips it. `once`: as `collect` takes it. */
+  push(val: number, once: CauseEvidence): void {
     this.#vals.push(val);
-    this.#agreed.push(agreed);
+    this.#onces.push(once);
   }
 
   /** Whether the reader with this number takes the newest number later. If not it has all before that one. */
@@ -41,6 +48,10 @@ export class RunAhead {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     if (newest < (this.#until[index] as number)) return true;
+    if (this.#isBlocked(index, this.#vals[newest] as number)) {
+      this.#until[index] = newest + 1;
+      return true;
+    }
     this.#collect(index, newest, draft);
     return false;
   }
@@ -65,12 +76,30 @@ export class RunAhead {
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
+  /** Whether a reader of which only the newest number counts has a cause that disagrees with this one. */
+  #isBlocked(index: number, val: number): boolean {
+    const { isNewestOnly, limits, causes } = this.#readers[index] as CauseReader;
+    if (!isNewestOnly || !limits) return false;
+    const last = this.#blocking[index] as number;
+    if (!agreesWithLimits(limits, last, val)) return true;
+    for (let at = 0; at < causes.length; at++) {
+      if (agreesWithLimits(limits, at, val)) continue;
+      this.#blocking[index] = at;
+      return true;
+    }
+    return false;
+  }
+
   #collect(index: number, end: number, draft: Draft): void {
     const from = this.#from[index] as number;
-    // A reader that is not offered a number before the first one that it skips never has any to take.
-    if (from < end && from < (this.#until[index] as number))
-      collectRun(this.#readers[index] as CauseReader, draft, this.#vals, this.#agreed, from, end);
     this.#from[index] = end;
+    // A reader that is not offered a number before the first one that it skips never has any to take.
+    if (from >= end || from >= (this.#until[index] as number)) return;
+    const reader = this.#readers[index] as CauseReader;
+    const newest = end - 1;
+    if (reader.isNewestOnly)
+      collect(reader, draft, this.#vals[newest] as number, this.#onces[newest] as CauseEvidence);
+    else collectRun(reader, draft, this.#vals, this.#onces, from, end);
   }
 }
 
@@ -92,7 +121,7 @@ function collectRun(
   { event, causes: indexes, limits }: CauseReader,
   draft: Draft,
   vals: number[],
-  agreed: Agreed[],
+  onces: CauseEvidence[],
   from: number,
   end: number,
 ): void {
@@ -125,7 +154,7 @@ function collectRun(
         window = draft.openCause(event, own, index);
       }
       // The newest one that agreed is the lowest bit.
-      const newest = outcomes === 0 ? undefined : agreed[next - 1 - lowestOne(outcomes)];
+      const newest = outcomes === 0 ? undefined : onces[next - 1 - lowestOne(outcomes)]?.agreed;
       addOutcomes(window, cause, outcomes, count, newest);
     }
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
