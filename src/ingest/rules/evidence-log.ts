@@ -54,7 +54,7 @@ export function logAfter(
   if (!current) return null;
   const isLong = isLongAt(current.profile, runtime);
   const log = currentLog(before);
-  const hasRows = (log ?? before.evidenceLog)?.hasRows ?? false;
+  const hasRows = log ? log.hasRows : mayHaveRows(before);
   if (!isLong && !hasRows) return null;
   const start: EvidenceLog = {
     base: null,
@@ -68,6 +68,11 @@ export function logAfter(
   if (!log || log.base === null || !isLong) return start;
   const pending = [...log.pending, encodeMeasurements(evaluated)];
   return { ...start, base: log.base, added: log.added, pending };
+}
+
+/** Whether something may have been added to evidence that is now written as a whole. */
+export function mayHaveRows({ evidenceLog: log }: DeviceContext): boolean {
+  return log !== null && (log.hasRows || log.pending.length > 0);
 }
 
 export function evidenceWrite(context: DeviceContext): EvidenceWrite {

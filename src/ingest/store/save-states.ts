@@ -2,7 +2,7 @@ import { encodeRuntime } from '../../engine/encode-runtime.ts';
 import { documentsOf, jsonSequence, plainArray } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
-import { evidenceWrite } from '../rules/evidence-log.ts';
+import { evidenceWrite, mayHaveRows } from '../rules/evidence-log.ts';
 import type { EvidenceWrite } from '../rules/evidence-log.ts';
 
 /** A device as it stands after the transaction, and what of its evidence is written. */
@@ -99,7 +99,7 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
 /** What is added to evidence; where the whole is written, what was added before goes. */
 async function saveLogs(tx: Sql, saved: Saved[]): Promise<void> {
   const ended = saved.filter(
-    ({ context, write }) => write.kind === 'whole' && context.evidenceLog?.hasRows,
+    ({ context, write }) => write.kind === 'whole' && mayHaveRows(context),
   );
   const added = saved.flatMap(({ context, write }) =>
     write.kind === 'added' && write.text !== null
