@@ -150,7 +150,10 @@ function readersOf(events: LiveEvent[]): Readers {
       reader.isLong = reader.limits !== null && causes.every(isLong);
       const isWhole = causes.length === event.causes.length;
       const isSingle = ({ isSingle: single }: CompiledCause) => single;
-      reader.isNewestOnly = reader.limits !== null && isWhole && event.causes.every(isSingle);
+      // What agrees with everything fires each time: nothing is put off.
+      const canDisagree = event.causes.some(({ reads, negate }) => reads === 'numbers' || negate);
+      reader.isNewestOnly =
+        reader.limits !== null && isWhole && canDisagree && event.causes.every(isSingle);
     }
   return readers;
 }
