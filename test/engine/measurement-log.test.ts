@@ -28,6 +28,6 @@ test('it is short: an ordinary measurement takes its value and some characters',
 });
 
 test('what is no such text is refused', () => {
-  expect(() => readMeasurements('{}')).toThrow();
-  expect(() => readMeasurements('[[1,2,3]]')).toThrow();
+  expect(() => readMeasurements('{}')).toThrow('expected array');
+  expect(() => readMeasurements('[[1,2,3]]')).toThrow('expected string');
 });

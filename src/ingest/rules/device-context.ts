@@ -5,13 +5,32 @@ import type { Runtime } from '../../engine/runtime.ts';
 import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
-import type { EvidenceLog } from './evidence-log.ts';
 import type { Pages } from './pages.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
 
 export type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
+
+/**
+ * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the
+ * measurements that were evaluated since (`evidence_log`), which evaluated again give what there is now.
+ */
+export type EvidenceLog = {
+  /** The version with which the whole was written; null where it is to be written next. */
+  base: number | null;
+  /** Characters of what was added to it. */
+  added: number;
+  /** What was evaluated since this version of the row, encoded; is stored with the row's next one. */
+  version: number;
+  pending: string[];
+  /** The evidence that all of it comes to: any other one is not of this log. */
+  runtime: Runtime;
+  /** Whether there may be rows of the device's. */
+  hasRows: boolean;
+  /** Whether the evidence may become so long that to write it each time costs more. */
+  isLong: boolean;
+};
 
 /**
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:

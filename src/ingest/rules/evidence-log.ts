@@ -2,28 +2,8 @@ import type { Profile } from '../../engine/compile.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import { encodeMeasurements } from '../../engine/measurement-log.ts';
 import type { Measurement } from '../../contract/measurement.ts';
-import type { DeviceContext } from './device-context.ts';
+import type { DeviceContext, EvidenceLog } from './device-context.ts';
 import { evidenceLength } from './cost.ts';
-
-/**
- * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the
- * measurements that were evaluated since (`evidence_log`), which evaluated again give what there is now.
- */
-export type EvidenceLog = {
-  /** The version with which the whole was written; null where it is to be written next. */
-  base: number | null;
-  /** Characters of what was added to it. */
-  added: number;
-  /** What was evaluated since this version of the row, encoded; is stored with the row's next one. */
-  version: number;
-  pending: string[];
-  /** The evidence that all of it comes to: any other one is not of this log. */
-  runtime: Runtime;
-  /** Whether there may be rows of the device's. */
-  hasRows: boolean;
-  /** Whether the evidence may become so long that to write it each time costs more. */
-  isLong: boolean;
-};
 
 /** Shorter evidence is written as a whole whenever it changes. */
 const longLength = 4_096;

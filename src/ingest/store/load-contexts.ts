@@ -8,7 +8,7 @@ import { sensesOf } from '../../contract/senses.ts';
 import type { Newest, LastSeen } from '../../engine/last-seen.ts';
 import type { Sql } from '../../db/sql.ts';
 import { Budget } from '../rules/budget.ts';
-import type { DeviceContext, Reported } from '../rules/device-context.ts';
+import type { DeviceContext, EvidenceLog, Reported } from '../rules/device-context.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
 import type { Layouts } from './load-contents.ts';
@@ -18,7 +18,6 @@ import type { DeviceRow } from './queries.ts';
 import type { ContextCache } from './context-cache.ts';
 import { evidenceCost } from '../rules/cost.ts';
 import { logOfRead } from '../rules/evidence-log.ts';
-import type { EvidenceLog } from '../rules/evidence-log.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
