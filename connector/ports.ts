@@ -4,6 +4,7 @@ import type {
   DeviceIdentity,
   Downlink,
   DownTopic,
+  Holds,
   Uplink,
 } from '../src/contract/uplink.ts';
 
@@ -39,14 +40,6 @@ export type DevicePorts = {
   /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
   onAccountDisabled(listener: (accountId: number) => void): () => void;
   clock: () => number;
-};
-
-/** When no more messages of an account's devices are to be taken. */
-export type Holds = {
-  /** For how many ms; 0: now. Asked with every message: costs no query. */
-  waitMs(accountId: number): number;
-  /** A message of the device waits for that; told for each one. */
-  waits(device: DeviceIdentity, topic: string): void;
 };
 
 /** With what lets devices in. */

@@ -1,9 +1,9 @@
 import type { Observer } from '../../connector/options.ts';
 import type { DevicePorts } from '../../connector/ports.ts';
+import type { Holds } from '../contract/uplink.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
-import type { QuotaHolds } from '../quotas/holds.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
@@ -11,7 +11,7 @@ export type ConnectorSide = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
-  holds: QuotaHolds;
+  holds: Holds;
   presence: Presence;
   observer: Observer;
 };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
+import type { Holds } from '../contract/uplink.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
@@ -19,7 +20,6 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
-import type { QuotaHolds } from '../quotas/holds.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { devicePorts } from './device-ports.ts';
@@ -116,7 +116,7 @@ async function startIngestion(
   shared: Shared,
   downlinks: Downlinks,
   runUuid: string,
-): Promise<{ ingest: Ingest; holds: QuotaHolds }> {
+): Promise<{ ingest: Ingest; holds: Holds }> {
   const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startNotifications({
     db,

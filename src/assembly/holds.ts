@@ -1,9 +1,9 @@
-import type { Uplink } from '../contract/uplink.ts';
+import type { Holds, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { EventQuota } from '../ingest/store/event-quota.ts';
 import type { Activity } from '../quotas/activity.ts';
 import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
-import { createHolds, type QuotaHolds } from '../quotas/holds.ts';
+import { createHolds } from '../quotas/holds.ts';
 import { startStorageWatch } from '../quotas/storage-watch.ts';
 import type { Shared } from './shared.ts';
 
@@ -15,6 +15,7 @@ export function createEventCounters(
   const rate = createEventRate(limitsOf, monotonicClock);
   const eventQuota: EventQuota = {
     eventsLeft: activity.eventsLeft,
+    eventsLeftNow: rate.left,
     eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
     count(accountId, counts) {
       activity.count(accountId, counts);
@@ -30,7 +31,7 @@ export async function startHoldsOf(
   { db, config, log, releases, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,
-): Promise<QuotaHolds> {
+): Promise<Holds> {
   const { retention } = config;
   const quotasLog = log.child({ component: 'quotas' });
   const onError = (err: unknown) =>

@@ -114,6 +114,14 @@ export type Delivery = {
   failed(error: unknown): void;
 };
 
+/** When no more messages of an account's devices are to be taken. */
+export type Holds = {
+  /** For how many ms; 0: now. Asked with every message: costs no query. */
+  waitMs(accountId: number): number;
+  /** A message of the device waits for that; told for each one. */
+  waits(device: DeviceIdentity, topic: string): void;
+};
+
 /** A device whose credentials were checked. */
 export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
 

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { compileProfile } from '../engine/compile.ts';
 import { explain, Explanation } from '../engine/explain.ts';
 import type { Purpose } from '../contract/purpose.ts';
-import { readRuntime } from '../engine/read-runtime.ts';
+import { replay } from '../engine/replay.ts';
+import type { StoredLog } from '../engine/replay.ts';
 import type { StoredRuntime } from '../engine/read-runtime.ts';
 import { startRuntime } from '../engine/runtime.ts';
 import type { LastSeen } from '../engine/last-seen.ts';
@@ -57,7 +58,9 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
       const wanted = [...profile.senses.keys()].map((sId) => ({ deviceId, sId }));
       const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
       await nextTurn();
-      const stood = runtime ? readRuntime(profile, runtime) : startRuntime(profile);
+      const stood = runtime
+        ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
+        : startRuntime(profile);
       await nextTurn();
       const evaluation = explain(profile, stood, seen);
       await nextTurn();
@@ -69,6 +72,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
 type EvaluationRow = {
   device_id: number;
   runtime: StoredRuntime | null;
+  evidence_log: StoredLog[] | null;
   profile_id: string | null;
   engine: 'service' | 'device' | null;
   purposes: Purpose[] | null;
@@ -81,7 +85,10 @@ async function findEvaluation(
 ): Promise<EvaluationRow | null> {
   const { rows } = await db.query<EvaluationRow>(
     `
-      select s.device_id, s.runtime, c.profile_id, c.engine, pc.purposes
+      select s.device_id, s.runtime,
+             (select json_agg(l order by l.version)
+                from evidence_log l where l.device_id = s.device_id) as evidence_log,
+             c.profile_id, c.engine, pc.purposes
         from device d
         join device_state s on s.device_id = d.id
         left join device_profile c on c.device_id = d.id and c.state = 'current'

@@ -1,6 +1,7 @@
 import { compileEvent } from './compile-event.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Purpose } from '../contract/purpose.ts';
+import { wordBits } from './word-bits.ts';
 
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
 export type Weight = { judging: number; causes: number; outcomes: number };
@@ -11,6 +12,10 @@ export type CauseReader = {
   causes: number[];
   /** Of each of them above, below and whether it is negated (1), where numbers are compared with nothing else. */
   limits: Float64Array | null;
+  /** Whether all of them do so, and have long windows: then it may take many numbers at once (`RunAhead`). */
+  isLong: boolean;
+  /** Whether they do so and have windows of one outcome, and are all that the event has: only the newest number counts. */
+  isNewestOnly: boolean;
   cost: number;
   costOfChange: number;
 };
@@ -138,7 +143,18 @@ function readersOf(events: LiveEvent[]): Readers {
     }
   }
   for (const list of readers.values())
-    for (const reader of list) reader.limits = limitsOf(reader.event.causes, reader.causes);
+    for (const reader of list) {
+      const { event, causes } = reader;
+      reader.limits = limitsOf(event.causes, causes);
+      const isLong = (index: number) => (event.causes[index]?.windowLength ?? 1) > wordBits;
+      reader.isLong = reader.limits !== null && causes.every(isLong);
+      const isWhole = causes.length === event.causes.length;
+      const isSingle = ({ isSingle: single }: CompiledCause) => single;
+      // What agrees with everything fires each time: nothing is put off.
+      const canDisagree = event.causes.some(({ reads, negate }) => reads === 'numbers' || negate);
+      reader.isNewestOnly =
+        reader.limits !== null && isWhole && canDisagree && event.causes.every(isSingle);
+    }
   return readers;
 }
 
@@ -165,7 +181,15 @@ function addReader(
     last.costOfChange += costOfChange;
     return;
   }
-  const reader: CauseReader = { event, causes: [index], limits: null, cost, costOfChange };
+  const reader: CauseReader = {
+    event,
+    causes: [index],
+    limits: null,
+    isLong: false,
+    isNewestOnly: false,
+    cost,
+    costOfChange,
+  };
   if (known) known.push(reader);
   else readers.set(sId, [reader]);
 }

@@ -10,7 +10,8 @@ import { encodeWords, lettersOf } from './encode-words.ts';
  * in tables, because many have them in common.
  *
  * ```text
- * { v: 2, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number }, global: { … } }
+ * { v: 2, log: number, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number }, global: { … } }
+ * log:    what was added to it since is in the rows of `evidence_log` with this base; absent: nothing
  * number: of the event's evidence in the table
  * event:  [rung, cause, …]           rung is 1 or 0; the last causes are left out where they are 0
  * cause:  0                          nothing is collected
@@ -20,14 +21,15 @@ import { encodeWords, lettersOf } from './encode-words.ts';
  * outcomes: 1 where all agreed, else text of base64's characters, six outcomes each, the newest first
  * ```
  */
-export function encodeRuntime(profile: Profile, runtime: Runtime): string {
+export function encodeRuntime(profile: Profile, runtime: Runtime, log?: number): string {
   const { puId, stId } = runtime;
   const purpose = profile.purposes.get(puId);
   const tables = { agreed: new AgreedTable(), events: new EventTable() };
   const local = encodeEvidence(purpose?.states.get(stId)?.events ?? [], runtime.local, tables);
   const global = encodeEvidence(purpose?.globalEvents ?? [], runtime.global, tables);
   const { agreed, events } = tables;
-  return `{"v":2,"puId":${puId},"stId":${stId},"agreed":[${agreed.texts.join()}],"events":[${events.texts.join()}],"local":{${local}},"global":{${global}}}`;
+  const name = log === undefined ? '' : `"log":${log},`;
+  return `{"v":2,${name}"puId":${puId},"stId":${stId},"agreed":[${agreed.texts.join()}],"events":[${events.texts.join()}],"local":{${local}},"global":{${global}}}`;
 }
 
 type Tables = { agreed: AgreedTable; events: EventTable };

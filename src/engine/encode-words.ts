@@ -1,4 +1,5 @@
-import { noWords, wordBits } from './window.ts';
+import { noWords } from './window.ts';
+import { wordBits } from './word-bits.ts';
 
 /** Six outcomes a character, as base64 has them. */
 const letterBits = 6;

@@ -8,6 +8,7 @@ import type { Origin } from './build-event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';
 import type { Actions } from '../contract/actions/actions.ts';
+import { RunAhead } from './run-ahead.ts';
 import { hasPlace, noEvidence } from './runtime.ts';
 import type { CauseEvidence, EventEvidence, Runtime } from './runtime.ts';
 import { storable } from './last-seen.ts';
@@ -48,6 +49,8 @@ export class Evaluator {
   #state: CompiledState | undefined;
   #local: Draft;
   #global: Draft;
+  readonly #localRuns = new Map<CauseReader[], RunAhead>();
+  readonly #globalRuns = new Map<CauseReader[], RunAhead>();
   #cost = 0;
 
   constructor(profile: Profile, runtime: Runtime) {
@@ -72,15 +75,58 @@ export class Evaluator {
     const given: Given = { val, ts, once: agreedOnce({ val: storable(val), ts }) };
     const { stId } = this.#place;
     const outcome: Evaluated = { firings: [] };
-    if (own)
-      for (const reader of own) if (this.#offer(reader, given, givesAll, outcome)) return outcome;
-    if (global) {
-      for (const reader of global) {
-        if (reader.event.stId === stId) continue;
-        if (this.#offer(reader, given, givesAll, outcome)) return outcome;
-      }
-    }
+    // A global state's own events keep their evidence with the other global ones.
+    const ownRuns = this.#state?.isGlobal ? this.#globalRuns : this.#localRuns;
+    if (own && this.#offerAll(own, given, givesAll, outcome, ownRuns, null)) return outcome;
+    if (global) this.#offerAll(global, given, givesAll, outcome, this.#globalRuns, stId);
     return outcome;
+  }
+
+  /** Whether one of the readers' events has moved the device. Those of the state `except` are not offered it. */
+  #offerAll(
+    readers: CauseReader[],
+    given: Given,
+    givesAll: boolean,
+    outcome: Evaluated,
+    runs: Map<CauseReader[], RunAhead>,
+    except: number | null,
+  ): boolean {
+    const draft = runs === this.#localRuns ? this.#local : this.#global;
+    const run = this.#runOf(readers, runs, given, draft);
+    for (let index = 0; index < readers.length; index++) {
+      const reader = readers[index] as CauseReader;
+      if (reader.event.stId === except) continue;
+      if (run?.isAhead(index, draft)) {
+        this.#cost += reader.cost;
+        continue;
+      }
+      if (this.#offer(reader, given, givesAll, outcome)) return true;
+      run?.offered(index, draft);
+    }
+    run?.endOffer();
+    return false;
+  }
+
+  /** With the number in it; null where no reader takes many at once, or it is no number. */
+  #runOf(
+    readers: CauseReader[],
+    runs: Map<CauseReader[], RunAhead>,
+    { val, once }: Given,
+    draft: Draft,
+  ): RunAhead | null {
+    let run = runs.get(readers);
+    if (typeof val !== 'number') {
+      // `isAny` agrees with positions too.
+      run?.end(draft);
+      runs.delete(readers);
+      return null;
+    }
+    if (!run) {
+      if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
+      runs.set(readers, (run = new RunAhead(readers)));
+    }
+    run.push(val, once);
+    return run;
   }
 
   /** What it has taken so far, in causes that judged a measurement and stayed as they were (`CompiledCause`). */
@@ -90,6 +136,8 @@ export class Evaluator {
 
   /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
   end(): Runtime {
+    for (const run of this.#localRuns.values()) run.end(this.#local);
+    for (const run of this.#globalRuns.values()) run.end(this.#global);
     const [local, global] = [this.#local.end(), this.#global.end()];
     const base = this.#base;
     if (this.#place === base && local === base.local && global === base.global) return base;
@@ -142,6 +190,10 @@ export class Evaluator {
     this.#purpose = this.#profile.purposes.get(place.puId);
     this.#state = this.#purpose?.states.get(place.stId);
     this.#local = new Draft(noEvidence);
+    this.#localRuns.clear();
+    // Which global events are offered a number depends on the state.
+    if (!entersPurpose) for (const run of this.#globalRuns.values()) run.end(this.#global);
+    this.#globalRuns.clear();
     if (entersPurpose) this.#global = new Draft(noEvidence);
   }
 }

@@ -14,6 +14,7 @@ type StoredEvidence = Record<string, number | OldEvent>;
 /** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
 export type StoredRuntime = {
   v: 1 | 2;
+  log?: number;
   puId: number;
   stId: number;
   agreed?: [val: Agreed['val'], ts: number][];

@@ -1,8 +1,7 @@
 import type { CompiledCause } from './compile-event.ts';
 import type { Agreed, CauseEvidence } from './runtime.ts';
+import { wordBits } from './word-bits.ts';
 
-/** Outcomes in a word: what is shifted stays one of V8's small integers, and makes five characters of base64. */
-export const wordBits = 30;
 const wordMask = 2 ** wordBits - 1;
 
 export function emptyWindow(baseline: number | undefined): CauseEvidence {
@@ -55,13 +54,40 @@ export function addOutcome(
   }
   if (evidence.of < windowLength) evidence.of += 1;
   if (agreed) evidence.agreed = agreed;
-  if (evidence.matched === 0) {
-    evidence.agreed = undefined;
-    evidence.bits = 0;
-    evidence.words = null;
-    evidence.ahead = 0;
-    evidence.leaving = 0;
+  if (evidence.matched === 0) empty(evidence);
+}
+
+/**
+ * Adds some outcomes to a long window at once, as many as are missing to a whole word ahead at most, the newest lowest in `outcomes`; `agreed`: the newest measurement that did.
+ */
+export function addOutcomes(
+  evidence: CauseEvidence,
+  { windowLength }: CompiledCause,
+  outcomes: number,
+  count: number,
+  agreed: Agreed | undefined,
+): void {
+  evidence.of = Math.min(windowLength, evidence.of + count);
+  if (evidence.matched === 0 && outcomes === 0) return;
+  if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
+  if (evidence.ahead === 0) {
+    evidence.words ??= noWords(windowLength);
+    evidence.leaving = lastWord(evidence.words, windowLength);
   }
+  evidence.ahead += count;
+  evidence.bits = (evidence.bits << count) | outcomes;
+  const left = (evidence.leaving >> (wordBits - evidence.ahead)) & (2 ** count - 1);
+  evidence.matched += countOnes(outcomes) - countOnes(left);
+  if (agreed) evidence.agreed = agreed;
+  if (evidence.matched === 0) empty(evidence);
+}
+
+function empty(evidence: CauseEvidence): void {
+  evidence.agreed = undefined;
+  evidence.bits = 0;
+  evidence.words = null;
+  evidence.ahead = 0;
+  evidence.leaving = 0;
 }
 
 /** Gives the outcome that leaves the window: 0 while it is not full. */

@@ -3,6 +3,9 @@ import type { Socket } from 'node:net';
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
+/** A streamed answer has eleven: four of ours, and what Node's `pipeline` adds. Twice as many are a leak. */
+const closeListeners = 20;
+
 /** Requests of a connection that wait for those before them; with one more it is closed. */
 const maxWaiting = 32;
 
@@ -14,6 +17,7 @@ export function oneByOne(handle: Handle): Handle {
   const busy = new WeakMap<Socket, (() => void)[]>();
 
   function start(socket: Socket, request: IncomingMessage, response: ServerResponse): void {
+    response.setMaxListeners(closeListeners);
     response.once('close', () => {
       const next = busy.get(socket)?.shift();
       if (next && !socket.destroyed) next();

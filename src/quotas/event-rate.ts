@@ -5,6 +5,8 @@ import type { LimitsOf } from './limits.ts';
 export type EventRate = {
   /** So many events of the account were recorded, changes of state among them. */
   take(accountId: number, events: number): void;
+  /** How many more of the account may be recorded: a burst beyond the rate at most. */
+  left(accountId: number): number;
   /** Milliseconds until more may come; 0: now. */
   waitMs(accountId: number): number;
 };
@@ -13,8 +15,8 @@ export type EventRate = {
 export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSecond;
 
 /**
- * What is recorded is known when it is committed: what was under way then goes on, and is waited for
- * afterwards.
+ * Devices wait as soon as the burst is used. Messages that were read before go on, and may record another
+ * burst together; the account waits for it afterwards.
  */
 export function createEventRate(limitsOf: LimitsOf, nowMs: () => number): EventRate {
   const rateOf = (accountId: number) => {
@@ -24,6 +26,7 @@ export function createEventRate(limitsOf: LimitsOf, nowMs: () => number): EventR
   const buckets = createBuckets(rateOf, nowMs);
   return {
     take: buckets.take,
+    left: (accountId) => Math.max(0, buckets.level(accountId) + rateOf(accountId).burst),
     waitMs(accountId) {
       if (buckets.hasOne(accountId)) return 0;
       const level = buckets.level(accountId);

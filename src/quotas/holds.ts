@@ -1,14 +1,6 @@
-import type { DeviceIdentity } from '../contract/uplink.ts';
+import type { DeviceIdentity, Holds } from '../contract/uplink.ts';
 import type { EventRate } from './event-rate.ts';
 import type { StorageWatch } from './storage-watch.ts';
-
-/** When no more messages of an account's devices are to be taken. */
-export type QuotaHolds = {
-  /** For how many ms; 0: now. Asked with every message. */
-  waitMs(accountId: number): number;
-  /** A message of the device waits for that; told for each one. */
-  waits(device: DeviceIdentity, topic: string): void;
-};
 
 export type HoldsDeps = {
   rate: EventRate;
@@ -23,7 +15,7 @@ const lookAgainMs = 1_000;
 const dayMs = 86_400_000;
 
 /** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
-export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): QuotaHolds {
+export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): Holds {
   let day = 0;
   /** Devices whose account's storage is full, and that were told so today (UTC). */
   const told = new Set<number>();

@@ -60,6 +60,9 @@ describe('streams', () => {
   test('are written as they come, and their source ends when the client leaves', async () => {
     let ended = false;
     let aborted = false;
+    const warnings: string[] = [];
+    const onWarning = ({ name }: Error) => warnings.push(name);
+    process.on('warning', onWarning);
     const route = defineRoute({
       ...shared,
       path: '/stream',
@@ -87,7 +90,9 @@ describe('streams', () => {
       expect(String(Buffer.from(first?.value ?? []))).toMatch(/^0\n/);
       controller.abort();
       await vi.waitFor(() => expect([ended, aborted]).toEqual([true, true]));
+      expect(warnings).not.toContain('MaxListenersExceededWarning');
     } finally {
+      process.off('warning', onWarning);
       await http.close();
     }
   });

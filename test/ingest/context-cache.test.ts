@@ -29,6 +29,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     current: { profile, engine: 'device' },
     pending: null,
     runtime: null,
+    evidenceLog: null,
     watched: new Map(),
     seen: Pages.of([]),
     recentRejections: null,
@@ -47,21 +48,31 @@ test('a content counts once, however many devices have it', () => {
   expect(remembered.findContent(1, 9)).toBeUndefined();
 });
 
-test('beyond its bytes it forgets the devices that were not used for longest', () => {
+/** So many bytes in all that one account may keep so many devices with contents of their own. */
+const roomFor = (devices: number) => 8 * devices * (contentBytes + deviceBytes);
+
+test('beyond its share an account forgets the devices that were not used for longest', () => {
   const each = contentBytes + deviceBytes;
-  const remembered = new ContextCache(10 * each, Date.now);
+  const remembered = new ContextCache(roomFor(10), Date.now);
   const queues = Array.from({ length: 10 }, (_, deviceId) => read(remembered, 1, deviceId));
   const [first, second] = queues as [DeviceQueue, DeviceQueue];
+  expect(queues.every(({ context }) => context !== null)).toBe(true);
   remembered.note(first);
   queues.push(read(remembered, 1, 10));
-  expect(remembered.bytes).toBeLessThanOrEqual(9 * each);
+  expect(remembered.bytes).toBeLessThanOrEqual(10 * each);
   expect(first.context).not.toBeNull();
   expect(second.context).toBeNull();
   expect(remembered.findContent(1, 1)).toBeUndefined();
 });
 
+test('many plain devices of one account stay, however large its share is', () => {
+  const remembered = new ContextCache(8 * 1_500 * 2_000, Date.now);
+  const known = Array.from({ length: 4_000 }, (_, deviceId) => read(remembered, 1, deviceId, 1));
+  expect(known.every(({ context }) => context !== null)).toBe(true);
+});
+
 test('devices of a batch under way are spared', () => {
-  const remembered = new ContextCache(2 * (contentBytes + deviceBytes), Date.now);
+  const remembered = new ContextCache(roomFor(2), Date.now);
   const busy = read(remembered, 1, 0);
   busy.busy = true;
   const others = [1, 2, 3, 4].map((deviceId) => read(remembered, 1, deviceId));
@@ -70,6 +81,14 @@ test('devices of a batch under way are spared', () => {
   remembered.shrink();
   expect(busy.context).not.toBeNull();
   expect(remembered.bytes).toBe(contentBytes + deviceBytes);
+});
+
+test('accounts within their shares have no more together than there is', () => {
+  const remembered = new ContextCache(roomFor(10), Date.now);
+  for (let deviceId = 0; deviceId < 300; deviceId += 1)
+    read(remembered, 1 + (deviceId % 30), deviceId);
+  expect(remembered.bytes).toBeLessThanOrEqual(roomFor(10));
+  expect(remembered.bytes).toBeGreaterThan(roomFor(8));
 });
 
 test('an account that has much forgets its own, not those of others', () => {

@@ -7,16 +7,17 @@ import { forever, ingestProcess, insertDevice, measured, now, uplink } from './h
 
 let database: TestDatabase;
 let own: harness.IngestProcess;
-/** Of the day, and of one message. */
-let [left, perMessage] = [3, Infinity];
+/** Of the day, of one message, and of the rate. */
+let [left, perMessage, leftNow] = [3, Infinity, Infinity];
 let counted: EventCounts;
 beforeEach(async () => {
   database = await testDatabase();
   counted = { measurements: 0, events: 0, leftOut: 0, moves: 0 };
-  [left, perMessage] = [3, Infinity];
+  [left, perMessage, leftNow] = [3, Infinity, Infinity];
   own = ingestProcess(database.url, {
     eventQuota: {
       eventsLeft: () => left - counted.events,
+      eventsLeftNow: () => leftNow - counted.events - counted.moves,
       eventsPerMessage: () => perMessage,
       count(_accountId, more) {
         counted.measurements += more.measurements;
@@ -115,6 +116,7 @@ describe('events beyond those of the day', () => {
       maxBatchItems: 3,
       eventQuota: {
         eventsLeft: () => left,
+        eventsLeftNow: () => Infinity,
         eventsPerMessage: () => perMessage,
         count: (_accountId, { events, leftOut }) => {
           counted.events += events;
@@ -134,6 +136,24 @@ describe('events beyond those of the day', () => {
     expect(counted).toMatchObject({ events: 6, leftOut: 5 });
     expect(await harness.storedValues(database.db, device)).toHaveLength(11);
     expect(small.down.filter(({ topic }) => topic === 'errors')).toMatchObject([
+      { payload: { message: expect.stringContaining('eventsPerSecond') } },
+    ]);
+  });
+
+  it('are those beyond the rate, of whichever message; changes of state count', async () => {
+    [left, leftNow] = [100, 6];
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    // One for the purpose that it enters; then each measurement is an event and a change of state.
+    for (let n = 0; n < 5; n += 1)
+      await own.ingest.ingest(device, measured('0x01', [now + n, n]), forever);
+    const events = await harness.recordedEvents(database.db, device);
+    expect(events.filter(({ type }) => type === 'sense').map(({ ts }) => ts - now)).toEqual([
+      0, 1, 2,
+    ]);
+    expect(counted).toEqual({ measurements: 5, events: 3, leftOut: 2, moves: 6 });
+    expect(own.rings).toHaveLength(5);
+    expect(own.down.filter(({ topic }) => topic === 'errors')).toMatchObject([
       { payload: { message: expect.stringContaining('eventsPerSecond') } },
     ]);
   });

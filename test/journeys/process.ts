@@ -40,7 +40,8 @@ export function runProgram(
       for (;;) {
         const match = pattern.exec(stdout);
         if (match) return match;
-        if (child.exitCode !== null) throw new Error(`${program} ended: ${stdout}${stderr}`);
+        if (child.exitCode !== null || child.signalCode !== null)
+          throw new Error(`${program} ended: ${stdout}${stderr}`);
         await Promise.race([once(child.stdout, 'data'), closed]);
       }
     },

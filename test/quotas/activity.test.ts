@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
-import { compactActivity, findActivity } from '../../src/quotas/activity-queries.ts';
+import {
+  compactActivity,
+  findActivity,
+  listStoredBytes,
+} from '../../src/quotas/activity-queries.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
@@ -77,6 +81,26 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
     await own.close();
     expect(errors).toHaveLength(1);
     expect(await findActivity(database.db, id, retention)).toMatchObject({ eventsPerDay: 10 });
+  });
+
+  it('counts on for storedBytes when the device that brought it is removed', async () => {
+    const id = await account();
+    const own = await start();
+    own.count(id, { measurements: 1_000, events: 10, leftOut: 0 });
+    await own.close();
+    const before = await findActivity(database.db, id, retention);
+    await database.db.query(
+      `with device as (
+         insert into device (account_id, connector_id, configuration) values ($1, 1, '{}') returning id
+       )
+       insert into device_state (device_id) select id from device`,
+      [id],
+    );
+    const { rowCount } = await database.db.query('delete from device where account_id = $1', [id]);
+    expect(rowCount).toBe(1);
+    expect(before.storedBytes).toBe(1_000 * 100 + 10 * 1_400);
+    expect(await findActivity(database.db, id, retention)).toEqual(before);
+    expect((await listStoredBytes(database.db, retention)).get(id)).toBe(before.storedBytes);
   });
 
   it('begins anew with each day, of which one row is left', async () => {

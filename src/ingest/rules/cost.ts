@@ -72,6 +72,12 @@ export function evidenceBytes(profile: Profile, place: Place): number {
   return weight ? weight.causes * 200 + weight.outcomes / 3 : 0;
 }
 
+/** How long that evidence can become as it is stored, in characters; a little more than it mostly is. */
+export function evidenceLength(profile: Profile, place: Place): number {
+  const weight = findWeight(profile, place);
+  return weight ? weight.causes * 8 + weight.outcomes / 6 : 0;
+}
+
 function evidenceCostOf({ causes, outcomes }: Weight): number {
   return causes * costs.evidence + outcomes * costs.outcome;
 }

@@ -13,6 +13,26 @@ export type Reported = Place & { ts: number };
 type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
 
 /**
+ * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the
+ * measurements that were evaluated since (`evidence_log`), which evaluated again give what there is now.
+ */
+export type EvidenceLog = {
+  /** The version with which the whole was written; null where it is to be written next. */
+  base: number | null;
+  /** Characters of what was added to it. */
+  added: number;
+  /** What was evaluated since this version of the row, encoded; is stored with the row's next one. */
+  version: number;
+  pending: string[];
+  /** The evidence that all of it comes to: any other one is not of this log. */
+  runtime: Runtime;
+  /** Whether there may be rows of the device's. */
+  hasRows: boolean;
+  /** Whether the evidence may become so long that to write it each time costs more. */
+  isLong: boolean;
+};
+
+/**
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:
  * a message gives a new one, which takes the place of the old when its transaction is being committed.
  */
@@ -29,6 +49,8 @@ export type DeviceContext = {
   /** Handed over, or to be, and not answered yet. */
   pending: Profile | null;
   runtime: Runtime | null;
+  /** How its evidence is stored, where that is long; null: always as a whole. */
+  evidenceLog: EvidenceLog | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each in the history. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;

@@ -5,6 +5,7 @@ import { Evaluator, type Firing, type Transition } from '../../engine/evaluator.
 import { newestAfter } from '../../engine/last-seen.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
+import { logAfter } from './evidence-log.ts';
 import { recordEvent } from './record-event.ts';
 import type { Applied, Scope } from './scope.ts';
 import { checkSense, checkTime } from './validate.ts';
@@ -59,12 +60,15 @@ export function applyMeasurements(
 class Evaluation {
   readonly #scope: Scope;
   readonly #evaluator: Evaluator | null;
+  readonly #before: DeviceContext;
+  readonly #evaluated: Measurement[] = [];
   #context: DeviceContext;
   #hasFired = false;
 
   constructor(context: DeviceContext, scope: Scope) {
     const { current, runtime } = context;
     this.#scope = scope;
+    this.#before = context;
     this.#context = context;
     this.#evaluator =
       current?.engine === 'service' && runtime ? new Evaluator(current.profile, runtime) : null;
@@ -75,6 +79,7 @@ class Evaluation {
     const evaluator = this.#evaluator;
     if (!evaluator) return;
     const before = evaluator.cost;
+    if (this.#before.evidenceLog) this.#evaluated.push(measurement);
     const { firings, transition } = evaluator.measure(measurement, false);
     this.#scope.budget.spent += (evaluator.cost - before) * costs.cause;
     for (const firing of firings) perform(this.#context, firing, this.#scope);
@@ -88,9 +93,11 @@ class Evaluation {
     const runtime = this.#evaluator?.end();
     if (!runtime) return context;
     // An event's key holds the version of the device's row: each that records one is written.
-    if (runtime === context.runtime && this.#hasFired)
-      return { ...context, runtime: { ...runtime } };
-    return runtime === context.runtime ? context : { ...context, runtime };
+    const isSame = runtime === context.runtime;
+    if (isSame && !this.#hasFired) return context;
+    const after = isSame ? { ...runtime } : runtime;
+    const evidenceLog = logAfter(this.#before, after, this.#evaluated);
+    return { ...context, runtime: after, evidenceLog };
   }
 }
 

@@ -25,12 +25,17 @@ type CachedDevice = {
 export class AccountCache {
   bytes = 0;
   readonly #clock: () => number;
+  #lookAgainAt = 0;
   readonly #contents = new Map<number, Content>();
   readonly #ids = new Map<unknown, number>();
   readonly #kept = new Map<number, CachedDevice>();
 
   constructor(clock: () => number) {
     this.#clock = clock;
+  }
+
+  get devices(): number {
+    return this.#kept.size;
   }
 
   find(contentId: number): Content['layout'] | undefined {
@@ -65,6 +70,13 @@ export class AccountCache {
     const arrivals = queue.lastArrival?.size ?? 0;
     this.#kept.set(deviceId, { queue, context, arrivals, bytes, contents, used });
     this.bytes += bytes;
+  }
+
+  /** Has it take no more than `most`, unless devices of a batch under way do: then it looks again later. */
+  shrinkWithin(most: number): void {
+    if (this.bytes <= Math.max(most, this.#lookAgainAt)) return;
+    this.shrink(most * 0.9);
+    this.#lookAgainAt = this.bytes > most ? this.bytes * 1.1 : 0;
   }
 
   /** Forgets what was not used for longest, down to `target`; spares devices of a batch under way. */

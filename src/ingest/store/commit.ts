@@ -6,7 +6,7 @@ import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { ContextCache } from './context-cache.ts';
-import type { EventQuotaRule, LeftOut } from './event-quota.ts';
+import { noneLeftOut, type EventQuotaRule } from './event-quota.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
@@ -37,7 +37,6 @@ export type CommitOptions = {
 };
 
 const allRead: ReadonlySet<DeviceQueue> = new Set();
-const nothingLeftOut: LeftOut = { events: [], told: [], recorded: new Map() };
 
 /**
  * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
@@ -50,22 +49,23 @@ export async function commitBatch(
   deps: CommitDeps,
 ): Promise<void> {
   const unread = new Set<DeviceQueue>();
+  const isOver = () => stage === 'over';
   let plan: Plan | undefined;
-  let leftOut = nothingLeftOut;
+  let leftOut = noneLeftOut;
   let stage: 'open' | 'sent' | 'over' = 'open';
 
   async function loadPlanWrite(tx: Transaction): Promise<NewEvent[]> {
-    const tooMany = await load(works, unread, tx, () => stage === 'over', deps);
+    const tooMany = await load(works, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: Work) => tooMany.has(queue);
     const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
     plan = planBatch(read, deps.limits, deps.maxBatchItems);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
-    if (deps.leaveOut) leftOut = deps.leaveOut.apply(plan, plan.works);
+    if (deps.leaveOut && !isOver()) leftOut = deps.leaveOut.apply(plan, plan.works);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
-      if (stage === 'over') throw new StaleContext();
+      if (isOver()) throw new StaleContext();
     }
     return write(tx, plan, areNew, deps.writers);
   }
@@ -87,7 +87,7 @@ export async function commitBatch(
       onCommitting,
     });
   } catch (error) {
-    if (isSent(stage)) deps.leaveOut?.undo(leftOut);
+    deps.leaveOut?.undo(leftOut, isSent(stage));
     if (error instanceof StaleContext) noteForgotten(error, works, unread);
     // They were read as claimed, and with the rollback they are not.
     for (const queue of unread) queue.context = null;

@@ -15,9 +15,16 @@ const newestBytes = 200;
 const arrivalBytes = 320;
 
 /**
+ * One account may take this part of all, and so many bytes more for each of its devices: many plain devices
+ * of a single account stay remembered, and large profiles or evidence of one do not fill the memory.
+ */
+const accountShare = 1 / 8;
+const plainDeviceBytes = 4_096;
+
+/**
  * Counts, in bytes by estimate, what ingest remembers between two messages: profiles, each content once,
- * and what it knows of devices. Beyond `maxBytes` the account that has most forgets what it did not use
- * for longest; it is read again with the device's next message.
+ * and what it knows of devices. Beyond its share an account, and beyond `maxBytes` the account that has
+ * most, forgets what it did not use for longest; it is read again with the device's next message.
  */
 export class ContextCache {
   readonly #maxBytes: number;
@@ -59,7 +66,10 @@ export class ContextCache {
     const { accountId } = context.device;
     if (this.#holdings.get(accountId)?.touch(queue, context, used)) return;
     const bytes = bytesOf(context) + arrivalBytes * (queue.lastArrival?.size ?? 0);
-    this.#change(accountId, (holding) => holding.keep(queue, context, bytes, used));
+    this.#change(accountId, (holding) => {
+      holding.keep(queue, context, bytes, used);
+      holding.shrinkWithin(this.#maxBytes * accountShare + plainDeviceBytes * holding.devices);
+    });
     if (this.#bytes > this.#maxBytes) this.shrink(this.#maxBytes * 0.9);
   }
 

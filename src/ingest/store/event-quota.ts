@@ -4,6 +4,8 @@ import type { Message } from '../rules/message.ts';
 import { sizeOf } from '../rules/message.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { Plan } from './plan-batch.ts';
+import { createUnderWay } from './events-under-way.ts';
+import type { UnderWay } from './events-under-way.ts';
 
 export type EventCounts = { measurements: number; events: number; leftOut: number; moves: number };
 
@@ -11,8 +13,10 @@ const noCounts = (): EventCounts => ({ measurements: 0, events: 0, leftOut: 0, m
 
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
 export type EventQuota = {
-  /** Today (UTC). */
+  /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
   eventsLeft(accountId: number): number;
+  /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
+  eventsLeftNow(accountId: number): number;
   /** Of one message. */
   eventsPerMessage(accountId: number): number;
   /** Of a commit; `events` are sense events, `moves` the others. */
@@ -22,8 +26,23 @@ export type EventQuota = {
 const tellEveryMs = 60_000;
 const mostRemembered = 10_000;
 
-/** Those of a plan that are not recorded, the devices that are told so, and what each message records. */
-export type LeftOut = { events: NewEvent[]; told: number[]; recorded: Map<Message, number> };
+/**
+ * Those of a plan that are not recorded, the devices that are told so, what each message records, and what
+ * the plan takes of each account's quotas until it is committed or given up.
+ */
+export type LeftOut = {
+  events: NewEvent[];
+  told: number[];
+  recorded: Map<Message, number>;
+  taken: ReadonlyMap<number, UnderWay>;
+};
+
+export const noneLeftOut: LeftOut = {
+  events: [],
+  told: [],
+  recorded: new Map(),
+  taken: new Map(),
+};
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(
@@ -31,11 +50,13 @@ export function createEventQuota(
   { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
 ) {
   const toldMs = new Map<number, number>();
+  const underWay = createUnderWay();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function apply(plan: Plan, work: Work[]): LeftOut {
-    const { beyond: events, recorded } = takeBeyond(plan, quota);
-    if (events.length === 0) return { events, told: [], recorded };
+    const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
+    const taken = underWay.take(plan.rows.events);
+    if (events.length === 0) return { events, told: [], recorded, taken };
     ringAnyway(plan, events);
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
@@ -47,11 +68,10 @@ export function createEventQuota(
     });
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;
-      const isDayOver = quota.eventsLeft(accountId) <= 0;
-      const usedUp = isDayOver ? 'eventsPerDay' : 'eventsPerSecond';
+      const usedUp = isDayOver.has(accountId) ? 'eventsPerDay' : 'eventsPerSecond';
       tell(plan, one, newUuid(), counts.get(deviceId) ?? 0, usedUp);
     }
-    return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded };
+    return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded, taken };
   }
 
   /** What follows of a message that was cut is planned on top of what is being committed. */
@@ -61,14 +81,17 @@ export function createEventQuota(
     for (const deviceId of told) toldMs.set(deviceId, nowMs());
   }
 
-  /** It was not committed, and is planned again. */
-  function undo({ recorded, told }: LeftOut): void {
+  /** It was not committed, and is planned again. `wasCommitting`: `committing` was told of it. */
+  function undo({ recorded, told, taken }: LeftOut, wasCommitting: boolean): void {
+    underWay.giveBack(taken);
+    if (!wasCommitting) return;
     for (const [message, count] of recorded) message.recorded -= count;
     for (const deviceId of told) toldMs.delete(deviceId);
   }
 
   /** Counts what was committed. */
-  function committed(work: Work[], rows: NewEvent[], { events }: LeftOut): void {
+  function committed(work: Work[], rows: NewEvent[], { events, taken }: LeftOut): void {
+    underWay.giveBack(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
     let its: EventCounts = noCounts();
@@ -93,22 +116,50 @@ export function createEventQuota(
 
 export type EventQuotaRule = ReturnType<typeof createEventQuota>;
 
-function takeBeyond({ rows, sources }: Plan, quota: EventQuota) {
-  const left = new Map<number, number>();
-  const recorded = new Map<Message, number>();
-  const beyond: NewEvent[] = [];
+type Beyond = {
+  beyond: NewEvent[];
+  recorded: Map<Message, number>;
+  /** Accounts for whose events the day was over. */
+  isDayOver: Set<number>;
+};
+
+function takeBeyond(
+  { rows, sources }: Plan,
+  quota: EventQuota,
+  underWayOf: (accountId: number) => UnderWay,
+): Beyond {
+  const left = new Map<number, { today: number; now: number }>();
+  const leftOf = (accountId: number) => {
+    const known = left.get(accountId);
+    if (known) return known;
+    const { events, moves } = underWayOf(accountId);
+    const its = {
+      today: quota.eventsLeft(accountId) - events,
+      now: quota.eventsLeftNow(accountId) - events - moves,
+    };
+    left.set(accountId, its);
+    return its;
+  };
+  const result: Beyond = { beyond: [], recorded: new Map(), isDayOver: new Set() };
+  const { beyond, recorded, isDayOver } = result;
   for (const [n, { message, from }] of sources.entries()) {
     const end = sources[n + 1]?.from ?? rows.events.length;
     for (let place = from; place < end; place += 1) {
       const event = rows.events[place] as NewEvent;
-      if (event.event.type !== 'sense') continue;
       const { accountId } = event;
-      const today = left.get(accountId) ?? quota.eventsLeft(accountId);
+      const its = leftOf(accountId);
+      if (event.event.type !== 'sense') {
+        its.now -= 1;
+        continue;
+      }
       const before = recorded.get(message) ?? 0;
-      const isTooMany = message.recorded + before >= quota.eventsPerMessage(accountId);
-      if (today <= 0 || isTooMany || message.uplink.leavesEventsOut) beyond.push(event);
+      const isTooMany =
+        its.now <= 0 || before + message.recorded >= quota.eventsPerMessage(accountId);
+      if (its.today <= 0) isDayOver.add(accountId);
+      if (its.today <= 0 || isTooMany || message.uplink.leavesEventsOut) beyond.push(event);
       else {
-        left.set(accountId, today - 1);
+        its.today -= 1;
+        its.now -= 1;
         recorded.set(message, before + 1);
       }
     }
@@ -117,7 +168,7 @@ function takeBeyond({ rows, sources }: Plan, quota: EventQuota) {
     const out = new Set(beyond);
     rows.events = rows.events.filter((event) => !out.has(event));
   }
-  return { beyond, recorded };
+  return result;
 }
 
 /** A reported event rings where its row is new; without a row a redelivery rings again. */

@@ -1,12 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import { numbered } from '../../engine/compile.ts';
 import type { Profile } from '../../engine/compile.ts';
-import { readRuntime } from '../../engine/read-runtime.ts';
+import { addedTo, replay } from '../../engine/replay.ts';
+import type { StoredRuntime } from '../../engine/read-runtime.ts';
+import type { Runtime } from '../../engine/runtime.ts';
 import { sensesOf } from '../../contract/senses.ts';
 import type { Newest, LastSeen } from '../../engine/last-seen.ts';
 import type { Sql } from '../../db/sql.ts';
 import { Budget, evidenceCost } from '../rules/cost.ts';
-import type { DeviceContext, Reported } from '../rules/device-context.ts';
+import type { DeviceContext, EvidenceLog, Reported } from '../rules/device-context.ts';
+import { logOfRead } from '../rules/evidence-log.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
 import type { Layouts } from './load-contents.ts';
@@ -74,7 +77,7 @@ async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceCo
       await setImmediate();
       budget = new Budget(readAtOnce);
     }
-    const context = toContext(row, layouts);
+    const context = await toContext(row, layouts);
     const { current, runtime } = context;
     budget.spent += 1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0);
     contexts.push(context);
@@ -82,9 +85,10 @@ async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceCo
   return contexts;
 }
 
-function toContext(row: DeviceRow, layouts: Layouts): DeviceContext {
+async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContext> {
   const current = profileOf(row.current_profile, row.current_content, layouts);
   const pending = profileOf(row.pending_profile, row.pending_content, layouts);
+  const stood = current && row.runtime ? await toEvidence(current, row, row.runtime) : null;
   return {
     device: { deviceId: row.device_id, uuid: row.uuid, accountId: row.account_id },
     version: row.version,
@@ -95,11 +99,25 @@ function toContext(row: DeviceRow, layouts: Layouts): DeviceContext {
     answersProfiles: row.answers_profiles,
     current: current ? { profile: current, engine: row.engine ?? 'service' } : null,
     pending: pending ?? null,
-    runtime: current && row.runtime ? readRuntime(current, row.runtime) : null,
+    runtime: stood?.runtime ?? null,
+    evidenceLog: stood?.evidenceLog ?? null,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
     recentRejections: null,
   };
+}
+
+/** How evidence is stored, with what it comes to. */
+async function toEvidence(
+  profile: Profile,
+  { version, evidence_log }: DeviceRow,
+  stored: StoredRuntime,
+): Promise<{ runtime: Runtime; evidenceLog: EvidenceLog | null }> {
+  const rows = evidence_log ?? [];
+  const runtime = await replay(profile, stored, rows, setImmediate);
+  const added = addedTo(stored, rows).reduce((sum, row) => sum + row.measurements.length, 0);
+  const read = { version, base: stored.log ?? null, added, hasRows: rows.length > 0 };
+  return { runtime, evidenceLog: logOfRead(profile, runtime, read) };
 }
 
 function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, number> {

@@ -3,8 +3,8 @@ import { textList } from '../../db/text-list.ts';
 import type { Configuration } from '../../contract/configuration.ts';
 import type { Purpose } from '../../contract/purpose.ts';
 import type { StoredRuntime } from '../../engine/read-runtime.ts';
-import { encodeRuntime } from '../../engine/encode-runtime.ts';
-import { documentsOf, jsonSequence, plainArrays } from '../../db/array.ts';
+import type { StoredLog } from '../../engine/replay.ts';
+import { plainArrays } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import { ingestLock } from '../../db/locks.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
@@ -23,6 +23,8 @@ export type DeviceRow = {
   reported_st_id: number | null;
   answers_profiles: boolean;
   runtime: StoredRuntime | null;
+  /** What was added to it, in order; of another base: nothing that counts. */
+  evidence_log: StoredLog[] | null;
   current_profile: string | null;
   current_content: number | null;
   engine: 'service' | 'device' | null;
@@ -45,7 +47,9 @@ export async function listSizes(db: Sql, deviceIds: number[]): Promise<DeviceSiz
     text: `
       select s.device_id, d.account_id,
              octet_length(d.configuration::text)
-               + coalesce(octet_length(s.runtime::text), 0) as bytes,
+               + coalesce(octet_length(s.runtime::text), 0)
+               + (select coalesce(sum(octet_length(measurements)), 0)
+                    from evidence_log l where l.device_id = s.device_id)::integer as bytes,
              array(
                select json_build_object('id', c.id, 'bytes', c.bytes)
                  from device_profile dp
@@ -95,7 +99,9 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
     text: `
       select s.device_id, d.uuid, d.account_id, d.configuration, s.version,
              s.pu_id, s.st_id, s.state_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
-             s.answers_profiles, s.runtime,
+             s.answers_profiles, s.runtime, (select json_agg(l order by l.version)
+                                                from evidence_log l
+                                               where l.device_id = s.device_id) as evidence_log,
              c.profile_id as current_profile, cp.content_id as current_content, c.engine,
              p.profile_id as pending_profile, pp.content_id as pending_content
         from unnest($1::bigint[]) as wanted (device_id)
@@ -163,66 +169,4 @@ export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise
     ),
   });
   return rows[0]?.count ?? 0;
-}
-
-/** Writes where devices stand now; says how many still stood at the version before. */
-export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<number> {
-  const { rowCount } = await tx.query({
-    name: 'ingest-states',
-    text: `
-      update device_state s
-         set version = s.version + 1,
-             pu_id = n.pu_id,
-             st_id = n.st_id,
-             state_at = ms_to_timestamp(n.state_at),
-             reported_at = ms_to_timestamp(n.reported_at),
-             reported_pu_id = n.reported_pu_id,
-             reported_st_id = n.reported_st_id,
-             answers_profiles = n.answers_profiles,
-             runtime = n.runtime::json
-        from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[],
-                    $6::bigint[], $7::integer[], $8::integer[], $9::boolean[], ${documentsOf('$10')})
-          as n (device_id, version, pu_id, st_id, state_at,
-                reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime)
-       where s.device_id = n.device_id and s.version = n.version`,
-    values: [
-      ...plainArrays(
-        contexts.map((c) => c.device.deviceId),
-        contexts.map((c) => c.version),
-        contexts.map((c) => c.place.puId),
-        contexts.map((c) => c.place.stId),
-        contexts.map((c) => c.placeTs),
-        contexts.map((c) => c.reported?.ts ?? null),
-        contexts.map((c) => c.reported?.puId ?? null),
-        contexts.map((c) => c.reported?.stId ?? null),
-        contexts.map((c) => c.answersProfiles),
-      ),
-      jsonSequence(contexts.map(storedRuntime)),
-    ],
-  });
-  return rowCount ?? 0;
-}
-
-/** The same of devices that did not move: what their evaluation has collected is all there is to write. */
-export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<number> {
-  const { rowCount } = await tx.query({
-    name: 'ingest-runtimes',
-    text: `
-      update device_state s
-         set version = s.version + 1, runtime = n.runtime::json
-        from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
-       where s.device_id = n.device_id and s.version = n.version`,
-    values: [
-      ...plainArrays(
-        contexts.map((c) => c.device.deviceId),
-        contexts.map((c) => c.version),
-      ),
-      jsonSequence(contexts.map(storedRuntime)),
-    ],
-  });
-  return rowCount ?? 0;
-}
-
-function storedRuntime({ current, runtime }: DeviceContext): string | null {
-  return current && runtime ? encodeRuntime(current.profile, runtime) : null;
 }

@@ -2,7 +2,8 @@ import type { NewEvent } from '../../contract/event.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
 import { MillisecondFull } from './millisecond-full.ts';
-import { countUnchanged, holdUnchanged, lockIngest, saveRuntimes, saveStates } from './queries.ts';
+import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
+import { saveRuntimes, saveStates } from './save-states.ts';
 import type { Plan } from './plan-batch.ts';
 import type {
   MeasurementRow,

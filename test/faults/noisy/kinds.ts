@@ -1,6 +1,7 @@
 import type { NoisyKind } from './kind.ts';
 import { accountChurn } from './kinds/account-churn.ts';
 import { anyEvents } from './kinds/any-events.ts';
+import { auditLists } from './kinds/audit-lists.ts';
 import { badItems } from './kinds/bad-items.ts';
 import { bigLists } from './kinds/big-lists.ts';
 import { bigPayloads } from './kinds/big-payloads.ts';
@@ -28,6 +29,7 @@ import { manyPurposes } from './kinds/many-purposes.ts';
 import { manySenses } from './kinds/many-senses.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
+import { oddPackets } from './kinds/odd-packets.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelining } from './kinds/pipelining.ts';
 import { polygons } from './kinds/polygons.ts';
@@ -108,6 +110,8 @@ export const kinds: NoisyKind[] = [
   pipelining,
   repeatedPurpose,
   pushStorm,
+  oddPackets,
+  auditLists,
 ];
 
 /** Throws when there is none of that name. */

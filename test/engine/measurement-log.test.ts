@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { encodeMeasurements, readMeasurements } from '../../src/engine/measurement-log.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
+
+const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((val) => val + 0);
+const measurement: fc.Arbitrary<Measurement> = fc.record(
+  {
+    sId: fc.constantFrom('0x10', 'a "quoted" name', 'ä,]'),
+    val: fc.oneof(number, fc.record({ lat: number, long: number }, { noNullPrototype: true })),
+    ts: fc.integer({ min: 0, max: 8.64e15 }),
+  },
+  { noNullPrototype: true },
+);
+
+test('what is written of measurements is read as it was', () => {
+  fc.assert(
+    fc.property(fc.array(measurement), (list) => {
+      expect(readMeasurements(encodeMeasurements(list))).toStrictEqual(list);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test('it is short: an ordinary measurement takes its value and some characters', () => {
+  const list = Array.from({ length: 50 }, (_, n) => ({ sId: '0x10', val: n / 10, ts: 1e12 + n }));
+  expect(encodeMeasurements(list).length).toBeLessThan(50 * 7);
+});
+
+test('what is no such text is refused', () => {
+  expect(() => readMeasurements('{}')).toThrow('expected array');
+  expect(() => readMeasurements('[[1,2,3]]')).toThrow('expected string');
+});
