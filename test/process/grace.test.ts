@@ -1,6 +1,6 @@
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { stopTimeoutOf } from '../../src/config/stop-timeout.ts';
+import { checkStopTimeout, stopTimeoutOf } from '../../src/config/stop-timeout.ts';
 import { readProjectFile } from '../docs/readme.ts';
 
 type Service = {
@@ -38,6 +38,15 @@ it('without a setting a process stops before Docker, which waits 10 s, kills it'
   const totalMs = stopTimeoutOf({ DRAIN_DELAY_MS: 0, STOP_TIMEOUT_MS: undefined });
   expect(totalMs).toBeLessThanOrEqual(9_000);
   expect(stopTimeoutOf({ DRAIN_DELAY_MS: 4_000, STOP_TIMEOUT_MS: undefined })).toBe(totalMs);
+});
+
+it('a time to stop in that the delay uses up is refused, and says what was expected', () => {
+  const given = { DRAIN_DELAY_MS: 5_000, STOP_TIMEOUT_MS: 6_000 };
+  expect(checkStopTimeout(given)).toEqual([
+    expect.stringMatching(/^STOP_TIMEOUT_MS: expected 7000/),
+  ]);
+  expect(checkStopTimeout({ ...given, STOP_TIMEOUT_MS: 7_000 })).toEqual([]);
+  expect(checkStopTimeout({ ...given, STOP_TIMEOUT_MS: undefined })).toEqual([]);
 });
 
 it('HAProxy sees that a process is not ready well before that one drains', () => {
