@@ -47,6 +47,7 @@ import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts'
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
+import { listContactRoutes } from './contacts.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
 import type { Shared } from './shared.ts';
 import { createSmsWarnings } from './sms-rules.ts';
@@ -89,6 +90,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
+  shared.publicUrl.listensOn(http.port);
   shared.edges.add((withinMs) => http.close(withinMs));
   return http;
 }
@@ -178,6 +180,7 @@ async function listRoutes(
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, clock, exports }),
     ...notificationRoutes({ db, clock, findDeviceId: findId }),
+    ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),
   ];
 }

@@ -14,6 +14,7 @@ import type { Logger } from '../log.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
+import { createPublicUrl, type PublicUrl } from './public-url.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
@@ -38,6 +39,7 @@ export type Shared = {
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
   memory: Memory;
+  publicUrl: PublicUrl;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -68,7 +70,8 @@ export async function startShared(
   const { registry } = metrics;
   const memory = startMemory({ settings, log, registry, readiness, releases });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  return { ...parts, clock, limitsOf, loginsOf, disabled, memory };
+  const publicUrl = createPublicUrl(config);
+  return { ...parts, clock, limitsOf, loginsOf, disabled, memory, publicUrl };
 }
 
 /** Before the database, which may have to be made first. */

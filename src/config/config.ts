@@ -22,6 +22,10 @@ export type Config = Settings & {
   /** How long a process that is asked to stop serves on after it has said that it is not ready. */
   drainDelayMs: number;
   publicHost: string;
+  /** Where links in mails lead, without a slash at its end; null: by publicHost and the port of HTTP. */
+  publicUrl: string | null;
+  /** null: no mail is sent. */
+  smtpUrl: string | null;
   /** null: the embedded database in `dataDir`. */
   databaseUrl: string | null;
   /** null: sessions in the database, one process only. */
@@ -64,6 +68,8 @@ export async function loadConfig(
       env.HEALTH_PORT === undefined ? null : { host: env.HEALTH_HOST, port: env.HEALTH_PORT },
     drainDelayMs: env.DRAIN_DELAY_MS,
     publicHost: env.PUBLIC_HOST ?? findLanAddress(),
+    publicUrl: env.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    smtpUrl: env.SMTP_URL ?? null,
     databaseUrl: env.DATABASE_URL ?? null,
     redisUrl: env.REDIS_URL ?? null,
     secret,

@@ -26,6 +26,7 @@ const clock = () => 86_400_000;
 
 async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
   outbox = await startNotifications({
+    contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),

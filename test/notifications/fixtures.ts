@@ -1,5 +1,6 @@
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
+import type { ContactOptions } from '../../src/notifications/contact-side.ts';
 import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
 import type {
   Driver,
@@ -15,9 +16,21 @@ import type { MessageQuotas } from '../../src/notifications/settings.ts';
 export const quotas: MessageQuotas = {
   messagesPerDay: 1_000,
   messagesPerRecipient: 200,
+  webhooksPerDay: 10_000,
   smsPerDay: 20,
   smsPerNumber: 20,
   smsPerInstallation: 1_000,
+};
+
+/** Contacts that nothing is sent to by mail. */
+export const contacts: ContactOptions = {
+  keys: {
+    confirmUrl: (uuid) => `http://127.0.0.1/confirm?token=${uuid}`,
+    unsubscribeUrl: (uuid) => `http://127.0.0.1/unsubscribe?token=${uuid}`,
+    webhookSecrets: () => ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+  },
+  email: null,
+  isPrivateAllowed: true,
 };
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
