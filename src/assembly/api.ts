@@ -28,6 +28,7 @@ import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
+import { webhookDocs } from '../notifications/hook-payload.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -78,7 +79,10 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
   const all = [...routes, ...status, ...probeRoutes(shared.readiness)];
   const http: HttpServer = await startHttp({
     ...config.httpListen,
-    routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
+    routes: [
+      ...all,
+      ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
+    ],
     authenticate: sessions.authenticate,
     takeRequest: createRequestRate(shared.limitsOf),
     log,

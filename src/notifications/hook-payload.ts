@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
 import type { Turn } from './turn-queries.ts';
 
@@ -68,3 +69,27 @@ export function hookPayload(turn: Turn): NoticeHook | TestHook {
     },
   };
 }
+
+const headers = {
+  'webhook-id': 'The same at every attempt: who has seen it has the message already.',
+  'webhook-timestamp': 'Seconds since the Unix epoch, of this attempt.',
+  'webhook-signature':
+    '`v1,` and, in base64, the HMAC with SHA-256 of `webhook-id.webhook-timestamp.body`, with the ' +
+    'bytes behind `whsec_` as the key. There may be several, with spaces between them: one must fit.',
+};
+
+/** What webhooks of accounts are sent, for the reference. */
+export const webhookDocs: WebhookDocs = {
+  notice: {
+    summary: 'An event of a device happened',
+    description: 'Sent for an event with `sendPush`. Signed as Standard Webhooks has it.',
+    body: NoticeHook,
+    headers,
+  },
+  test: {
+    summary: 'A trial',
+    description: 'Sent by `POST /v2/accounts/contacts/test`. Signed as Standard Webhooks has it.',
+    body: TestHook,
+    headers,
+  },
+};
