@@ -137,7 +137,7 @@ export const rooms: Room[] = [
   },
   {
     files: 'src/notifications/words/*.ts',
-    may: ['../../contract/'],
+    may: ['../../contract/', '../../lib/'],
     only: ['zod'],
     why: 'words/ is pure.',
   },

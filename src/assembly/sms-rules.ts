@@ -1,10 +1,13 @@
 import { maySendSms } from '../accounts/queries.ts';
+import { listChannels } from '../contacts/queries.ts';
 import type { Config } from '../config/config.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Problem } from '../errors.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
 import { reasons } from '../notifications/reasons.ts';
+import { countRecipients } from '../notifications/sender-queries.ts';
+import { warnOfChannels } from '../notifications/warn-of-channels.ts';
 import { findFirstSms, warnOfNumbers, type PurposePath } from '../notifications/warn-of-numbers.ts';
 
 /** Who is registered by the operator needs no other permission. */
@@ -15,7 +18,7 @@ export function isSmsForAll({ accounts, notifications }: Config): boolean {
 export type SmsRemarks = {
   /** Numbers that no SMS will be sent to. */
   warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Problem[];
-  /** The same, and whether the account may send any. */
+  /** The same, whether the account may send any, and which channels lead to nobody. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
 };
 
@@ -26,11 +29,32 @@ export function createSmsWarnings(db: Sql, config: Config): SmsRemarks {
   return {
     warnOfNumbers: (purposes, pathOf) => warnOfNumbers(purposes, pathOf, isAllowed),
     async warnOfSms(accountId, purposes, pathOf) {
+      const warnings = [
+        ...(await warnOfChannelsOf(db, accountId, purposes, pathOf)),
+        ...warnOfNumbers(purposes, pathOf, isAllowed),
+      ];
       const path = findFirstSms(purposes, pathOf);
-      if (path === null) return [];
-      const warnings = warnOfNumbers(purposes, pathOf, isAllowed);
+      if (path === null) return warnings;
       if (isForAll || (await maySendSms(db, accountId))) return warnings;
       return [{ path, message: `no SMS will be sent: ${reasons['sms-not-allowed']}` }, ...warnings];
     },
   };
 }
+
+async function warnOfChannelsOf(
+  db: Sql,
+  accountId: number,
+  purposes: Purpose[],
+  pathOf: PurposePath,
+): Promise<Problem[]> {
+  if (!asksForPeople(purposes)) return [];
+  const channels = await listChannels(db, Date.now());
+  return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });
+}
+
+const asksForPeople = (purposes: Purpose[]) =>
+  purposes.some(({ states }) =>
+    states.some(({ events }) =>
+      events.some(({ actions }) => actions.cloud?.sendPush === true || actions.sms !== undefined),
+    ),
+  );

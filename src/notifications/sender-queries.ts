@@ -88,3 +88,24 @@ export async function listDeviceWords(
   });
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
+
+/** How many recipients an account has for what events push. */
+export async function countRecipients(
+  sql: Sql,
+  accountId: number,
+): Promise<{ tokens: number; emails: number; unconfirmed: number; webhooks: number }> {
+  const { rows } = await sql.query<{
+    tokens: number;
+    emails: number;
+    unconfirmed: number;
+    webhooks: number;
+  }>(
+    `select coalesce((select jsonb_array_length(apn) from account where id = $1), 0) as tokens,
+            count(*) filter (where kind = 'email' and confirmed_at is not null) as emails,
+            count(*) filter (where kind = 'email' and confirmed_at is null) as unconfirmed,
+            count(*) filter (where kind = 'webhook') as webhooks
+       from contact where account_id = $1`,
+    [accountId],
+  );
+  return rows[0] ?? { tokens: 0, emails: 0, unconfirmed: 0, webhooks: 0 };
+}

@@ -31,10 +31,10 @@ const anywhere = { isPrivateAllowed: true, timeoutMs: 5_000 };
 const publicOnly = { isPrivateAllowed: false, timeoutMs: 5_000 };
 
 test('a message is signed so that a receiver can verify it, with each secret', async () => {
-  const { url, received } = await givenReceiver();
+  const { url, request } = await givenReceiver();
   const older = `whsec_${Buffer.from('the secret before this one').toString('base64')}`;
   await hookDriver(anywhere, clock).send(messageTo(`${url}/hook`, [secret, older]));
-  const [{ headers, body } = { headers: {}, body: '' }] = received;
+  const { headers, body } = await request();
   expect(headers).toMatchObject({
     'content-type': 'application/json',
     'webhook-id': 'msg_7',

@@ -15,7 +15,7 @@ export type HookReply = { status: number; headers?: Record<string, string> } | '
 
 /** Answers each request as `reply` says, 204 unless said. */
 export async function startHookReceiver(
-  reply: (request: Received) => HookReply = () => ({ status: 204 }),
+  reply: (request: Received) => HookReply | Promise<HookReply> = () => ({ status: 204 }),
 ): Promise<HookReceiver> {
   const received: Received[] = [];
   const arrived = new EventTarget();
@@ -26,8 +26,9 @@ export async function startHookReceiver(
       const { url = '', headers } = request;
       const one = { url, headers, body: Buffer.concat(chunks).toString() };
       received.push(one);
-      const answer = reply(one);
-      if (answer !== 'never') response.writeHead(answer.status, answer.headers).end();
+      void Promise.resolve(reply(one)).then((answer) => {
+        if (answer !== 'never') response.writeHead(answer.status, answer.headers).end();
+      });
       arrived.dispatchEvent(new Event('request'));
     });
   });

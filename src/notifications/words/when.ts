@@ -1,3 +1,4 @@
+import { isTimeZone } from '../../lib/time-zone.ts';
 import type { Words } from './words.ts';
 
 /**
@@ -20,13 +21,4 @@ export function describeTime(
     timeZoneName: 'short',
   }).format(ts);
   return day.format(ts) === day.format(nowMs) ? time : `${day.format(ts)}, ${time}`;
-}
-
-/** Whether it is a name of the IANA's database that this machine knows, such as Europe/Berlin. */
-export function isTimeZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
-  } catch {
-    return false;
-  }
 }
