@@ -29,6 +29,7 @@ const EmailAddress = z
 const WebhookUrl = z
   .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })
   .max(2_048)
+  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'expected text without NUL')
   .refine((text) => {
     const url = URL.parse(text);
     return url?.username === '' && url.password === '';
