@@ -61,7 +61,10 @@ export function createOpenApi(
     security: [],
     paths,
     webhooks: Object.fromEntries(
-      Object.entries(webhooks).map(([name, webhook]) => [name, { post: describeWebhook(webhook) }]),
+      Object.entries(webhooks).map(([name, webhook]) => [
+        name,
+        { post: { operationId: `webhook-${name}`, ...describeWebhook(webhook) } },
+      ]),
     ),
     components: {
       securitySchemes: {

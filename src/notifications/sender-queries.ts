@@ -68,6 +68,15 @@ export type DeviceWords = {
   senses: SenseWordsBySId;
 };
 
+/**
+ * Escapes in stored JSON that PostgreSQL has no text for: reading them would fail the transaction of the
+ * measurements. The first versions stored them; such a device is told of without words for its senses.
+ */
+const unreadable = String.raw`\\u(0000|d[89a-f])`;
+
+const arrayAt = (path: string) =>
+  `case when json_typeof(${path}) = 'array' then ${path} else '[]' end`;
+
 /** Of the devices that messages are about, with the senses that these name. */
 export async function listDeviceWords(
   tx: Sql,
@@ -77,13 +86,16 @@ export async function listDeviceWords(
   const { rows } = await tx.query<DeviceWords>({
     name: 'outbox-list-device-words',
     text: `
-      select id as "deviceId", configuration -> 'device' ->> 'name' as name, labels,
+      select id as "deviceId", name, labels,
              (select coalesce(json_object_agg(sense ->> 'sId', sense), '{}')
-                from json_array_elements(configuration -> 'module') as m (module)
-               cross join json_array_elements(module -> 'senses') as s (sense)
+                from json_array_elements(${arrayAt("configuration -> 'module'")}) as m (module)
+               cross join json_array_elements(${arrayAt("module -> 'senses'")}) as s (sense)
                where sense ->> 'sId' = any ($2)) as senses
-        from device
-       where id = any ($1)`,
+        from (select id, name, labels,
+                     case when configuration::text ~ '${unreadable}' then '{}'::json
+                          else configuration end as configuration
+                from device
+               where id = any ($1)) as d`,
     values: [deviceIds, sIds],
   });
   return new Map(rows.map((row) => [row.deviceId, row]));

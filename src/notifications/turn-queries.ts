@@ -44,6 +44,8 @@ export type TurnQuery = {
   /** So many at most. */
   limit: number;
   perAccount: number;
+  /** How many of them may be webhooks: their accounts choose how long an answer takes. */
+  hookLimit: number;
   /** What is under way here: for which accounts. */
   busyAccounts: number[];
   /** A contact that nobody settled is free again after so long: its process ended. */
@@ -57,7 +59,7 @@ export type TurnQuery = {
  */
 export async function takeTurns(
   sql: Sql,
-  { nowMs, limit, perAccount, busyAccounts, leaseMs }: TurnQuery,
+  { nowMs, limit, perAccount, hookLimit, busyAccounts, leaseMs }: TurnQuery,
 ): Promise<Turn[]> {
   const { rows } = await sql.query<Turn>({
     name: 'outbox-take-turns',
@@ -72,7 +74,7 @@ export async function takeTurns(
                  order by n.contact_id limit 1)
           from waiting w where w.contact_id is not null
       ), ready as (
-        select c.id, c.account_id, first.id as notification_id,
+        select c.id, c.account_id, c.kind, first.id as notification_id,
                max(c.served_at) over account as account_served_at,
                row_number() over (partition by c.account_id
                                   order by c.served_at nulls first, first.due_at, c.id)
@@ -87,11 +89,16 @@ export async function takeTurns(
          where coalesce(c.busy_until, '-infinity') <= ms_to_timestamp($1)
            and coalesce(c.rests_until, '-infinity') <= ms_to_timestamp($1)
         window account as (partition by c.account_id)
-      ), turn as (
-        select r.*
+      ), ordered as (
+        select r.*, row_number() over (partition by kind order by r.nth,
+                                       r.account_served_at nulls first, r.account_id) as nth_of_kind
           from ready r
          where r.nth <= $3
-         order by r.nth, r.account_served_at nulls first, r.account_id
+      ), turn as (
+        select o.*
+          from ordered o
+         where o.kind = 'email' or o.nth_of_kind <= $6
+         order by o.nth, o.account_served_at nulls first, o.account_id
          limit $2
       ), locked as (
         select c.id, t.notification_id
@@ -116,12 +123,11 @@ export async function takeTurns(
                 c.confirmed_at is not null as "isConfirmed",
                 c.unsubscribed_at is not null as "isUnsubscribed",
                 (select uuid from device d where d.id = n.device_id) as "deviceUuid",
-                (select d.configuration -> 'device' ->> 'name' from device d where d.id = n.device_id)
-                  as "deviceName",
+                (select d.name from device d where d.id = n.device_id) as "deviceName",
                 n.device_id is null or c.labels = '{}'
                   or exists (select from device d where d.id = n.device_id and d.labels && c.labels)
                   as "isSuiting"`,
-    values: [nowMs, limit, perAccount, busyAccounts, leaseMs],
+    values: [nowMs, limit, perAccount, busyAccounts, leaseMs, hookLimit],
   });
   return rows;
 }

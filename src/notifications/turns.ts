@@ -23,13 +23,15 @@ export type Turns = {
 
 /** Enough that accounts whose receivers hang leave places for others: each has two of them at most. */
 const defaultParallel = 16;
+/** Webhooks leave these to mail, however many accounts have receivers that hang. */
+const keptForMail = 4;
 const defaultPerAccount = 2;
 
 /** Delivers to contacts, the accounts in turn, until it is closed. */
 export function startTurns(options: TurnsOptions): Turns {
   const { db, clock, deliver, pollIntervalMs, leaseMs, onError } = options;
   const { parallel = defaultParallel, perAccount = defaultPerAccount } = options;
-  const underWay = new Map<number, { accountId: number; ended: Promise<void> }>();
+  const underWay = new Map<number, Pick<Turn, 'accountId' | 'kind'> & { ended: Promise<void> }>();
   let looking: Promise<void> | null = null;
   let again = false;
   let closed = false;
@@ -41,7 +43,8 @@ export function startTurns(options: TurnsOptions): Turns {
         underWay.delete(turn.contactId);
         look();
       });
-    underWay.set(turn.contactId, { accountId: turn.accountId, ended });
+    const { accountId, kind } = turn;
+    underWay.set(turn.contactId, { accountId, kind, ended });
   }
 
   async function fill(): Promise<void> {
@@ -50,7 +53,9 @@ export function startTurns(options: TurnsOptions): Turns {
       const limit = parallel - underWay.size;
       if (limit === 0) return;
       const busyAccounts = [...underWay.values()].map(({ accountId }) => accountId);
-      const query = { nowMs: clock(), limit, perAccount, busyAccounts, leaseMs };
+      const hooks = [...underWay.values()].filter(({ kind }) => kind === 'webhook').length;
+      const hookLimit = Math.max(0, parallel - keptForMail - hooks);
+      const query = { nowMs: clock(), limit, perAccount, hookLimit, busyAccounts, leaseMs };
       for (const turn of await takeTurns(db, query)) begin(turn);
     } while (again && !closed);
   }

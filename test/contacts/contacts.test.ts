@@ -231,3 +231,32 @@ it.each([
     new RegExp(`^400 .*"path":"${path}"`, 's'),
   );
 });
+
+it('installing warns of what leads to nobody, until it leads to somebody', async () => {
+  const app = await openApp(service.url);
+  const { deviceAuthUuid } = await app.call<Registration>('POST', '/v2/devices', configuration);
+  const purpose = pushing();
+  const sms = { text: 'Come home', phoneNumber: ['+420123456789'] };
+  Object.assign(purpose.states[0]?.events[0]?.actions ?? {}, { sms });
+  const install = () =>
+    app.call<{ warnings?: { path: string; message: string }[] }>('POST', '/v2/devices/profile', {
+      deviceAuthUuids: [deviceAuthUuid],
+      purposes: [purpose],
+    });
+  const at = '/purposes/0/states/0/events/0/actions';
+  const push = `${at}/cloud/sendPush`;
+  const log = {
+    path: `${at}/sms`,
+    message: 'no SMS provider is configured: SMS go to the log only',
+  };
+  const first = await install();
+  expect(first.warnings).toContainEqual({
+    path: push,
+    message: 'nobody would be told: the account has no contact',
+  });
+  expect(first.warnings).toContainEqual(log);
+  await givenConfirmed(app);
+  const second = await install();
+  expect(second.warnings?.filter(({ path }) => path === push)).toEqual([]);
+  expect(second.warnings).toContainEqual(log);
+});

@@ -50,8 +50,8 @@ export async function givenDevice(
   );
   const accountId = account.rows[0]?.id ?? 0;
   const device = await db.query<{ id: number; uuid: string }>(
-    `insert into device (account_id, connector_id, configuration)
-     values ($1, 1, '{"device": {"name": "Cellar"}, "module": []}') returning id, uuid`,
+    `insert into device (account_id, connector_id, name, configuration)
+     values ($1, 1, 'Cellar', '{"device": {"name": "Cellar"}, "module": []}') returning id, uuid`,
     [accountId],
   );
   const { id: deviceId = 0, uuid: deviceUuid = '' } = device.rows[0] ?? {};

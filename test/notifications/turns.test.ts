@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { ContactOptions } from '../../src/notifications/contact-side.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
+import { giveUpOld } from '../../src/notifications/turn-queries.ts';
 import { OutboxConfig } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';
@@ -223,4 +224,67 @@ test('beyond the messages of a day a webhook is sent nothing, and a mail address
   const beyond = outcomes.filter(({ kind }) => kind === 'webhook');
   expect(beyond).toMatchObject([{ state: 'held-back', reason: 'webhooks-per-day', count: 3 }]);
   expect(outcomes.filter(({ kind }) => kind === 'email')).toHaveLength(3);
+});
+
+test('accounts with receivers that hang, however many, leave places to mail', async () => {
+  const mail = await startMailServer();
+  closing.push(mail.close);
+  const hanging = await givenReceiver(() => 'never');
+  const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+  const { enqueue } = await start({ contacts: { email } });
+  const other = await given.givenDevice(database.db);
+  await addContact(other, 'email', 'someone@example.org');
+  // It was served last, so all others come before it.
+  await database.db.query(`update contact set served_at = now() + interval '1 hour'`);
+  for (let n = 0; n < 30; n += 1) {
+    const noisy = await given.givenDevice(database.db);
+    await addContact(noisy, 'webhook', `${hanging.url}/${n}`);
+    await database.db.transaction((tx) => enqueue(tx, pushes(noisy, 2)));
+  }
+  await expect.poll(() => hanging.received.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(12);
+  await database.db.transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+  await mail.mailTo('someone@example.org');
+  const { rows } = await database.db.query<{ n: number }>(
+    `select count(*) as n from notification where kind = 'webhook' and state = 'queued'`,
+  );
+  expect(rows[0]?.n).toBeGreaterThan(0);
+});
+
+test('what waited for a day is given up, and what is for a contact that is gone', async () => {
+  const owner = await given.givenDevice(database.db);
+  await addContact(owner, 'email', 'someone@example.org');
+  const { enqueue, close } = await start();
+  await close();
+  closing.length = closing.length - 1;
+  const now = Date.now();
+  await database.db.transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await giveUpOld(database.db, now - 60_000, now);
+  expect(await statesOf(owner)).toEqual([['queued', undefined]]);
+  await giveUpOld(database.db, now + 60_000, now);
+  expect(await statesOf(owner)).toEqual([['failed', 'too-late']]);
+  await database.db.transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await database.db.query('delete from contact');
+  await giveUpOld(database.db, now - 60_000, now);
+  expect((await statesOf(owner))[0]).toEqual(['failed', 'contact-gone']);
+});
+
+test('what no text of PostgreSQL can hold keeps no message, and no measurement, from being stored', async () => {
+  const owner = await given.givenDevice(database.db);
+  await addContact(owner, 'email', 'someone@example.org');
+  const { enqueue } = await start();
+  const configured = { device: {}, module: [{ senses: [{ sId: '0x1', name: 'Warm\0th' }] }] };
+  for (const configuration of [
+    JSON.stringify(configured),
+    '{}',
+    '{"module":[{}]}',
+    '{"module":3}',
+  ]) {
+    await database.db.query('update device set configuration = $1::json where id = $2', [
+      configuration,
+      owner.deviceId,
+    ]);
+    await database.db.transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  }
+  const bodies = (await given.outcomesOf(database.db, owner)).map(({ body }) => body);
+  expect(bodies.map((body) => body.slice(0, 8))).toEqual(Array(4).fill('0x1 21.5'));
 });
