@@ -27,7 +27,7 @@ export function listDocumentedRoutes(): Route[] {
     ...quotaRoutes(nothing),
     ...statusRoutes(nothing),
     ...probeRoutes(nothing),
-  ];
+  ].filter(({ hidden }) => hidden !== true);
 }
 
 /** Stands in for whatever a feature is handed. */
