@@ -13,7 +13,7 @@ export async function requeueNotifications(sql: Sql): Promise<void> {
                     'notification ' || id, null, null)::graphile_worker.job_spec
                 order by id) as specs
          from notification
-        where state = 'queued' and contact_id is null
+        where state = 'queued' and kind in ('push', 'sms')
        having count(*) > 0
      )
      select count(*) from due cross join lateral graphile_worker.add_jobs(due.specs)`,
