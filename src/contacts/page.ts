@@ -1,3 +1,5 @@
+import { escapeHtml } from '../lib/escape-html.ts';
+
 /** What a page says; with `button` it asks to be sent back. */
 export type PageText = { title: string; text: string; button?: string };
 
@@ -6,27 +8,19 @@ export function pageOf({ title, text, button }: PageText): string {
   const form =
     button === undefined
       ? ''
-      : `<form method="post"><button type="submit">${escape(button)}</button></form>\n`;
+      : `<form method="post"><button type="submit">${escapeHtml(button)}</button></form>\n`;
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>Sensorium – ${escape(title)}</title>
+<title>Sensorium – ${escapeHtml(title)}</title>
 <style>
 body { font: 18px/1.5 sans-serif; max-width: 32em; margin: 3em auto; padding: 0 1em; color: #222; }
 button { font: inherit; padding: .5em 1.5em; }
 </style>
-<h1>${escape(title)}</h1>
-<p>${escape(text)}</p>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
 ${form}</html>
 `;
-}
-
-function escape(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
 }

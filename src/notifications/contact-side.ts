@@ -8,7 +8,8 @@ import type { Reach } from './drivers/post-publicly.ts';
 import { hookDriver } from './drivers/signed-webhook.ts';
 import { startListening } from './listen.ts';
 import type { OutboxLog } from './log.ts';
-import { dueChannel, forgetProcess, giveUpOld, tellChannels } from './turn-queries.ts';
+import { forgetProcess, tellChannels } from './process-queries.ts';
+import { dueChannel, giveUpOld } from './turn-queries.ts';
 import { startTurns } from './turns.ts';
 
 /** How contacts are reached: e-mail and webhooks of accounts. */

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { takeRoom, type Counted, type QuotasOf } from './allot.ts';
 import { lockCountsOf } from './enqueue.ts';
-import { writeDirect, type NewDirect } from './enqueue-queries.ts';
+import { writeDirect, type NewDirect } from './direct-queries.ts';
 import { findSenders } from './sender-queries.ts';
 import type { Reason } from './reasons.ts';
 import { wordsOf } from './words/words.ts';

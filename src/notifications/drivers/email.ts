@@ -1,4 +1,5 @@
 import { createTransport } from 'nodemailer';
+import { escapeHtml } from '../../lib/escape-html.ts';
 import { DeliveryError } from './driver.ts';
 
 /** A mail. `unsubscribeUrl`: what ends further ones, by a page or at once (RFC 8058). */
@@ -43,9 +44,9 @@ function compose(
   from: string,
 ) {
   const html =
-    `<!doctype html><html><body><p><strong>${escape(title)}</strong></p>` +
-    `<p>${linked(escape(body)).replaceAll('\n', '<br>')}</p>` +
-    `<p><a href="${escape(unsubscribeUrl)}">${escape(unsubscribe)}</a></p></body></html>`;
+    `<!doctype html><html><body><p><strong>${escapeHtml(title)}</strong></p>` +
+    `<p>${linked(escapeHtml(body)).replaceAll('\n', '<br>')}</p>` +
+    `<p><a href="${escapeHtml(unsubscribeUrl)}">${escapeHtml(unsubscribe)}</a></p></body></html>`;
   return {
     from,
     // As an object: nothing in it is read as a list of addresses.
@@ -64,14 +65,6 @@ function compose(
 
 const linked = (text: string) =>
   text.replaceAll(/https?:\/\/\S+/g, (url) => `<a href="${url}">${url}</a>`);
-
-function escape(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
-}
 
 /** The timeouts above are each for one step: a server that sends a byte now and then meets none of them. */
 async function withinMs<T>(work: Promise<T>, ms: number): Promise<T> {
