@@ -7,53 +7,26 @@ import {
   type Registration,
 } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
-import { testService, type TestService } from '../journeys/service.ts';
-import { startMailServer, type Mail, type MailServer } from '../support/smtp.ts';
+import type { TestService } from '../journeys/service.ts';
+import type { MailServer } from '../support/smtp.ts';
+import {
+  getContacts,
+  givenConfirmed,
+  linkIn,
+  newAddress,
+  putEmails,
+  startMailedService,
+  type MailedService,
+} from './people.ts';
 
 let mail: MailServer;
 let service: TestService;
+let mailed: MailedService;
 beforeAll(async () => {
-  mail = await startMailServer((to) => (to.startsWith('refused') ? 550 : undefined));
-  service = await testService(
-    { SMTP_URL: mail.url },
-    {
-      change: (config) => ({
-        ...config,
-        notifications: { ...config.notifications, pollIntervalMs: 200 },
-        quotas: { ...config.quotas, contacts: 4 },
-      }),
-    },
-  );
+  mailed = await startMailedService();
+  ({ mail, service } = mailed);
 });
-afterAll(async () => {
-  await service?.close();
-  await mail?.close();
-});
-
-type Email = { address: string; confirmed: boolean; labels: string[]; last?: { state: string } };
-type Contacts = { emails: Email[]; channels: Record<string, boolean> };
-
-let people = 0;
-const newAddress = () => `person-${++people}@example.org`;
-
-const putEmails = (app: App, ...emails: object[]) =>
-  app.call<Contacts>('PUT', '/v2/accounts/contacts', { emails });
-const getContacts = (app: App) => app.call<Contacts>('GET', '/v2/accounts/contacts');
-
-function linkIn({ text }: Mail, purpose: string): string {
-  const link = new RegExp(`http://\\S+/${purpose}\\?token=[\\w-]+`).exec(text)?.[0];
-  if (link === undefined) throw new Error(`No link to /${purpose} in: ${text}`);
-  return link;
-}
-
-/** An app with a confirmed address, as a person gets one. */
-async function givenConfirmed(app: App, entry: object = {}): Promise<string> {
-  const address = newAddress();
-  await putEmails(app, { address, ...entry });
-  const link = linkIn(await mail.mailTo(address), 'confirm');
-  expect((await fetch(link, { method: 'POST' })).status).toBe(200);
-  return address;
-}
+afterAll(() => mailed?.close());
 
 const pushing = () => {
   const purpose = thresholdPurpose(1, 30);
@@ -125,7 +98,7 @@ it('a link does only what it was made for, and nothing once its address was remo
 
 it('an event with sendPush reaches a confirmed address, with a one-click end to it', async () => {
   const app = await openApp(service.url);
-  const address = await givenConfirmed(app);
+  const address = await givenConfirmed(mail, app);
   const { registration, uuid } = await givenDevice(app);
   await ring(registration);
   const told = await mail.mailTo(
@@ -156,7 +129,7 @@ it('an event with sendPush reaches a confirmed address, with a one-click end to 
 
 it('labels confine a contact to devices that have one of them', async () => {
   const app = await openApp(service.url);
-  const address = await givenConfirmed(app, { labels: ['cellar', 'attic'] });
+  const address = await givenConfirmed(mail, app, { labels: ['cellar', 'attic'] });
   const other = await givenDevice(app, ['garden']);
   const suiting = await givenDevice(app, ['attic', 'north']);
   const { devices } = await app.call<{ devices: { uuid: string; labels: string[] }[] }>(
@@ -173,7 +146,7 @@ it('labels confine a contact to devices that have one of them', async () => {
 
 it('a trial goes to what is confirmed, and the link again to what is not', async () => {
   const app = await openApp(service.url);
-  const address = await givenConfirmed(app);
+  const address = await givenConfirmed(mail, app);
   const second = newAddress();
   await putEmails(app, { address }, { address: second });
   await mail.mailTo(second);
@@ -200,38 +173,6 @@ it('a refused address fails with its reason', async () => {
     .toMatchObject({ state: 'failed', reason: 'provider-refused' });
 });
 
-it('beyond the quota nothing is stored, also by requests at once', async () => {
-  const app = await openApp(service.url);
-  const list = (n: number) =>
-    Array.from({ length: n }, (_, i) => ({ address: `many-${i}@example.org` }));
-  await expect(putEmails(app, ...list(5))).rejects.toThrow(/403.*"quota":"contacts","limit":4/s);
-  const puts = await Promise.allSettled([3, 4, 5, 6].map((n) => putEmails(app, ...list(n))));
-  expect(puts.map(({ status }) => status)).toEqual([
-    'fulfilled',
-    'fulfilled',
-    'rejected',
-    'rejected',
-  ]);
-  expect((await getContacts(app)).emails.length).toBeLessThanOrEqual(4);
-});
-
-it.each([
-  [{ emails: [{ address: 'no address' }] }, '/emails/0/address'],
-  [{ emails: [{ address: 'a@example.org' }, { address: 'A@example.org' }] }, '/emails/1/address'],
-  [{ emails: [{ address: 'a@example.org', labels: ['x', 'x'] }] }, '/emails/0/labels'],
-  [{ emails: [{ address: 'a@example.org', afterMs: 604_800_001 }] }, '/emails/0/afterMs'],
-  [{ webhooks: [{ url: 'ftp://example.org' }] }, '/webhooks/0/url'],
-  [{ webhooks: [{ url: 'http://me:secret@example.org' }] }, '/webhooks/0/url'],
-  [{ webhooks: [{ url: 'http://127.0.0.1/hook' }] }, '/webhooks/0/url'],
-  [{ webhooks: [{ url: 'http://[::ffff:10.1.2.3]/hook' }] }, '/webhooks/0/url'],
-  [{ webhooks: [{ url: 'http://0x7f.1/hook' }] }, '/webhooks/0/url'],
-])('%j is refused, and says where', async (body, path) => {
-  const app = await openApp(service.url);
-  await expect(app.call('PUT', '/v2/accounts/contacts', body)).rejects.toThrow(
-    new RegExp(`^400 .*"path":"${path}"`, 's'),
-  );
-});
-
 it('installing warns of what leads to nobody, until it leads to somebody', async () => {
   const app = await openApp(service.url);
   const { deviceAuthUuid } = await app.call<Registration>('POST', '/v2/devices', configuration);
@@ -255,7 +196,7 @@ it('installing warns of what leads to nobody, until it leads to somebody', async
     message: 'nobody would be told: the account has no contact',
   });
   expect(first.warnings).toContainEqual(log);
-  await givenConfirmed(app);
+  await givenConfirmed(mail, app);
   const second = await install();
   expect(second.warnings?.filter(({ path }) => path === push)).toEqual([]);
   expect(second.warnings).toContainEqual(log);
