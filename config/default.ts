@@ -1,5 +1,5 @@
 import type { SettingsInput } from '../src/config/settings.ts';
-import { premiumRate } from './premium-rate.ts';
+import { notifications } from './notifications.ts';
 
 const settings: SettingsInput = {
   /**
@@ -166,9 +166,12 @@ const settings: SettingsInput = {
     rejectionsPerMessage: 10,
     /** Rejections kept of a device beside the newest 1,000, in bytes of their texts. */
     rejectionBytesPerDevice: 1_048_576,
+    /** E-mail addresses and webhooks together. */
+    contacts: 50,
     /** Mail and push, and how many of them one recipient gets. */
     messagesPerDay: 1_000,
     messagesPerRecipient: 200,
+    webhooksPerDay: 10_000,
     smsPerDay: 20,
     /** SMS to one telephone number, and of the whole installation, whichever accounts they are of. */
     smsPerNumber: 20,
@@ -209,39 +212,7 @@ const settings: SettingsInput = {
     statementTimeoutMs: 10_000,
   },
 
-  notifications: {
-    /** Deliveries under way at once in this process. */
-    concurrency: 2,
-    /** Attempts before a delivery is given up; with the pauses between, 8 take half an hour. */
-    maxAttempts: 8,
-    /** How often waiting deliveries are looked for, besides at once when one is written. */
-    pollIntervalMs: 2_000,
-    /** How long outcomes are kept. */
-    retentionDays: 90,
-    /**
-     * Apple push: { keyFile: 'AuthKey_X.p8', keyId: '…', teamId: '…', topic: 'com.example.app',
-     * production: true }. null: pushes end as "failed", with that reason.
-     */
-    push: null,
-    /**
-     * { driver: 'log' } writes messages to the log only;
-     * { driver: 'webhook', url, secretFile } posts them, signed, to a URL of yours;
-     * { driver: 'rest', url, username, passwordFile, from } posts them to an SMS provider.
-     */
-    sms: {
-      driver: 'log',
-      /**
-       * What a telephone number begins with that SMS are sent to: '+49'. With '!' in front it is
-       * refused; the longest one decides.
-       */
-      allowedPrefixes: ['+', ...premiumRate.split(/\s+/).map((prefix) => `!+${prefix}`)],
-      /**
-       * false: an account that registered itself needs `npm run account -- allow EMAIL sms`.
-       * null: the same where registration is open, and true where it is not.
-       */
-      forAll: null,
-    },
-  },
+  notifications,
 };
 
 export default settings;

@@ -22,6 +22,9 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'embedded/postmaster.ts': 'The start of a process waits for a server.',
     'embedded/secrets.ts': 'Makes a password.',
   },
+  'src/notifications/*.ts': {
+    'contact-side.ts': 'Names this process among those that deliver.',
+  },
   'src/http/*.ts': {
     'guard.ts': 'Names each request, and measures how long it took.',
     'refuse.ts': 'Names what never became a request.',

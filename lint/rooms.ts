@@ -130,13 +130,20 @@ export const rooms: Room[] = [
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
-  featureRoom('notifications', 'contract/ db/ http/ log/logger.ts errors.ts'),
+  featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
   {
     files: 'src/notifications/drivers/*.ts',
     from: ['../../'],
-    may: ['../../errors.ts'],
+    may: ['../../errors.ts', '../../lib/'],
     not: ['aedes', 'koa', '@koa/*', 'pg'],
     why: 'A driver knows one way to reach people.',
+  },
+  {
+    files: 'src/notifications/words/*.ts',
+    may: ['../../contract/', '../../lib/'],
+    only: ['zod'],
+    why: 'words/ is pure.',
   },
   {
     files: 'src/ingest/*.ts',

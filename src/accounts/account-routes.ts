@@ -15,7 +15,7 @@ import { deleteAccount } from './delete-account.ts';
 import { listAccountEvents } from './list-events.ts';
 import { getAccount, insertAccountEvent, updateAccount } from './queries.ts';
 import type { AccountsDeps } from './deps.ts';
-import { AccountEvent, AccountUpdate } from './schema.ts';
+import { AccountEvent, AccountUpdate, Language } from './schema.ts';
 
 const EventsQuery = z.object({
   limit: limitQuery(10),
@@ -35,10 +35,22 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       tag: 'Accounts',
       auth: 'account',
       errors: [],
-      response: z.object({ timestamp, email: z.string(), name: z.string().nullable() }),
+      response: z.object({
+        timestamp,
+        email: z.string(),
+        name: z.string().nullable(),
+        timeZone: z.string(),
+        language: Language,
+      }),
       handler: async ({ account: { accountId }, request }) => {
-        const { email, name } = await getAccount(db, accountId);
-        return { timestamp: request.now(), email, name };
+        const { email, name, timeZone, language } = await getAccount(db, accountId);
+        return {
+          timestamp: request.now(),
+          email,
+          name,
+          timeZone: timeZone ?? 'UTC',
+          language: language ?? 'en',
+        };
       },
     }),
     defineRoute({

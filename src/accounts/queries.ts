@@ -70,14 +70,13 @@ export async function findAccountByEmail(sql: Sql, email: string): Promise<Accou
   return rows[0] ?? null;
 }
 
+type Described = { name: string | null; timeZone: string | null; language: 'en' | 'de' | null };
+
 /** Throws `unauthenticated` when the account has gone since its token was looked at. */
-export async function getAccount(
-  sql: Sql,
-  accountId: number,
-): Promise<AccountRow & { name: string | null }> {
-  const { rows } = await sql.query<AccountRow & { name: string | null }>(
+export async function getAccount(sql: Sql, accountId: number): Promise<AccountRow & Described> {
+  const { rows } = await sql.query<AccountRow & Described>(
     `
-      select ${columns}, name
+      select ${columns}, name, time_zone as "timeZone", language
       from account
       where id = $1
     `,
@@ -90,15 +89,22 @@ export async function getAccount(
 export async function updateAccount(
   sql: Sql,
   accountId: number,
-  { name, apn }: AccountUpdate,
+  { name, apn, timeZone, language }: AccountUpdate,
 ): Promise<void> {
   await sql.query(
     `
       update account
-      set name = coalesce($2, name), apn = coalesce($3::jsonb, apn)
+      set name = coalesce($2, name), apn = coalesce($3::jsonb, apn),
+          time_zone = coalesce($4, time_zone), language = coalesce($5, language)
       where id = $1
     `,
-    [accountId, name ?? null, apn === undefined ? null : JSON.stringify(apn)],
+    [
+      accountId,
+      name ?? null,
+      apn === undefined ? null : JSON.stringify(apn),
+      timeZone ?? null,
+      language ?? null,
+    ],
   );
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isTimeZone } from '../lib/time-zone.ts';
 
 /** Compared in its normal form, kept as it was given. ASCII alone: beyond it letters look alike. */
 const Email = z
@@ -28,6 +29,9 @@ export const AccountLogin = z.object({
 });
 export type AccountLogin = z.infer<typeof AccountLogin>;
 
+/** What messages to people are written in. */
+export const Language = z.enum(['en', 'de']);
+
 /** Specification 4.2, Update Account. What is absent stays as it is. */
 export const AccountUpdate = z.object({
   name: z.string().max(200).optional(),
@@ -35,6 +39,13 @@ export const AccountUpdate = z.object({
     .array(z.object({ token: z.string().min(1).max(512) }))
     .max(100)
     .optional(),
+  timeZone: z
+    .string()
+    .max(64)
+    .refine(isTimeZone, 'expected a name of the IANA database, such as Europe/Berlin')
+    .optional()
+    .meta({ description: 'In which times are written to people.', example: 'Europe/Berlin' }),
+  language: Language.optional(),
 });
 export type AccountUpdate = z.infer<typeof AccountUpdate>;
 

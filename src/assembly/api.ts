@@ -29,6 +29,7 @@ import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
+import { webhookDocs } from '../notifications/hook-payload.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -48,6 +49,7 @@ import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts'
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
+import { listContactRoutes } from './contacts.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { createSmsWarnings } from './sms-rules.ts';
@@ -77,7 +79,10 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
   const all = [...routes, ...status, ...probeRoutes(shared.readiness)];
   const http: HttpServer = await startHttp({
     ...config.httpListen,
-    routes: [...all, ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument })],
+    routes: [
+      ...all,
+      ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
+    ],
     authenticate: sessions.authenticate,
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
@@ -89,6 +94,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
+  shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }
@@ -138,7 +144,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
-  const warnings = createSmsWarnings(db, config);
+  const warnings = createSmsWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);
@@ -185,6 +191,7 @@ async function listRoutes(
     }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),
+    ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),
   ];
 }

@@ -22,6 +22,7 @@ import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
+import { contactOptions } from './contacts.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { createEventCounters, startHoldsOf } from './holds.ts';
@@ -124,6 +125,7 @@ async function startIngestion(
     config: config.notifications,
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
+    contacts: contactOptions(shared),
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),

@@ -16,6 +16,7 @@ import type { Log, ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
+import { createPublicUrl, type PublicUrl } from './public-url.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, Releases } from './releases.ts';
 import { openStorage } from './storage.ts';
@@ -41,6 +42,7 @@ export type Shared = {
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
   memory: Memory;
+  publicUrl: PublicUrl;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -77,7 +79,8 @@ export async function startShared(
   });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
   const clocks = { clock: systemClock, monotonicClock };
-  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory };
+  const publicUrl = createPublicUrl(config);
+  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, publicUrl };
 }
 
 /** Before the database, which may have to be made first. */

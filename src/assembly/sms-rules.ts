@@ -1,36 +1,65 @@
 import { maySendSms } from '../accounts/queries.ts';
+import { listChannels } from '../contacts/queries.ts';
 import type { Config } from '../config/config.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Problem } from '../errors.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
 import { reasons } from '../notifications/reasons.ts';
+import { countRecipients } from '../notifications/sender-queries.ts';
+import { warnOfChannels } from '../notifications/warn-of-channels.ts';
 import { findFirstSms, warnOfNumbers, type PurposePath } from '../notifications/warn-of-numbers.ts';
+import type { Shared } from './shared.ts';
 
 /** Who is registered by the operator needs no other permission. */
 export function isSmsForAll({ accounts, notifications }: Config): boolean {
   return notifications.sms.forAll ?? !accounts.openRegistration;
 }
 
-export type SmsRemarks = {
+export type SmsWarnings = {
   /** Numbers that no SMS will be sent to. */
   warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Problem[];
-  /** The same, and whether the account may send any. */
+  /** The same, whether the account may send any, and which channels lead to nobody. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
 };
 
 /** What is said about SMS where purposes are stored and installed. */
-export function createSmsWarnings(db: Sql, config: Config): SmsRemarks {
+export function createSmsWarnings({
+  db,
+  config,
+  clock,
+}: Pick<Shared, 'db' | 'config' | 'clock'>): SmsWarnings {
   const isAllowed = createNumberRule(config.notifications.sms.allowedPrefixes);
   const isForAll = isSmsForAll(config);
   return {
     warnOfNumbers: (purposes, pathOf) => warnOfNumbers(purposes, pathOf, isAllowed),
     async warnOfSms(accountId, purposes, pathOf) {
+      const warnings = [
+        ...(await warnOfChannelsOf({ db, nowTs: clock() }, accountId, purposes, pathOf)),
+        ...warnOfNumbers(purposes, pathOf, isAllowed),
+      ];
       const path = findFirstSms(purposes, pathOf);
-      if (path === null) return [];
-      const warnings = warnOfNumbers(purposes, pathOf, isAllowed);
+      if (path === null) return warnings;
       if (isForAll || (await maySendSms(db, accountId))) return warnings;
       return [{ path, message: `no SMS will be sent: ${reasons['sms-not-allowed']}` }, ...warnings];
     },
   };
 }
+
+async function warnOfChannelsOf(
+  { db, nowTs }: { db: Sql; nowTs: number },
+  accountId: number,
+  purposes: Purpose[],
+  pathOf: PurposePath,
+): Promise<Problem[]> {
+  if (!asksForPeople(purposes)) return [];
+  const channels = await listChannels(db, nowTs);
+  return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });
+}
+
+const asksForPeople = (purposes: Purpose[]) =>
+  purposes.some(({ states }) =>
+    states.some(({ events }) =>
+      events.some(({ actions }) => actions.cloud?.sendPush === true || actions.sms !== undefined),
+    ),
+  );

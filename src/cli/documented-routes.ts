@@ -1,5 +1,6 @@
 import { accountsRoutes } from '../accounts/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
+import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
@@ -22,10 +23,11 @@ export function listDocumentedRoutes(): Route[] {
     ...eventRoutes(nothing),
     ...measurementRoutes(nothing),
     ...notificationRoutes(nothing),
+    ...contactRoutes(nothing),
     ...quotaRoutes(nothing),
     ...statusRoutes(nothing),
     ...probeRoutes(nothing),
-  ];
+  ].filter(({ hidden }) => hidden !== true);
 }
 
 /** Takes the place of all dependencies of a feature. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import { createOpenApi } from '../http/openapi.ts';
+import { webhookDocs } from '../notifications/hook-payload.ts';
 import { version } from '../version.ts';
 import { listDocumentedRoutes } from './documented-routes.ts';
 
@@ -25,7 +26,7 @@ rules:
 const directory = await mkdtemp(join(tmpdir(), 'sensorium-api-'));
 try {
   const documents = {
-    'openapi.json': createOpenApi(listDocumentedRoutes(), version),
+    'openapi.json': createOpenApi(listDocumentedRoutes(), version, webhookDocs),
     'asyncapi.json': asyncApiDocument(),
   };
   await writeFile(join(directory, 'redocly.yaml'), rules);

@@ -25,6 +25,10 @@ export type Config = Settings & {
   /** From being asked to stop to the exit, `drainDelayMs` included. */
   stopTimeoutMs: number;
   publicHost: string;
+  /** Where links in mails lead, without a slash at its end; null: by publicHost and the port of HTTP. */
+  publicUrl: string | null;
+  /** null: no mail is sent. */
+  smtpUrl: string | null;
   /** null: the embedded database in `dataDir`. */
   databaseUrl: string | null;
   /** null: sessions in the database, one process only. */
@@ -69,6 +73,8 @@ export async function loadConfig(
     drainDelayMs: env.DRAIN_DELAY_MS,
     stopTimeoutMs: stopTimeoutOf(env),
     publicHost: env.PUBLIC_HOST ?? findLanAddress(),
+    publicUrl: env.PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    smtpUrl: env.SMTP_URL ?? null,
     databaseUrl: env.DATABASE_URL ?? null,
     redisUrl: env.REDIS_URL ?? null,
     secret,

@@ -35,6 +35,12 @@ export const Environment = z.object({
     .string()
     .optional()
     .describe('Host that devices are told to connect to; this machine’s LAN address if absent.'),
+  PUBLIC_URL: url(['http:', 'https:'], 'https://sensors.example.org')
+    .optional()
+    .describe('Where links in mails lead; http, PUBLIC_HOST and HTTP_PORT if absent.'),
+  SMTP_URL: url(['smtp:', 'smtps:'], 'smtps://user:password@mail.example.org')
+    .optional()
+    .describe('The mail server that mails are sent by; without it there are none.'),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgresql://user:password@host:5432/name')
     .optional()
     .describe('PostgreSQL or TimescaleDB; without it an embedded PostgreSQL runs in DATA_DIR.'),
@@ -91,4 +97,5 @@ export const secretVariables = [
   'BROKER_HOOK_SECRET',
   'DATABASE_URL',
   'REDIS_URL',
+  'SMTP_URL',
 ];

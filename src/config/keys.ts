@@ -13,6 +13,10 @@ export type Keys = {
   deviceTokens: UseKeys;
   /** What refresh tokens are made and recognised with. */
   refreshTokens: UseKeys;
+  /** What links in mails are signed with. */
+  mailLinks: UseKeys;
+  /** What the secrets of accounts' webhooks are derived from. */
+  webhookSecrets: UseKeys;
 };
 
 /** A secret shorter than this many bytes is refused. */
@@ -29,6 +33,8 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
     accountTokens: keysFor('account tokens'),
     deviceTokens: keysFor('device tokens'),
     refreshTokens: keysFor('refresh tokens'),
+    mailLinks: keysFor('mail links'),
+    webhookSecrets: keysFor('webhook secrets'),
   };
 }
 

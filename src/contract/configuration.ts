@@ -8,6 +8,10 @@ export const Sense = z
     min: z.number().optional(),
     max: z.number().optional(),
     minInterval: z.int().min(0).optional(),
+    /** How people are told of it; beyond the specification. */
+    name: Text.optional(),
+    unit: Text.optional(),
+    decimals: z.int().min(0).max(10).optional(),
   })
   .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
     path: ['min'],

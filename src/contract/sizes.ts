@@ -5,6 +5,9 @@ import type { Purpose } from './purpose.ts';
 /** How much of one thing there may be: characters of a name and of another text, senses of a device. */
 export type Sizes = { nameLength: number; textLength: number; sensesPerDevice: number };
 
+/** °C, mg/m³, L/min: it stands behind each value in a message. */
+const maxUnitLength = 20;
+
 /** The texts of a device's description, and its senses, that are larger than they may be. */
 export function checkConfigurationSizes(
   { device, module }: Configuration,
@@ -23,8 +26,14 @@ export function checkConfigurationSizes(
   for (const [m, { moduleId, moduleName, senses }] of module.entries()) {
     problems.push(...tooLong(moduleId, sizes.nameLength, `/module/${m}/moduleId`));
     problems.push(...tooLong(moduleName, sizes.nameLength, `/module/${m}/moduleName`));
-    for (const [s, { sId }] of senses.entries())
-      problems.push(...tooLong(sId, sizes.nameLength, `/module/${m}/senses/${s}/sId`));
+    for (const [s, { sId, name: senseName, unit }] of senses.entries()) {
+      const at = `/module/${m}/senses/${s}`;
+      problems.push(
+        ...tooLong(sId, sizes.nameLength, `${at}/sId`),
+        ...tooLong(senseName, sizes.nameLength, `${at}/name`),
+        ...tooLong(unit, maxUnitLength, `${at}/unit`),
+      );
+    }
   }
   return problems;
 }

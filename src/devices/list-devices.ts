@@ -4,6 +4,7 @@ export type ListedDevice = {
   uuid: string;
   token_version: number;
   name: string;
+  labels: string[];
   pu_id: number;
   st_id: number;
   state_at: number;
@@ -19,7 +20,7 @@ type Row = ListedDevice & {
   found: number;
 };
 
-/** What is in memory at once: so many devices, or as many as have names of so many bytes. */
+/** What is in memory at once: so many devices, or as many as have names and labels of so many bytes. */
 const pageDevices = 5_000;
 const pageNameBytes = 1_048_576;
 
@@ -44,14 +45,15 @@ async function readPage(
 ): Promise<Row[]> {
   const { rows } = await db.query<Row>(
     `
-      select p.id, p.created_at::text as created, p.found, p.uuid, p.token_version, p.name,
+      select p.id, p.created_at::text as created, p.found, p.uuid, p.token_version, p.name, p.labels,
              s.pu_id, s.st_id, s.state_at, c.connected, c.last_seen_at
         from (
           select d.*, count(*) over () as found,
-                 sum(octet_length(d.name)) over (order by d.created_at, d.id)
-                   - octet_length(d.name) as before
+                 sum(octet_length(d.name) + pg_column_size(d.labels))
+                     over (order by d.created_at, d.id)
+                   - octet_length(d.name) - pg_column_size(d.labels) as before
             from (
-              select id, created_at, uuid, token_version, name
+              select id, created_at, uuid, token_version, name, labels
                 from device
                where account_id = $1 and (created_at, id) > ($2::timestamptz, $3)
                order by created_at, id

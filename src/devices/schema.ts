@@ -35,6 +35,7 @@ export const DeviceList = z.object({
       token: deviceToken,
       state: DeviceState,
       name: z.string(),
+      labels: z.array(z.string()),
       connected: z.boolean(),
       lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
     }),

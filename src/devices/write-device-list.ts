@@ -31,6 +31,7 @@ function toListed(keys: readonly Buffer[], row: ListedDevice): DeviceList['devic
     token: deriveToken(keys, row.uuid, row.token_version),
     state: { puId: row.pu_id, stId: row.st_id, ts: row.state_at },
     name: row.name,
+    labels: row.labels,
     connected: row.connected ?? false,
     lastSeenTs: row.last_seen_at,
   };

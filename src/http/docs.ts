@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
-import { createOpenApi } from './openapi.ts';
+import { createOpenApi, type WebhookDocs } from './openapi.ts';
 import {
   defineRoute,
   type RequestInfo,
@@ -18,6 +18,8 @@ export type DocsDeps = {
   version: string;
   /** The AsyncAPI document of what devices say over MQTT. */
   getAsyncApi: () => object;
+  /** What this service posts to others. */
+  webhooks?: WebhookDocs;
 };
 
 /** Files of the reference page, by their type. All served from here: a LAN may have no way out. */
@@ -54,7 +56,7 @@ export const pagesDir = () =>
   dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
 /** The reference: of `routes` as OpenAPI and as a page, of MQTT as AsyncAPI and as a page. */
-export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps): Route[] {
+export function docsRoutes(routes: Route[], { version, getAsyncApi, webhooks }: DocsDeps): Route[] {
   const define = (
     path: string,
     summary: string,
@@ -73,7 +75,7 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi }: DocsDeps):
       handler: async ({ request, params }) => answer(request, params),
     });
   // Made before anybody asks: it takes longer than a request may.
-  const openApi = JSON.stringify(createOpenApi(routes, version));
+  const openApi = JSON.stringify(createOpenApi(routes, version, webhooks));
   const asyncApi = getAsyncApi();
   const asyncApiText = JSON.stringify(asyncApi);
   const mqttPage = asyncApiPage(asyncApi);

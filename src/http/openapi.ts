@@ -31,8 +31,18 @@ const ProblemResponse = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
 
+/** What this service posts to others, by name: `body` is what they get. */
+export type WebhookDocs = Record<
+  string,
+  { summary: string; description: string; body: z.ZodType; headers: Record<string, string> }
+>;
+
 /** The reference of all routes that are not hidden, from the very schemas that validate them. */
-export function createOpenApi(routes: Route[], version: string): Document {
+export function createOpenApi(
+  routes: Route[],
+  version: string,
+  webhooks: WebhookDocs = {},
+): Document {
   const paths: ZodOpenApiPathsObject = {};
   const shown = routes.filter((route) => !route.hidden);
   for (const route of shown) {
@@ -50,6 +60,12 @@ export function createOpenApi(routes: Route[], version: string): Document {
     tags: [...new Set(shown.map((route) => route.tag))].map((name) => ({ name })),
     security: [],
     paths,
+    webhooks: Object.fromEntries(
+      Object.entries(webhooks).map(([name, webhook]) => [
+        name,
+        { post: { operationId: `webhook-${name}`, ...describeWebhook(webhook) } },
+      ]),
+    ),
     components: {
       securitySchemes: {
         bearer: {
@@ -82,6 +98,24 @@ function describe(route: Route): Operation {
         }
       : {}),
     responses: { '200': success(route), ...failures(route) },
+  };
+}
+
+function describeWebhook({ summary, description, body, headers }: WebhookDocs[string]): Operation {
+  const described = Object.entries(headers).map(
+    ([name, text]) => [name, z.string().meta({ description: text })] as const,
+  );
+  return {
+    summary,
+    description,
+    tags: ['Accounts'],
+    security: [],
+    requestParams: { header: z.object(Object.fromEntries(described)) },
+    requestBody: { required: true, content: { 'application/json': { schema: body } } },
+    responses: {
+      '2XX': { description: 'It is taken.' },
+      '4XX': { description: 'It is sent again later, as with no answer within 5 s.' },
+    },
   };
 }
 

@@ -1,10 +1,10 @@
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
-import type { Candidate, UnsentList } from './sort-out.ts';
+import type { Candidate, Channel, UnsentList } from './sort-out.ts';
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {
-  kind: 'account' | 'recipient' | 'sms' | 'number' | 'installation';
+  kind: 'account' | 'recipient' | 'sms' | 'number' | 'installation' | 'webhook' | 'confirmation';
   accountId: number;
   key: string;
 };
@@ -12,59 +12,94 @@ export type Counter = {
 /** What is to be sent; `isLast`: something that it was counted by is used up with it. */
 export type Allotted = Candidate & { isLast: boolean };
 
+/** A message, as far as it is counted. `isConfirmation`: it asks a stranger, maybe, for confirmation. */
+export type Counted = {
+  accountId: number;
+  channel: Channel;
+  recipient: string;
+  isConfirmation?: boolean;
+};
+
 /** What one account may be sent. */
-type QuotasOf = (accountId: number) => MessageQuotas;
+export type QuotasOf = (accountId: number) => MessageQuotas;
 
 type Limited = Counter & { limit: number; reason: Reason };
+
+// Of all accounts together: nobody's inbox is filled by accounts that strangers register.
+const confirmationsPerAddress = 5;
 
 export const counterName = ({ kind, accountId, key }: Counter): string =>
   `${kind} ${accountId} ${key}`;
 
 /** All that a message counts for, and how much each of it may be on a day. */
-export function countersOf({ notification, recipient }: Candidate, quotasOf: QuotasOf): Limited[] {
-  const { accountId, kind } = notification;
+export function countersOf(
+  { accountId, channel, recipient, isConfirmation = false }: Counted,
+  quotasOf: QuotasOf,
+): Limited[] {
   const quotas = quotasOf(accountId);
-  if (kind === 'push') {
-    return [
-      {
-        kind: 'account',
-        accountId,
-        key: '',
-        limit: quotas.messagesPerDay,
-        reason: 'messages-per-day',
-      },
-      {
-        kind: 'recipient',
-        accountId,
-        key: recipient,
-        limit: quotas.messagesPerRecipient,
-        reason: 'messages-per-recipient',
-      },
-    ];
-  }
-  return [
-    { kind: 'sms', accountId, key: '', limit: quotas.smsPerDay, reason: 'sms-per-day' },
+  const own = { accountId, key: '' };
+  if (channel === 'webhook')
+    return [{ kind: 'webhook', ...own, limit: quotas.webhooksPerDay, reason: 'webhooks-per-day' }];
+  if (channel === 'sms') return smsCounters(accountId, recipient, quotas);
+  const personal: Limited[] = [
+    { kind: 'account', ...own, limit: quotas.messagesPerDay, reason: 'messages-per-day' },
     {
-      kind: 'number',
-      accountId: 0,
+      kind: 'recipient',
+      accountId,
       key: recipient,
-      limit: quotas.smsPerNumber,
-      reason: 'sms-per-number',
+      limit: quotas.messagesPerRecipient,
+      reason: 'messages-per-recipient',
     },
+  ];
+  if (isConfirmation)
+    personal.push({
+      kind: 'confirmation',
+      accountId: 0,
+      key: recipient.toLowerCase(),
+      limit: confirmationsPerAddress,
+      reason: 'confirmations-per-address',
+    });
+  return personal;
+}
+
+function smsCounters(accountId: number, number: string, quotas: MessageQuotas): Limited[] {
+  const { smsPerDay, smsPerNumber, smsPerInstallation } = quotas;
+  return [
+    { kind: 'sms', accountId, key: '', limit: smsPerDay, reason: 'sms-per-day' },
+    { kind: 'number', accountId: 0, key: number, limit: smsPerNumber, reason: 'sms-per-number' },
     {
       kind: 'installation',
       accountId: 0,
       key: '',
-      limit: quotas.smsPerInstallation,
+      limit: smsPerInstallation,
       reason: 'sms-per-installation',
     },
   ];
 }
 
 /**
- * Takes candidates in their order as long as everything they count for has room. `used` is by `nameOf`,
- * and is as it will be afterwards when this returns.
+ * Counts one message where everything that it counts for has room; else the reason why not. `used` is by
+ * `counterName`, and is as it will be afterwards.
  */
+export function takeRoom(
+  counted: Counted,
+  used: Map<string, number>,
+  quotasOf: QuotasOf,
+): { isLast: boolean } | { full: Reason } {
+  const counters = countersOf(counted, quotasOf);
+  const full = counters.find((counter) => (used.get(counterName(counter)) ?? 0) >= counter.limit);
+  if (full) return { full: full.reason };
+  let isLast = false;
+  for (const counter of counters) {
+    const now = (used.get(counterName(counter)) ?? 0) + 1;
+    used.set(counterName(counter), now);
+    // Who only asks for confirmation says nothing of limits.
+    if (now >= counter.limit && counter.kind !== 'confirmation') isLast = true;
+  }
+  return { isLast };
+}
+
+/** Takes candidates in their order as long as everything they count for has room. */
 export function allot(
   candidates: readonly Candidate[],
   used: Map<string, number>,
@@ -73,19 +108,15 @@ export function allot(
 ): Allotted[] {
   const allotted: Allotted[] = [];
   for (const candidate of candidates) {
-    const counters = countersOf(candidate, quotasOf);
-    const full = counters.find((counter) => (used.get(counterName(counter)) ?? 0) >= counter.limit);
-    if (full) {
-      unsent.add(candidate.notification, candidate.recipient, full.reason);
-      continue;
-    }
-    let isLast = false;
-    for (const counter of counters) {
-      const now = (used.get(counterName(counter)) ?? 0) + 1;
-      used.set(counterName(counter), now);
-      if (now >= counter.limit) isLast = true;
-    }
-    allotted.push({ ...candidate, isLast });
+    const room = takeRoom(countedOf(candidate), used, quotasOf);
+    if ('full' in room) unsent.add(candidate, room.full);
+    else allotted.push({ ...candidate, ...room });
   }
   return allotted;
 }
+
+export const countedOf = ({ notification, channel, recipient }: Candidate): Counted => ({
+  accountId: notification.accountId,
+  channel,
+  recipient,
+});

@@ -1,24 +1,34 @@
 import type { NewNotification } from '../contract/notification.ts';
+import { describeCauses, type SenseWordsBySId } from './words/causes.ts';
+import { smsText } from './words/sms-text.ts';
+import { describeTime } from './words/when.ts';
+import { wordsOf } from './words/words.ts';
 
-const lastWords = 'This is the last message today: the limit is reached.';
+/** In whose words a message is written, and of which device. */
+export type Wording = {
+  language: string | null;
+  timeZone: string | null;
+  /** The device's name, or its uuid. */
+  deviceName: string;
+  senses: SenseWordsBySId;
+  nowMs: number;
+};
 
-export function titleOf(notification: NewNotification): string {
+/** `<device name>: <event name>`. An SMS is its text alone. */
+export function titleOf(notification: NewNotification, { language, deviceName }: Wording): string {
   const { evId } = notification.event.cause.engine;
-  return (notification.kind === 'push' && notification.name) || `Event ${evId}`;
+  const event =
+    (notification.kind === 'push' && notification.name) || wordsOf(language).event(evId);
+  return notification.kind === 'sms' ? event : `${deviceName}: ${event}`;
 }
 
-/** An SMS is its text; a push tells what was measured. The last one of a day says so. */
-export function bodyOf(notification: NewNotification, isLast: boolean): string {
-  const text = textOf(notification);
-  return isLast ? `${text}\n${lastWords}` : text;
-}
-
-function textOf(notification: NewNotification): string {
-  if (notification.kind === 'sms') return notification.text;
-  const { senses } = notification.event.cause;
-  return senses
-    .map(({ sId, val, lat, long }) =>
-      lat === undefined ? `${sId}: ${val}` : `${sId}: ${lat}, ${long}`,
-    )
-    .join('; ');
+/** An SMS is its text; others tell what was measured, and when. The last one of a day says so. */
+export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
+  const words = wordsOf(wording.language);
+  const after = isLast ? `\n${words.lastToday}` : '';
+  if (notification.kind === 'sms') return smsText(wording.deviceName, notification.text, after);
+  const { event } = notification;
+  const causes = describeCauses(event, wording.senses, words).join('; ');
+  const when = describeTime(event.ts, wording.nowMs, wording.timeZone, words);
+  return `${causes} (${when})${after}`;
 }

@@ -8,6 +8,8 @@ import { claimNotification, removePushToken, settleNotification } from './querie
 import type { DueNotification } from './queries.ts';
 import type { Reason } from './reasons.ts';
 
+export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
+
 export type DeliveryDeps = {
   db: Sql;
   drivers: Drivers;
@@ -16,7 +18,7 @@ export type DeliveryDeps = {
   log: OutboxLog;
   clock: () => number;
   /** Told how each attempt ended, for whoever counts. */
-  onOutcome?: (outcome: { kind: 'push' | 'sms'; state: 'sent' | 'failed' | 'retried' }) => void;
+  onOutcome?: (outcome: { kind: 'push' | 'sms'; state: AttemptState }) => void;
 };
 
 /**
@@ -32,7 +34,7 @@ export async function deliver(
   if (!due) return;
   const { kind } = due;
   const driver = drivers[kind];
-  const settle = (state: 'queued' | 'sent' | 'failed', reason: Reason | null) =>
+  const settle = (state: 'queued' | 'sent' | 'logged' | 'failed', reason: Reason | null) =>
     settleNotification(db, due.id, { state, reason, via: driver.name, nowMs: clock() });
   try {
     if (due.isDisabled)
@@ -54,8 +56,10 @@ export async function deliver(
     if (again) throw failure;
     return;
   }
-  await settle('sent', null);
-  onOutcome?.({ kind, state: 'sent' });
+  // What a log took reached nobody.
+  const state = driver.isLog ? 'logged' : 'sent';
+  await settle(state, null);
+  onOutcome?.({ kind, state });
 }
 
 /** A driver that fails in another way has a fault of its own; the message may yet get through. */
@@ -73,8 +77,6 @@ function checkNumber(recipient: string, isAllowedNumber: NumberRule): void {
     throw new DeliveryError('never', 'number-refused', 'Not sent: outside of allowedPrefixes.');
 }
 
-function messageOf({ id, kind, recipient, title, body, ...due }: DueNotification): OutgoingMessage {
-  const data = { deviceAuthUuid: due.deviceUuid, ...due.engine };
-  if (kind === 'sms') return { id, recipient, title, body, data };
-  return { id, recipient, title, body: `${due.deviceName ?? due.deviceUuid}: ${body}`, data };
+function messageOf({ id, recipient, title, body, ...due }: DueNotification): OutgoingMessage {
+  return { id, recipient, title, body, data: { deviceAuthUuid: due.deviceUuid, ...due.engine } };
 }

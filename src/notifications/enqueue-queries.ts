@@ -1,10 +1,12 @@
 import { addJobs, jobSpec } from '../db/jobs.ts';
+import type { NewNotification } from '../contract/notification.ts';
 import type { Sql } from '../db/sql.ts';
 import { counterName } from './allot.ts';
 import type { Allotted, Counter } from './allot.ts';
-import { bodyOf, titleOf } from './compose.ts';
+import { bodyOf, titleOf, type Wording } from './compose.ts';
 import { isLimit, reasons } from './reasons.ts';
 import type { Unsent } from './sort-out.ts';
+import { dueChannel, type NoticeData } from './turn-queries.ts';
 
 /** The task that delivers one notification. */
 export const deliverTask = 'deliver-notification';
@@ -19,44 +21,6 @@ export const maxRuns = 100;
 const maxText = 1_000;
 
 const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
-
-/** An account that has something to say, and what it has said today; others may be counting meanwhile. */
-export type Sender = {
-  accountId: number;
-  maySendSms: boolean;
-  /** Each once, in the account's order. */
-  tokens: string[];
-  messagesUsed: number;
-  smsUsed: number;
-};
-
-export async function findSenders(
-  tx: Sql,
-  accountIds: number[],
-  nowMs: number,
-): Promise<Map<number, Sender>> {
-  const { rows } = await tx.query<Sender>({
-    name: 'outbox-find-senders',
-    text: `
-      select account.id as "accountId", may_send_sms as "maySendSms",
-             (select coalesce(json_agg(token order by nth), '[]')
-                from (select entry ->> 'token' as token, min(nth) as nth
-                        from jsonb_array_elements(apn) with ordinality as e (entry, nth)
-                       where entry ->> 'token' is not null
-                       group by 1) as t) as tokens,
-             coalesce(messages.used, 0) as "messagesUsed", coalesce(sms.used, 0) as "smsUsed"
-        from account
-        left join message_count as messages
-          on messages.kind = 'account' and messages.account_id = account.id
-         and messages.key = '' and messages.day >= ${day('$2')}
-        left join message_count as sms
-          on sms.kind = 'sms' and sms.account_id = account.id
-         and sms.key = '' and sms.day >= ${day('$2')}
-       where account.id = any ($1)`,
-    values: [accountIds, nowMs],
-  });
-  return new Map(rows.map((row) => [row.accountId, row]));
-}
 
 /**
  * Keeps others from counting until the transaction ends; gives what is used today, by `nameOf`. Always in
@@ -94,13 +58,14 @@ export type Decided = {
   unsent: readonly Unsent[];
   /** How much more is counted than before; these are locked. */
   counted: readonly (Counter & { more: number })[];
+  wordingOf: (notification: NewNotification) => Wording;
   nowMs: number;
 };
 
 /** Writes what was decided, and a job for each message that is to be sent. */
 export async function writeNotifications(
   tx: Sql,
-  { queued, unsent, counted, nowMs }: Decided,
+  { queued, unsent, counted, wordingOf, nowMs }: Decided,
 ): Promise<void> {
   if (queued.length === 0 && unsent.length === 0) return;
   const all = [...queued, ...unsent];
@@ -109,10 +74,11 @@ export async function writeNotifications(
     text: `
       with asked as (
         select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
-                             $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[])
+                             $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[],
+                             $19::bigint[], $20::text[])
           with ordinality
           as a (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
-                place)
+                contact_id, data, place)
       ), counted as (
         update message_count c
            set used = c.used + m.more
@@ -121,11 +87,13 @@ export async function writeNotifications(
          where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
       ), queued as (
         insert into notification
-          (account_id, device_id, kind, recipient, title, body, engine, state, created_at, changed_at)
-        select account_id, device_id, kind, recipient, title, body, engine::json, state,
+          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, due_at,
+           created_at, changed_at)
+        select account_id, device_id, kind, recipient, title, body, engine::json, state, contact_id,
+               data::json, case when contact_id is not null then ms_to_timestamp($16) end,
                ms_to_timestamp($16), ms_to_timestamp($16)
           from asked where state = 'queued' order by place
-        returning id
+        returning id, contact_id
       ), unsent as (
         insert into notification as n
           (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
@@ -140,18 +108,25 @@ export async function writeNotifications(
         select array_agg(
                  ${jobSpec({ task: '$17', payload: `json_build_object('notificationId', id)`, maxRuns: '$18' })}
                  order by id) as specs
-          from queued having count(*) > 0
+          from queued where contact_id is null having count(*) > 0
+      ), told as (
+        select pg_notify($21, '') from queued where contact_id is not null limit 1
       )
-      select count(*) from due cross join lateral ${addJobs}(due.specs)`,
+      select (select count(*) from due cross join lateral ${addJobs}(due.specs)),
+             (select count(*) from told)`,
     values: [
       all.map(({ notification }) => notification.accountId),
       all.map(({ notification }) => notification.deviceId),
-      all.map(({ notification }) => notification.kind),
+      all.map(({ channel }) => channel),
       all.map(({ recipient }) => recipient),
-      all.map(({ notification }) => cut(titleOf(notification))),
+      all.map(({ notification }) => cut(titleOf(notification, wordingOf(notification)))),
       [
-        ...queued.map(({ notification, isLast }) => bodyOf(notification, isLast)),
-        ...unsent.map(({ notification }) => cut(bodyOf(notification, false))),
+        ...queued.map(({ notification, isLast }) => {
+          return bodyOf(notification, wordingOf(notification), isLast);
+        }),
+        ...unsent.map(({ notification }) => {
+          return cut(bodyOf(notification, wordingOf(notification), false));
+        }),
       ],
       all.map(({ notification }) => JSON.stringify(notification.event.cause.engine)),
       [
@@ -168,8 +143,19 @@ export async function writeNotifications(
       nowMs,
       deliverTask,
       maxRuns,
+      [...queued.map(({ contactId }) => contactId), ...unsent.map(() => null)],
+      [...queued.map(dataOf), ...unsent.map(() => null)],
+      dueChannel,
     ],
   });
+}
+
+/** Of a webhook only: others are told in words. */
+function dataOf({ channel, notification }: Allotted): string | null {
+  if (channel !== 'webhook') return null;
+  const { engine, senses } = notification.event.cause;
+  const data: NoticeData = { engine, senses };
+  return JSON.stringify(data);
 }
 
 const cut = (text: string) => text.slice(0, maxText).toWellFormed();

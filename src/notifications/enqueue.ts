@@ -1,16 +1,19 @@
-import type { Sql } from '../db/sql.ts';
-import { allot, countersOf, counterName } from './allot.ts';
-import type { Counter } from './allot.ts';
-import { findSenders, lockCounts, writeNotifications } from './enqueue-queries.ts';
-import type { Sender } from './enqueue-queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
+import type { Sql } from '../db/sql.ts';
+import { address } from './address.ts';
+import { allot, countedOf, countersOf, counterName } from './allot.ts';
+import type { Counted, Counter, QuotasOf } from './allot.ts';
+import type { Wording } from './compose.ts';
+import { lockCounts, writeNotifications } from './enqueue-queries.ts';
+import { findSenders, listDeviceWords } from './sender-queries.ts';
+import type { DeviceWords, Sender } from './sender-queries.ts';
 import { createUnsentList, sortOut } from './sort-out.ts';
-import type { Asked, Candidate, EnqueueOptions, UnsentList } from './sort-out.ts';
+import type { Asked, EnqueueOptions } from './sort-out.ts';
 
 /**
- * Writes push and SMS, and the jobs that deliver them, within the caller's transaction: what rolls
+ * Writes what people are told, and the jobs that deliver it, within the caller's transaction: what rolls
  * back never rings, what commits is never lost. One row a recipient; of what is not to be sent one row
- * a device, kind, reason and day. Where the day's messages are used up already, nothing is locked that
+ * a device, channel, reason and day. Where the day's messages are used up already, nothing is locked that
  * others need.
  */
 export async function enqueueNotifications(
@@ -23,49 +26,71 @@ export async function enqueueNotifications(
   const byAccount = sortOut(notifications, options, unsent);
   if (byAccount.size === 0) return;
   const senders = await findSenders(tx, [...byAccount.keys()], nowMs);
+  const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
-    return sender ? address(asked, sender, options, unsent) : [];
+    return sender ? address(asked, sender, devices, options, unsent) : [];
   });
+  const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowMs });
+  const queued = allot(candidates, counts.used, quotasOf, unsent);
+  await writeNotifications(tx, {
+    queued,
+    unsent: unsent.list(),
+    counted: counts.listCounted(),
+    wordingOf: wordingFrom(senders, devices, nowMs),
+    nowMs,
+  });
+}
+
+/** What is used today of all that these messages count for, locked until the transaction ends. */
+export async function lockCountsOf(
+  tx: Sql,
+  messages: Counted[],
+  { quotasOf, nowMs }: { quotasOf: QuotasOf; nowMs: number },
+) {
   const counters = new Map<string, Counter>();
-  for (const candidate of candidates)
-    for (const counter of countersOf(candidate, quotasOf))
+  for (const message of messages)
+    for (const counter of countersOf(message, quotasOf))
       counters.set(counterName(counter), counter);
   const before = await lockCounts(tx, [...counters.values()], nowMs);
   const used = new Map(before);
-  const queued = allot(candidates, used, quotasOf, unsent);
-  const counted = [...counters].flatMap(([name, counter]) => {
-    const more = (used.get(name) ?? 0) - (before.get(name) ?? 0);
-    return more > 0 ? [{ ...counter, more }] : [];
-  });
-  await writeNotifications(tx, { queued, unsent: unsent.list(), counted, nowMs });
+  const listCounted = () =>
+    [...counters].flatMap(([name, counter]) => {
+      const more = (used.get(name) ?? 0) - (before.get(name) ?? 0);
+      return more > 0 ? [{ ...counter, more }] : [];
+    });
+  return { used, listCounted };
 }
 
-/** The messages of an account that may have room; the others are counted as unsent. */
-function address(
-  { pushes, sms, beyond }: Asked,
-  { accountId, tokens, maySendSms, messagesUsed, smsUsed }: Sender,
-  { quotasOf, isSmsForAll }: EnqueueOptions,
-  unsent: UnsentList,
-): Candidate[] {
-  const quotas = quotasOf(accountId);
-  const mayRing = maySendSms || isSmsForAll;
-  for (const { notification, recipient, count } of beyond.sms.values())
-    unsent.add(notification, recipient, mayRing ? 'sms-per-day' : 'sms-not-allowed', count);
-  for (const { notification, count } of tokens[0] === undefined ? [] : beyond.push.values())
-    unsent.add(notification, tokens[0] ?? '', 'messages-per-day', count * tokens.length);
-  const candidates: Candidate[] = [];
-  for (const notification of pushes) {
-    if (messagesUsed + candidates.length < quotas.messagesPerDay)
-      for (const recipient of tokens) candidates.push({ notification, recipient });
-    else if (tokens[0] !== undefined)
-      unsent.add(notification, tokens[0], 'messages-per-day', tokens.length);
+async function findWords(
+  tx: Sql,
+  byAccount: ReadonlyMap<number, Asked>,
+  refused: { notification: NewNotification }[],
+): Promise<Map<number, DeviceWords>> {
+  const deviceIds = new Set<number>();
+  const sIds = new Set<string>();
+  const note = ({ deviceId, event, kind }: NewNotification) => {
+    deviceIds.add(deviceId);
+    if (kind === 'push') for (const { sId } of event.cause.senses) sIds.add(sId);
+  };
+  for (const { pushes, sms, beyond } of byAccount.values()) {
+    pushes.forEach(note);
+    for (const { notification } of sms) note(notification);
+    for (const kind of [beyond.push, beyond.sms])
+      for (const { notification } of kind.values()) note(notification);
   }
-  for (const candidate of sms) {
-    const { notification, recipient } = candidate;
-    if (!mayRing) unsent.add(notification, recipient, 'sms-not-allowed');
-    else if (smsUsed >= quotas.smsPerDay) unsent.add(notification, recipient, 'sms-per-day');
-    else candidates.push(candidate);
-  }
-  return candidates;
+  for (const { notification } of refused) note(notification);
+  return listDeviceWords(tx, [...deviceIds], [...sIds]);
+}
+
+function wordingFrom(
+  senders: ReadonlyMap<number, Sender>,
+  devices: ReadonlyMap<number, DeviceWords>,
+  nowMs: number,
+): (notification: NewNotification) => Wording {
+  return ({ accountId, deviceId, deviceUuid }) => {
+    const { language = null, timeZone = null } = senders.get(accountId) ?? {};
+    const { name, senses = {} } = devices.get(deviceId) ?? {};
+    return { language, timeZone, deviceName: name || deviceUuid, senses, nowMs };
+  };
 }

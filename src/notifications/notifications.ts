@@ -1,8 +1,9 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MessageQuotas, OutboxConfig } from './settings.ts';
+import { startContactSide, type ContactOptions } from './contact-side.ts';
 import { deliver } from './deliver.ts';
-import type { DeliveryDeps } from './deliver.ts';
+import type { AttemptState, DeliveryDeps } from './deliver.ts';
 import { openDrivers } from './drivers/open.ts';
 import type { Drivers } from './drivers/open.ts';
 import { enqueueNotifications } from './enqueue.ts';
@@ -12,6 +13,7 @@ import { createNumberRule } from './phone-number.ts';
 import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
+import type { Channel } from './sort-out.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Notifications = {
@@ -29,11 +31,14 @@ export type NotificationsOptions = {
   quotasOf: (accountId: number) => MessageQuotas;
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
+  /** How e-mail and webhooks of accounts are reached. */
+  contacts: ContactOptions;
   log: OutboxLog;
   clock: () => number;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
-  onOutcome?: DeliveryDeps['onOutcome'];
+  /** Told how each attempt ended, for whoever counts. */
+  onOutcome?: (outcome: { kind: Channel; state: AttemptState }) => void;
 };
 
 const dayMs = 86_400_000;
@@ -71,7 +76,18 @@ export async function startNotifications(options: NotificationsOptions): Promise
         deliver(delivery, (payload as { notificationId: number }).notificationId),
     },
   });
+  const contactSide = await startContactSide(options.contacts, {
+    db,
+    connectionString,
+    maxAttempts,
+    pollIntervalMs,
+    log,
+    clock,
+    ...(onOutcome && { onOutcome }),
+    channels: channelsOf(config),
+  });
   const tend = async () => {
+    await contactSide.tend();
     await freeAbandonedJobs(db, abandonedAfterMs);
     await forgetOutcomes(db, clock() - retentionDays * dayMs);
     await forgetCounts(db, clock());
@@ -94,10 +110,15 @@ export async function startNotifications(options: NotificationsOptions): Promise
       }),
     close: async () => {
       clearInterval(timer);
-      await worker.close();
+      await Promise.all([worker.close(), contactSide.close()]);
       await Promise.all([drivers.push.close(), drivers.sms.close()]);
     },
   };
+}
+
+/** Of those that the operator configures; a log reaches nobody. */
+function channelsOf({ push, sms }: OutboxConfig): string[] {
+  return [...(push ? ['push'] : []), ...(sms.driver === 'log' ? [] : ['sms'])];
 }
 
 /** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */

@@ -7,7 +7,6 @@ export type DueNotification = {
   id: number;
   accountId: number;
   deviceUuid: string;
-  deviceName: string | null;
   kind: 'push' | 'sms';
   recipient: string;
   title: string;
@@ -29,7 +28,6 @@ export async function claimNotification(sql: Sql, id: number): Promise<DueNotifi
        join account a on a.id = d.account_id
       where n.id = $1 and n.state = 'queued' and d.id = n.device_id
      returning n.id, n.account_id as "accountId", d.uuid as "deviceUuid",
-               d.configuration -> 'device' ->> 'name' as "deviceName",
                n.kind, n.recipient, n.title, n.body, n.engine, n.created_at as "createdTs", n.attempts,
                a.disabled_at is not null as "isDisabled"`,
     [id],
@@ -97,7 +95,7 @@ export type OutcomeCursor = { ts: number; id: number };
 
 type OutcomeRow = {
   id: number;
-  kind: 'push' | 'sms';
+  kind: NotificationOutcome['kind'];
   recipient: string;
   title: string;
   body: string;
@@ -132,7 +130,7 @@ export async function listNotifications(
     ...row,
     notificationId: id,
     timestamp: createdTs,
-    recipient: mask(recipient),
+    recipient: mask(row.kind, recipient),
     cause: { engine },
     ...(via === null ? {} : { via }),
     ...(error === null ? {} : { error }),
@@ -142,6 +140,9 @@ export async function listNotifications(
 }
 
 /** Enough to recognise a recipient, too little to write to it. */
-function mask(recipient: string): string {
+function mask(kind: NotificationOutcome['kind'], recipient: string): string {
+  if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
+  if (kind === 'email')
+    return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;
   return `…${recipient.slice(-Math.min(4, Math.floor(recipient.length / 2)))}`;
 }

@@ -7,6 +7,8 @@ export const reasons = {
   'sms-per-day': 'The SMS of the account are used up for this day.',
   'sms-per-number': 'The SMS to this number are used up for this day.',
   'sms-per-installation': 'The SMS of this service are used up for this day.',
+  'webhooks-per-day': 'The messages to webhooks of the account are used up for this day.',
+  'confirmations-per-address': 'This address was asked for confirmation often enough today.',
   'sms-not-allowed': 'The operator has not allowed this account to send SMS.',
   'account-disabled': 'The operator has disabled the account.',
   'number-form': 'This is no telephone number as E.164 has it: + and up to 15 digits.',
@@ -17,6 +19,13 @@ export const reasons = {
   'provider-refused': 'The provider refused the message.',
   'recipient-gone': 'The provider says that there is no such recipient any more.',
   'no-provider': 'No push service is configured.',
+  'no-mail-server': 'No mail server is configured.',
+  'receiver-refused': 'The receiver did not answer with success.',
+  'address-refused': 'The webhook leads to an address that is not of the public internet.',
+  'not-confirmed': 'The address is not confirmed, or its owner wants no more messages.',
+  'contact-gone': 'The contact was removed before it was its turn.',
+  'other-labels': 'The device had none of the labels of the contact when it was its turn.',
+  'too-late': 'It waited for a day without getting through.',
   fault: 'The message could not be handed over.',
 } as const;
 
@@ -27,6 +36,8 @@ export type Reason = keyof typeof reasons;
 const limits: Reason[] = [
   'messages-per-day',
   'messages-per-recipient',
+  'webhooks-per-day',
+  'confirmations-per-address',
   'sms-per-day',
   'sms-per-number',
   'sms-per-installation',

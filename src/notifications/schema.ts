@@ -2,8 +2,11 @@ import { z } from 'zod';
 import { timestamp } from '../http/schema.ts';
 import { Reason } from './reasons.ts';
 
-/** What became of a notification for one recipient. `held-back`: a limit of the day was reached. */
-export const NotificationState = z.enum(['queued', 'sent', 'failed', 'held-back']);
+/**
+ * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
+ * `held-back`: a limit of the day was reached.
+ */
+export const NotificationState = z.enum(['queued', 'sent', 'logged', 'failed', 'held-back']);
 export type NotificationState = z.infer<typeof NotificationState>;
 
 /** Outcome for one recipient, as the account that owns the device sees it. */
@@ -11,8 +14,10 @@ export const NotificationOutcome = z.object({
   notificationId: z.int(),
   timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
   changedTs: timestamp.meta({ description: 'When its state last changed.' }),
-  kind: z.enum(['push', 'sms']),
-  recipient: z.string().meta({ description: 'Push token or telephone number, its end only.' }),
+  kind: z.enum(['push', 'sms', 'email', 'webhook']),
+  recipient: z.string().meta({
+    description: 'Push token or telephone number, its end only; of mail and webhooks the host.',
+  }),
   state: NotificationState,
   attempts: z.int(),
   via: z.string().optional().meta({ description: 'The driver that was used.' }),

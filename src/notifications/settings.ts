@@ -50,7 +50,14 @@ export const RestConfig = z.object({
 });
 export type RestConfig = z.infer<typeof RestConfig>;
 
-/** Push and SMS: who delivers them, how many, how often a delivery is tried. */
+/** Mail, beside the server that `SMTP_URL` names. */
+export const EmailConfig = z.strictObject({
+  from: z.string().min(3).max(320).nullable().default(null),
+  timeoutMs: z.int().min(1_000).max(30_000).default(15_000),
+});
+export type EmailConfig = z.infer<typeof EmailConfig>;
+
+/** Messages to people: who delivers them, how many, how often a delivery is tried. */
 export const OutboxConfig = z.object({
   /** How many messages an account may send on one day, in place of `quotas.messagesPerDay`. */
   dailyQuota: z.int().min(0).optional(),
@@ -62,6 +69,10 @@ export const OutboxConfig = z.object({
   /** How long outcomes are kept. */
   retentionDays: z.int().min(1).default(90),
   push: ApnsConfig.nullable().default(null),
+  email: EmailConfig.prefault({}),
+  webhooks: z
+    .strictObject({ allowPrivateAddresses: z.boolean().nullable().default(null) })
+    .prefault({}),
   sms: z
     .discriminatedUnion('driver', [
       z.object({ driver: z.literal('log'), ...smsRules }),
@@ -76,6 +87,7 @@ export type OutboxConfig = z.infer<typeof OutboxConfig>;
 export type MessageQuotas = {
   messagesPerDay: number;
   messagesPerRecipient: number;
+  webhooksPerDay: number;
   smsPerDay: number;
   smsPerNumber: number;
   smsPerInstallation: number;

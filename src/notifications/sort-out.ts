@@ -12,31 +12,34 @@ export type EnqueueOptions = {
   nowMs: number;
 };
 
-/** A message for one recipient, not yet counted. */
-export type Candidate = { notification: NewNotification; recipient: string };
+/** By what a message goes. */
+export type Channel = 'push' | 'sms' | 'email' | 'webhook';
 
-/** What will not be sent, of one device and for one reason: what the first one was, and how many. */
-export type Unsent = {
+/** A message for one recipient, not yet counted. `contactId`: null where it is no contact. */
+export type Candidate = {
   notification: NewNotification;
+  channel: Channel;
   recipient: string;
-  reason: Reason;
-  count: number;
+  contactId: number | null;
 };
 
+/** What will not be sent, of one device and for one reason: what the first one was, and how many. */
+export type Unsent = Omit<Candidate, 'contactId'> & { reason: Reason; count: number };
+
 export type UnsentList = {
-  add(notification: NewNotification, recipient: string, reason: Reason, count?: number): void;
+  add(candidate: Omit<Candidate, 'contactId'>, reason: Reason, count?: number): void;
   list(): Unsent[];
 };
 
-/** One entry for each device, kind and reason, however many there are. */
+/** One entry for each device, channel and reason, however many there are. */
 export function createUnsentList(): UnsentList {
   const entries = new Map<string, Unsent>();
   return {
-    add(notification, recipient, reason, count = 1) {
-      const key = `${notification.deviceId} ${notification.kind} ${reason}`;
+    add({ notification, channel, recipient }, reason, count = 1) {
+      const key = `${notification.deviceId} ${channel} ${reason}`;
       const entry = entries.get(key);
       if (entry) entry.count += count;
-      else entries.set(key, { notification, recipient, reason, count });
+      else entries.set(key, { notification, channel, recipient, reason, count });
     },
     list: () => [...entries.values()],
   };
@@ -44,7 +47,7 @@ export function createUnsentList(): UnsentList {
 
 /** What the notifications of one account are, in the order in which they were asked for. */
 export type Asked = {
-  /** Each is for all of the account's push tokens. */
+  /** Each is for all of the account's push tokens and contacts. */
   pushes: NewNotification[];
   sms: Candidate[];
   /** More than the account may send on a day, whatever else is decided: how many, by device. */
@@ -73,7 +76,8 @@ export function sortOut(
     if (!asked) byAccount.set(accountId, (asked = nothingAsked()));
     const quotas = quotasOf(accountId);
     if (kind === 'push') {
-      if (asked.pushes.length < quotas.messagesPerDay) asked.pushes.push(notification);
+      if (asked.pushes.length < Math.max(quotas.messagesPerDay, quotas.webhooksPerDay))
+        asked.pushes.push(notification);
       else countBeyond(asked, notification, '');
       continue;
     }
@@ -84,8 +88,9 @@ export function sortOut(
     }
     let verdict = judged.get(phoneNumber);
     if (!verdict) judged.set(phoneNumber, (verdict = judge(phoneNumber, isAllowedNumber)));
-    if ('refused' in verdict) unsent.add(notification, phoneNumber, verdict.refused);
-    else asked.sms.push({ notification, recipient: verdict.number });
+    const sms = { notification, channel: 'sms' as const, contactId: null };
+    if ('refused' in verdict) unsent.add({ ...sms, recipient: phoneNumber }, verdict.refused);
+    else asked.sms.push({ ...sms, recipient: verdict.number });
   }
   return byAccount;
 }

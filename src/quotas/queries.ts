@@ -20,7 +20,7 @@ export type Usage = {
 };
 
 /** Messages of one kind that the account has sent today. */
-const sent = (kind: 'account' | 'sms') => `
+const sent = (kind: 'account' | 'sms' | 'webhook') => `
   coalesce((select used from message_count
              where kind = '${kind}' and account_id = a.id and key = '' and day >= ${today}), 0)`;
 
@@ -39,7 +39,9 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                'connections',
                  (select count(*) from device d join presence p on p.device_id = d.id
                    where d.account_id = a.id and p.connected),
+               'contacts', (select count(*) from contact where account_id = a.id),
                'messagesPerDay', ${sent('account')},
+               'webhooksPerDay', ${sent('webhook')},
                'smsPerDay', ${sent('sms')}) as used,
              coalesce(
                (select json_object_agg(quota, value) from account_quota where account_id = a.id),

@@ -98,7 +98,27 @@ describe('4.2 Update Account and Get Account', () => {
       timestamp: expect.any(Number),
       email: 'update@example.com',
       name: 'Grace',
+      timeZone: 'UTC',
+      language: 'en',
     });
+  });
+
+  test('stores time zone and language, and leaves alone what is absent', async () => {
+    const { token } = await app.register('words@example.com');
+    const put = (body: unknown) => app.call('PUT', '/v2/accounts', { token, body });
+    await put({ timeZone: 'Europe/Berlin', language: 'de' });
+    await put({ name: 'Grace' });
+    expect((await app.call('GET', '/v2/accounts', { token })).body).toMatchObject({
+      name: 'Grace',
+      timeZone: 'Europe/Berlin',
+      language: 'de',
+    });
+    for (const body of [
+      { timeZone: 'Europe/Atlantis' },
+      { timeZone: '+02:00' },
+      { language: 'fr' },
+    ])
+      expect((await put(body)).status).toBe(400);
   });
 
   test('answers 400 for wrong types', async () => {

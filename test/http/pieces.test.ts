@@ -68,6 +68,7 @@ test('the tokens of 10,000 devices are derived with pauses for others', async ()
     uuid: randomUUID(),
     token_version: 1,
     name: 'x',
+    labels: [],
     pu_id: 1,
     st_id: 1,
     state_at: 1,

@@ -82,6 +82,11 @@ const bodies: Record<string, (world: World) => unknown> = {
   }),
   'put /v2/accounts': () => ({ name: 'Ada', apn: [{ token: 'phone' }] }),
   'post /v2/accounts/login': ({ email, password }) => ({ email, password }),
+  'put /v2/accounts/contacts': () => ({
+    emails: [{ address: `${crypto.randomUUID()}@example.com`, labels: ['cellar'] }],
+    webhooks: [{ url: 'https://hooks.example/sensorium', whenOver: true }],
+  }),
+  'put /v2/devices/{deviceAuthUuid}/labels': () => ({ labels: ['cellar'] }),
   'put /v2/accounts/password': ({ password }) => ({
     oldPassword: password,
     newPassword: 'battery staple',

@@ -116,13 +116,40 @@ describe('what an event sets going', () => {
 
     await allSent(device.uuid);
     expect(await outcomesOf(device.uuid)).toMatchObject([
-      { kind: 'sms', recipient: '…222', body: 'Open the window', attempts: 1, via: 'webhook' },
-      { kind: 'sms', recipient: '…111', body: 'Open the window', attempts: 1, via: 'webhook' },
-      { kind: 'push', recipient: '…ef01', title: 'Too warm', via: 'apns', cause: { engine } },
+      {
+        kind: 'sms',
+        recipient: '…222',
+        body: 'Greenhouse: Open the window',
+        attempts: 1,
+        via: 'webhook',
+      },
+      {
+        kind: 'sms',
+        recipient: '…111',
+        body: 'Greenhouse: Open the window',
+        attempts: 1,
+        via: 'webhook',
+      },
+      {
+        kind: 'push',
+        recipient: '…ef01',
+        title: 'Greenhouse: Too warm',
+        via: 'apns',
+        cause: { engine },
+      },
     ]);
     expect(phones.pushes.at(-1)).toMatchObject({
       path: '/3/device/abcdef01',
-      body: { aps: { alert: { title: 'Too warm', body: 'Greenhouse: 0x01: 32.5' } } },
+      body: {
+        aps: {
+          alert: {
+            title: 'Greenhouse: Too warm',
+            body: expect.stringMatching(
+              /^0x01 32\.5, above 30, 2 of the last 2 \(\d\d:\d\d UTC\)$/,
+            ),
+          },
+        },
+      },
     });
     expect(phones.texts).toHaveLength(2);
     await device.end();

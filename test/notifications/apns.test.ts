@@ -6,7 +6,7 @@ import { OutboxConfig } from '../../src/notifications/settings.ts';
 import { startNotifications } from '../../src/notifications/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
-import { givenDevice, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
+import { contacts, givenDevice, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -110,6 +110,7 @@ test('an answer of 410 takes the token out of the account, and the other is deli
   const database = await testDatabase();
   closing.push(() => database.drop());
   const outbox = await startNotifications({
+    contacts,
     db: database.db,
     connectionString: database.url,
     config: { ...configFor(port), concurrency: 1 },

@@ -23,6 +23,7 @@ const clock = () => 86_400_000;
 
 async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
   outbox = await startNotifications({
+    contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
@@ -46,13 +47,13 @@ test('a notification is delivered after the commit, and its outcome says so', as
     all.every((o) => o.state === 'sent'),
   );
   expect(outcomes).toMatchObject([
-    { kind: 'sms', state: 'sent', attempts: 1, via: 'scripted', body: 'Come home' },
-    { kind: 'push', state: 'sent', attempts: 1, via: 'scripted', title: 'Too warm' },
+    { kind: 'sms', state: 'sent', attempts: 1, via: 'scripted', body: 'Cellar: Come home' },
+    { kind: 'push', state: 'sent', attempts: 1, via: 'scripted', title: 'Cellar: Too warm' },
   ]);
   const push = sent.find((message) => message.recipient === 'token-aaaa');
   expect(push).toMatchObject({
-    title: 'Too warm',
-    body: 'Cellar: 0x1: 21.5',
+    title: 'Cellar: Too warm',
+    body: '0x1 21.5 (1 Jan 1970, 00:00 UTC)',
     data: { deviceAuthUuid: owner.deviceUuid, pId: 'p', puId: 1, stId: 2, evId: 3, ts: 1_000 },
   });
 });
@@ -228,3 +229,12 @@ async function retryUntil<T>(settled: () => Promise<T>): Promise<T> {
     clearInterval(timer);
   }
 }
+
+test('what only a log took is not called sent', async () => {
+  const { driver } = given.scriptedDriver();
+  const { enqueue } = await start({ ...driver, name: 'log', isLog: true });
+  const owner = await given.givenDevice(database.db);
+  await enqueue(database.db, [given.smsOf(owner, '+42')]);
+  const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state !== 'queued');
+  expect(outcomes).toMatchObject([{ state: 'logged', via: 'log', attempts: 1 }]);
+});

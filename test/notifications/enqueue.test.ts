@@ -35,8 +35,8 @@ describe('writing notifications', () => {
     await enqueueNotifications(database.db, [pushOf(owner)], options);
     const outcomes = await outcomesOf(database.db, owner);
     expect(outcomes.map((o) => [o.kind, o.state, o.recipient, o.title, o.body])).toEqual([
-      ['push', 'queued', '…bbbb', 'Too warm', '0x1: 21.5'],
-      ['push', 'queued', '…aaaa', 'Too warm', '0x1: 21.5'],
+      ['push', 'queued', '…bbbb', 'Cellar: Too warm', '0x1 21.5 (1 Jan 1970, 00:00 UTC)'],
+      ['push', 'queued', '…aaaa', 'Cellar: Too warm', '0x1 21.5 (1 Jan 1970, 00:00 UTC)'],
     ]);
     expect(await countJobs()).toBe(before + 2);
   });
@@ -52,7 +52,7 @@ describe('writing notifications', () => {
   test('an event without a name is told by its number', async () => {
     const owner = await givenDevice(database.db, ['token-aaaa']);
     await enqueueNotifications(database.db, [pushOf(owner, '')], options);
-    expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Event 3' }]);
+    expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Cellar: Event 3' }]);
   });
 
   test('what rolls back leaves neither row nor job', async () => {

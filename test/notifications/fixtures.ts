@@ -1,5 +1,6 @@
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
+import type { ContactOptions } from '../../src/notifications/contact-side.ts';
 import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
 import type {
   Driver,
@@ -15,9 +16,21 @@ import type { MessageQuotas } from '../../src/notifications/settings.ts';
 export const quotas: MessageQuotas = {
   messagesPerDay: 1_000,
   messagesPerRecipient: 200,
+  webhooksPerDay: 10_000,
   smsPerDay: 20,
   smsPerNumber: 20,
   smsPerInstallation: 1_000,
+};
+
+/** Contacts that nothing is sent to by mail. */
+export const contacts: ContactOptions = {
+  keys: {
+    confirmUrl: (uuid) => `http://127.0.0.1/confirm?token=${uuid}`,
+    unsubscribeUrl: (uuid) => `http://127.0.0.1/unsubscribe?token=${uuid}`,
+    webhookSecrets: () => ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+  },
+  email: null,
+  isPrivateAllowed: true,
 };
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
@@ -37,15 +50,15 @@ export async function givenDevice(
   );
   const accountId = account.rows[0]?.id ?? 0;
   const device = await db.query<{ id: number; uuid: string }>(
-    `insert into device (account_id, connector_id, configuration)
-     values ($1, 1, '{"device": {"name": "Cellar"}, "module": []}') returning id, uuid`,
+    `insert into device (account_id, connector_id, name, configuration)
+     values ($1, 1, 'Cellar', '{"device": {"name": "Cellar"}, "module": []}') returning id, uuid`,
     [accountId],
   );
   const { id: deviceId = 0, uuid: deviceUuid = '' } = device.rows[0] ?? {};
   return { accountId, deviceId, deviceUuid };
 }
 
-const event: SenseEvent = {
+export const event: SenseEvent = {
   type: 'sense',
   ts: 1_000,
   cause: {

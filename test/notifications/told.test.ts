@@ -26,6 +26,7 @@ async function start(
   { log = given.silent, ...config }: { log?: OutboxLog; dailyQuota?: number } = {},
 ): Promise<Notifications> {
   outbox = await startNotifications({
+    contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
     config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts, ...config }),

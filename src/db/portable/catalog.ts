@@ -7,6 +7,7 @@ export type Table = { name: string; columns: string[]; parents: string[] };
 export const leftOut: Record<string, string> = {
   migration: 'the program that restores makes the tables itself, and notes which steps it took',
   sensorium_schema: 'says where the tables are: the program that restores places them itself',
+  delivering_process: 'says which processes deliver messages now, and by what',
   unfinished_restore: 'marks a database that a portable copy is being put into',
 };
 

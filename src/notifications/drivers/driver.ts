@@ -14,6 +14,8 @@ export type OutgoingMessage = {
 export type Driver = {
   /** Stands in the outcome. */
   name: string;
+  /** It writes to the log, and reaches nobody. */
+  isLog?: boolean;
   /** Resolves once the service has taken the message over; rejects with a `DeliveryError`. */
   send: (message: OutgoingMessage) => Promise<void>;
   close: () => Promise<void>;

@@ -6,6 +6,7 @@ import type { Driver } from './driver.ts';
 export function logDriver(log: OutboxLog): Driver {
   return {
     name: 'log',
+    isLog: true,
     send: async ({ id, body }) => {
       log.info(
         { event: 'notification.logged', notificationId: id, text: body },

@@ -1,0 +1,50 @@
+import type { Config } from '../config/config.ts';
+import { makeLinkToken, type LinkPurpose } from '../contacts/links.ts';
+import { contactRoutes } from '../contacts/routes.ts';
+import { webhookSecrets } from '../contacts/webhook-secret.ts';
+import type { Route } from '../http/route.ts';
+import type { ContactOptions } from '../notifications/contact-side.ts';
+import { enqueueDirect } from '../notifications/enqueue-direct.ts';
+import type { Shared } from './shared.ts';
+
+/** Where not everybody can register, accounts belong to people who could reach the network anyway. */
+function isPrivateAllowed({ accounts, notifications }: Config): boolean {
+  return notifications.webhooks.allowPrivateAddresses ?? !accounts.openRegistration;
+}
+
+/** How messages get to contacts. */
+export function contactOptions({ config, keys, clock, publicUrl }: Shared): ContactOptions {
+  const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
+    const token = makeLinkToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    return `${publicUrl.get()}/${purpose}?token=${token}`;
+  };
+  const { email } = config.notifications;
+  const { hostname } = new URL(publicUrl.get());
+  const host = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
+  const from = email.from ?? `Sensorium <sensorium@${host}>`;
+  return {
+    keys: {
+      confirmUrl: linkOf('confirm'),
+      unsubscribeUrl: linkOf('unsubscribe'),
+      webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
+    },
+    email:
+      config.smtpUrl === null
+        ? null
+        : { smtpUrl: config.smtpUrl, from, timeoutMs: email.timeoutMs },
+    isPrivateAllowed: isPrivateAllowed(config),
+  };
+}
+
+/** The routes of contacts, and the pages that links in mails lead to. */
+export function listContactRoutes({ config, db, keys, clock, limitsOf }: Shared): Route[] {
+  return contactRoutes({
+    db,
+    limitsOf,
+    linkKeys: keys.mailLinks,
+    webhookKeys: keys.webhookSecrets,
+    isPrivateAllowed: isPrivateAllowed(config),
+    sendToContacts: (tx, accountId, messages) =>
+      enqueueDirect(tx, accountId, messages, { quotasOf: limitsOf, nowMs: clock() }),
+  });
+}

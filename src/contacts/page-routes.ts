@@ -1,0 +1,90 @@
+import { Readable } from 'node:stream';
+import { z } from 'zod';
+import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
+import type { Sql } from '../db/sql.ts';
+import { pageOf, type PageText } from './page.ts';
+import { readLinkToken, type LinkPurpose } from './links.ts';
+import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
+
+type PageDeps = { db: Sql; linkKeys: readonly Buffer[] };
+
+const texts: Record<LinkPurpose, Record<'ask' | 'done', (address: string) => PageText>> = {
+  confirm: {
+    ask: (address) => ({
+      title: 'Confirm this address',
+      text: `Messages about devices are to be sent to ${address}.`,
+      button: 'Confirm',
+    }),
+    done: (address) => ({
+      title: 'Confirmed',
+      text: `Messages are sent to ${address} from now on.`,
+    }),
+  },
+  unsubscribe: {
+    ask: (address) => ({
+      title: 'Unsubscribe',
+      text: `No more messages are to be sent to ${address}.`,
+      button: 'Unsubscribe',
+    }),
+    done: (address) => ({ title: 'Unsubscribed', text: `Nothing more is sent to ${address}.` }),
+  },
+};
+
+const invalid: PageText = {
+  title: 'This link is not valid',
+  text: 'It is too old, was cut off, or its address was removed since it was sent.',
+};
+
+/**
+ * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
+ * does it, by the button or by the mail program itself (RFC 8058). Both can be done again.
+ */
+export function pageRoutes(deps: PageDeps): Route[] {
+  return [
+    ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowMs) =>
+      confirmContact(deps.db, contactUuid, { madeTs, nowMs }),
+    ),
+    ...routesOf('unsubscribe', deps, ({ contactUuid }, nowMs) =>
+      unsubscribeContact(deps.db, contactUuid, nowMs),
+    ),
+  ];
+}
+
+function routesOf(
+  purpose: LinkPurpose,
+  { db, linkKeys }: PageDeps,
+  perform: (link: { contactUuid: string; madeTs: number }, nowMs: number) => Promise<boolean>,
+): Route[] {
+  const answer = async (token: string, request: RequestInfo, isAsked: boolean) => {
+    const nowMs = request.receivedTs;
+    const link = readLinkToken(linkKeys, purpose, { token, nowMs });
+    const address = link && (await findAddress(db, link.contactUuid));
+    if (!link || address === null) return html(request, invalid);
+    if (!isAsked) return html(request, texts[purpose].ask(address));
+    return html(request, (await perform(link, nowMs)) ? texts[purpose].done(address) : invalid);
+  };
+  return (['get', 'post'] as const).map((method) =>
+    defineRoute({
+      method,
+      path: `/${purpose}`,
+      summary: purpose,
+      tag: 'Pages',
+      auth: 'none',
+      errors: [],
+      hidden: true,
+      query: z.object({ token: z.string().max(200).default('') }),
+      response: z.unknown(),
+      handler: ({ query, request }) => answer(query.token, request, method === 'post'),
+    }),
+  );
+}
+
+/** A page without script that may send nothing but its own form. */
+function html(request: RequestInfo, text: PageText): Streamed {
+  request.setHeader(
+    'Content-Security-Policy',
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; " +
+      "base-uri 'none'",
+  );
+  return stream('text/html; charset=utf-8', Readable.from([pageOf(text)]));
+}

@@ -1,0 +1,107 @@
+import { doneBy } from '../audit/entry.ts';
+import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { TimestampResponse, uuidParam } from '../http/schema.ts';
+import { z } from 'zod';
+import { describeContacts } from './describe-contacts.ts';
+import { pageRoutes } from './page-routes.ts';
+import { listContacts, saveLabels } from './queries.ts';
+import { replaceContacts, type ReplaceDeps } from './replace-contacts.ts';
+import { Contacts, ContactsUpdate, LabelsUpdate, TrialAnswer } from './schema.ts';
+
+export type ContactRouteDeps = ReplaceDeps & {
+  /** What links in mails are signed with, newest first. */
+  linkKeys: readonly Buffer[];
+  /** What the secrets of webhooks are derived from, newest first. */
+  webhookKeys: readonly Buffer[];
+};
+
+/** Whom an account is told by, and what confines them. */
+export function contactRoutes(deps: ContactRouteDeps): Route[] {
+  return [read(deps), replace(deps), trial(deps), label(deps), ...pageRoutes(deps)];
+}
+
+function read(deps: ContactRouteDeps): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/accounts/contacts',
+    summary: 'Get contacts',
+    tag: 'Accounts',
+    auth: 'account',
+    errors: [],
+    response: Contacts,
+    handler: ({ account, request }) => describeContacts(deps, account.accountId, request.now()),
+  });
+}
+
+function replace(deps: ContactRouteDeps): Route {
+  return defineRoute({
+    method: 'put',
+    path: '/v2/accounts/contacts',
+    summary: 'Replace contacts',
+    description:
+      'Replaces both lists. An entry that was there stays confirmed and keeps its identifier and secret; ' +
+      'an e-mail address that is new is sent a link, by which it is confirmed.',
+    tag: 'Accounts',
+    auth: 'account',
+    errors: [403],
+    body: ContactsUpdate,
+    response: Contacts,
+    handler: async ({ account, body, request }) => {
+      const by = doneBy(account, request);
+      await replaceContacts(deps, account.accountId, { update: body, by });
+      return describeContacts(deps, account.accountId, request.now());
+    },
+  });
+}
+
+function trial({ db, sendToContacts }: ContactRouteDeps): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/v2/accounts/contacts/test',
+    summary: 'Send a trial to all contacts',
+    description: 'What became of each is in `last` of Get contacts.',
+    tag: 'Accounts',
+    auth: 'account',
+    errors: [],
+    response: TrialAnswer,
+    handler: async ({ account: { accountId }, request }) => {
+      const contacts = (await listContacts(db, accountId)).filter(
+        ({ isConfirmed, isUnsubscribed }) => isConfirmed || !isUnsubscribed,
+      );
+      const messages = contacts.map((contact) => {
+        const type: 'confirm' | 'test' =
+          contact.kind === 'email' && !contact.isConfirmed ? 'confirm' : 'test';
+        return { type, contact };
+      });
+      const outcomes = await db.transaction((tx) => sendToContacts(tx, accountId, messages));
+      const told = messages.map(({ type, contact: { kind, address } }, index) => ({
+        ...(kind === 'email' ? { address } : { url: address }),
+        type,
+        ...(outcomes[index] ?? { state: 'held-back' as const }),
+      }));
+      return { messages: told, timestamp: request.now() };
+    },
+  });
+}
+
+function label({ db }: ContactRouteDeps): Route {
+  return defineRoute({
+    method: 'put',
+    path: '/v2/devices/{deviceAuthUuid}/labels',
+    summary: 'Replace the labels of a device',
+    description: 'Contacts that have labels are told only of devices that have one of them.',
+    tag: 'Devices',
+    auth: 'account',
+    errors: [404],
+    params: z.object({ deviceAuthUuid: uuidParam }),
+    body: LabelsUpdate,
+    response: TimestampResponse,
+    handler: async ({ account: { accountId }, params, body: { labels }, request }) => {
+      const uuid = params.deviceAuthUuid;
+      if (!(await saveLabels(db, accountId, { uuid, labels })))
+        throw new DomainError('not-found', 'There is no such device.');
+      return { timestamp: request.now() };
+    },
+  });
+}

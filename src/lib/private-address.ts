@@ -1,0 +1,78 @@
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+
+/**
+ * Networks that lead to this machine, its neighbours or nobody, and not to the internet: IANA's registries
+ * of special-purpose addresses (RFC 6890), multicast and the tunnels whose addresses hold another one.
+ */
+export const privateNetworks = {
+  ipv4: [
+    '0.0.0.0/8', // this host
+    '10.0.0.0/8', // private
+    '100.64.0.0/10', // carrier-grade NAT
+    '127.0.0.0/8', // loopback
+    '169.254.0.0/16', // link-local; metadata of cloud providers
+    '172.16.0.0/12', // private
+    '192.0.0.0/24', // protocol assignments
+    '192.0.2.0/24', // documentation
+    '192.88.99.0/24', // 6to4 relays
+    '192.168.0.0/16', // private
+    '198.18.0.0/15', // benchmarks
+    '198.51.100.0/24', // documentation
+    '203.0.113.0/24', // documentation
+    '224.0.0.0/4', // multicast
+    '240.0.0.0/4', // reserved, broadcast
+  ],
+  ipv6: [
+    '::/96', // unspecified, loopback, IPv4-compatible
+    '64:ff9b:1::/48', // NAT64 of a network's own
+    '100::/64', // discard
+    '2001::/23', // protocol assignments, Teredo among them
+    '2001:db8::/32', // documentation
+    '2002::/16', // 6to4
+    '3fff::/20', // documentation
+    '5f00::/16', // segment routing
+    'fc00::/7', // unique local
+    'fe80::/10', // link-local
+    'fec0::/10', // site-local
+    'ff00::/8', // multicast
+  ],
+};
+
+const blocked = new BlockList();
+for (const family of ['ipv4', 'ipv6'] as const)
+  for (const network of privateNetworks[family]) {
+    const [address = '', prefix] = network.split('/');
+    blocked.addSubnet(address, Number(prefix), family);
+  }
+
+/** IPv6 prefixes of 96 bits behind which an IPv4 address stands: IPv4-mapped, NAT64 (RFC 6052). */
+const embedding = new BlockList();
+embedding.addSubnet('::ffff:0:0', 96, 'ipv6');
+embedding.addSubnet('64:ff9b::', 96, 'ipv6');
+
+/** Whether an IP address, in any of its forms, is none of the public internet; what is no address counts as one. */
+export function isPrivateAddress(text: string): boolean {
+  // A zone (`fe80::1%eth0`) names an interface of this machine.
+  const address = text.replace(/%.*$/, '');
+  if (isIPv4(address)) return blocked.check(address, 'ipv4');
+  if (!isIPv6(address)) return true;
+  const inner = embeddedIPv4(address);
+  return inner === null ? blocked.check(address, 'ipv6') : blocked.check(inner, 'ipv4');
+}
+
+/** Whether the host of a URL is an address, and none of the public internet. */
+export function isPrivateHost(hostname: string): boolean {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return isIP(host) !== 0 && isPrivateAddress(host);
+}
+
+function embeddedIPv4(address: string): string | null {
+  if (!embedding.check(address, 'ipv6')) return null;
+  const dotted = /(?:^|:)(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1];
+  if (dotted !== undefined) return dotted;
+  // The URL parser writes every IPv6 address in one form (RFC 5952), the last 32 bits as two groups.
+  const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const groups = (written.endsWith('::') ? `${written}0` : written).replace('::', ':').split(':');
+  const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16));
+  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.');
+}

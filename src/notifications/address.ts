@@ -1,0 +1,88 @@
+import type { NewNotification } from '../contract/notification.ts';
+import type { ContactOf, DeviceWords, Sender } from './sender-queries.ts';
+import type { Asked, Candidate, EnqueueOptions, UnsentList } from './sort-out.ts';
+
+type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;
+
+/** The messages of an account that may have room; the others are counted as unsent. */
+export function address(
+  asked: Asked,
+  sender: Sender,
+  devices: Devices,
+  options: EnqueueOptions,
+  unsent: UnsentList,
+): Candidate[] {
+  return [
+    ...addressPushes(asked, sender, devices, options, unsent),
+    ...addressSms(asked, sender, options, unsent),
+  ];
+}
+
+function addressPushes(
+  { pushes, beyond }: Asked,
+  { accountId, tokens, contacts, messagesUsed, webhooksUsed }: Sender,
+  devices: Devices,
+  { quotasOf }: EnqueueOptions,
+  unsent: UnsentList,
+): Candidate[] {
+  const { messagesPerDay, webhooksPerDay } = quotasOf(accountId);
+  const recipientsOf = (notification: NewNotification): Candidate[] => [
+    ...tokens.map((token) => ({
+      notification,
+      channel: 'push' as const,
+      recipient: token,
+      contactId: null,
+    })),
+    ...contacts
+      .filter(({ labels }) => suits(labels, devices.get(notification.deviceId)?.labels ?? []))
+      .map(({ kind, contactId, address: recipient }) => ({
+        notification,
+        channel: kind,
+        recipient,
+        contactId,
+      })),
+  ];
+  const reasonOf = ({ channel }: Candidate) =>
+    channel === 'webhook' ? ('webhooks-per-day' as const) : ('messages-per-day' as const);
+  for (const { notification, count } of beyond.push.values())
+    for (const candidate of recipientsOf(notification))
+      unsent.add(candidate, reasonOf(candidate), count);
+  const room = { messages: messagesPerDay - messagesUsed, webhooks: webhooksPerDay - webhooksUsed };
+  const candidates: Candidate[] = [];
+  for (const notification of pushes) {
+    // A message has room for all whom it is for, or for none: as long as there is any, all are looked at.
+    const open = { messages: room.messages > 0, webhooks: room.webhooks > 0 };
+    for (const candidate of recipientsOf(notification)) {
+      const counter = candidate.channel === 'webhook' ? 'webhooks' : 'messages';
+      if (!open[counter]) {
+        unsent.add(candidate, reasonOf(candidate));
+        continue;
+      }
+      room[counter] -= 1;
+      candidates.push(candidate);
+    }
+  }
+  return candidates;
+}
+
+/** A contact without labels is told of all devices. */
+const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
+  wanted.length === 0 || wanted.some((label) => labels.includes(label));
+
+function addressSms(
+  { sms, beyond }: Asked,
+  { accountId, maySendSms, smsUsed }: Sender,
+  { quotasOf, isSmsForAll }: EnqueueOptions,
+  unsent: UnsentList,
+): Candidate[] {
+  const mayRing = maySendSms || isSmsForAll;
+  for (const { notification, recipient, count } of beyond.sms.values())
+    unsent.add(
+      { notification, channel: 'sms', recipient },
+      mayRing ? 'sms-per-day' : 'sms-not-allowed',
+      count,
+    );
+  if (mayRing && smsUsed < quotasOf(accountId).smsPerDay) return sms;
+  for (const candidate of sms) unsent.add(candidate, mayRing ? 'sms-per-day' : 'sms-not-allowed');
+  return [];
+}

@@ -1,0 +1,55 @@
+import type { Sql } from '../db/sql.ts';
+import type { Decided } from './enqueue-queries.ts';
+import { dueChannel } from './turn-queries.ts';
+
+/** A message to a contact that no event asks for; `title` and `body` are empty where they are made later. */
+export type NewDirect = {
+  accountId: number;
+  channel: 'email' | 'webhook';
+  type: 'confirm' | 'test';
+  contactId: number;
+  recipient: string;
+  title: string;
+  body: string;
+};
+
+/** Writes messages to contacts that no event asks for, and what they count for. */
+export async function writeDirect(
+  tx: Sql,
+  messages: NewDirect[],
+  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+): Promise<void> {
+  if (messages.length === 0) return;
+  await tx.query(
+    `with counted as (
+       update message_count c
+          set used = c.used + m.more
+         from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[])
+           as m (kind, account_id, key, more)
+        where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
+     ), told as (select pg_notify($13, ''))
+     insert into notification
+       (account_id, kind, type, contact_id, recipient, title, body, due_at, created_at, changed_at)
+     select account_id, kind, type, contact_id, recipient, title, body, ms_to_timestamp($12),
+            ms_to_timestamp($12), ms_to_timestamp($12)
+       from told
+      cross join unnest($5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
+                        $11::text[])
+         as n (account_id, kind, type, contact_id, recipient, title, body)`,
+    [
+      counted.map(({ kind }) => kind),
+      counted.map(({ accountId }) => accountId),
+      counted.map(({ key }) => key),
+      counted.map(({ more }) => more),
+      messages.map(({ accountId }) => accountId),
+      messages.map(({ channel }) => channel),
+      messages.map(({ type }) => type),
+      messages.map(({ contactId }) => contactId),
+      messages.map(({ recipient }) => recipient),
+      messages.map(({ title }) => title),
+      messages.map(({ body }) => body),
+      nowMs,
+      dueChannel,
+    ],
+  );
+}

@@ -1,0 +1,74 @@
+/** What messages are made of, in each language; every language has every member. */
+export type Words = {
+  event: (evId: number) => string;
+  above: string;
+  below: string;
+  oneOf: string;
+  noneOf: string;
+  insideArea: string;
+  not: string;
+  and: string;
+  compared: string;
+  ofTheLast: (matched: number, of: number) => string;
+  lastToday: string;
+  testTitle: string;
+  testBody: string;
+  confirmTitle: string;
+  confirmBody: (link: string) => string;
+  unsubscribe: string;
+  /** How numbers and times are written. */
+  locale: string;
+};
+
+export const words = {
+  en: {
+    event: (evId) => `Event ${evId}`,
+    above: 'above',
+    below: 'below',
+    oneOf: 'one of',
+    noneOf: 'none of',
+    insideArea: 'inside the area',
+    not: 'not',
+    and: 'and',
+    compared: 'compared',
+    ofTheLast: (matched, of) => `${matched} of the last ${of}`,
+    lastToday: 'This is the last message today: the limit is reached.',
+    testTitle: 'A trial',
+    testBody: 'This message is a trial. Messages about your devices come this way.',
+    confirmTitle: 'Confirm this address',
+    confirmBody: (link) =>
+      'Somebody wants messages about devices to be sent to this address. If it was you, open this ' +
+      `link within seven days and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
+    unsubscribe: 'No more messages',
+    locale: 'en-GB',
+  },
+  de: {
+    event: (evId) => `Ereignis ${evId}`,
+    above: 'über',
+    below: 'unter',
+    oneOf: 'eines von',
+    noneOf: 'keines von',
+    insideArea: 'innerhalb der Fläche',
+    not: 'nicht',
+    and: 'und',
+    compared: 'verglichen',
+    ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
+    lastToday: 'Das ist die letzte Nachricht für heute: Die Grenze ist erreicht.',
+    testTitle: 'Ein Versuch',
+    testBody: 'Diese Nachricht ist ein Versuch. So kommen Nachrichten über Ihre Geräte an.',
+    confirmTitle: 'Bitte diese Adresse bestätigen',
+    confirmBody: (link) =>
+      'Jemand möchte, dass Nachrichten über Geräte an diese Adresse gehen. Wenn Sie das waren, öffnen ' +
+      `Sie innerhalb von sieben Tagen diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst ` +
+      'brauchen Sie nichts zu tun.',
+    unsubscribe: 'Keine Nachrichten mehr',
+    locale: 'de-DE',
+  },
+} satisfies Record<string, Words>;
+
+export type Language = keyof typeof words;
+
+/** English for any other, and where none is set. */
+export function wordsOf(language: string | null): Words {
+  return language === 'de' ? words.de : words.en;
+}

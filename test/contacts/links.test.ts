@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { makeLinkToken, readLinkToken } from '../../src/contacts/links.ts';
+import { webhookSecrets } from '../../src/contacts/webhook-secret.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
+
+const [first, second] = [
+  'a secret of this test, which is long enough',
+  'another of this test, long enough',
+];
+const { mailLinks: keys, webhookSecrets: hookKeys } = deriveKeys(first);
+const contactUuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
+const day = 86_400_000;
+
+test('a link says which contact it is of, until it expires', () => {
+  const token = makeLinkToken(keys, 'confirm', { contactUuid, nowMs: 1_000 });
+  expect(token).toMatch(/^[\w-]+$/);
+  const read = (nowMs: number) => readLinkToken(keys, 'confirm', { token, nowMs });
+  expect(read(1_000 + 7 * day)).toEqual({ contactUuid, madeTs: 1_000 });
+  expect(read(1_001 + 7 * day)).toBeNull();
+  const unsubscribe = makeLinkToken(keys, 'unsubscribe', { contactUuid, nowMs: 1_000 });
+  expect(
+    readLinkToken(keys, 'unsubscribe', { token: unsubscribe, nowMs: 400 * day }),
+  ).not.toBeNull();
+});
+
+test('it is good for one purpose, as it was made, and by these keys', () => {
+  const token = makeLinkToken(keys, 'confirm', { contactUuid, nowMs: 0 });
+  expect(readLinkToken(keys, 'unsubscribe', { token, nowMs: 0 })).toBeNull();
+  const others = deriveKeys(second).mailLinks;
+  expect(readLinkToken(others, 'confirm', { token, nowMs: 0 })).toBeNull();
+  const changed = deriveKeys(second, first).mailLinks;
+  expect(readLinkToken(changed, 'confirm', { token, nowMs: 0 })).not.toBeNull();
+  for (let at = 0; at < token.length; at += 1) {
+    const other = token[at] === 'A' ? 'B' : 'A';
+    const tampered = token.slice(0, at) + other + token.slice(at + 1);
+    expect(readLinkToken(keys, 'confirm', { token: tampered, nowMs: 0 })).toBeNull();
+  }
+  for (const wrong of ['', 'x', `${token}A`, token.slice(1)])
+    expect(readLinkToken(keys, 'confirm', { token: wrong, nowMs: 0 })).toBeNull();
+});
+
+test('the secret of a webhook stays, and signs on beside the next one while SECRET is changed', () => {
+  const [secret] = webhookSecrets(hookKeys, contactUuid);
+  expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{32}$/);
+  expect(webhookSecrets(hookKeys, contactUuid)).toEqual([secret]);
+  const both = webhookSecrets(deriveKeys(second, first).webhookSecrets, contactUuid);
+  expect(both).toHaveLength(2);
+  expect(both[1]).toBe(secret);
+  const [other] = webhookSecrets(hookKeys, '1f8fad5b-d9cb-469f-a165-70867728950e');
+  expect(other).not.toBe(secret);
+});

@@ -1,0 +1,67 @@
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
+import type { ContactOptions } from '../../src/notifications/contact-side.ts';
+import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
+import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';
+import * as given from './fixtures.ts';
+
+type StartOptions = { contacts?: Partial<ContactOptions>; clock?: () => number };
+
+/** A database for the tests of a file, emptied and with everything closed after each of them. */
+export function useContacts() {
+  let database: TestDatabase;
+  const closing: (() => Promise<unknown>)[] = [];
+  beforeAll(async () => void (database = await testDatabase()));
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close();
+    await database.db.query('delete from account');
+  });
+  afterAll(() => database.drop());
+  return {
+    db: (): Database => database.db,
+    closing,
+    /** Delivers until the test has ended, or the process as it were. */
+    async start({ contacts, clock = Date.now }: StartOptions = {}): Promise<Notifications> {
+      const outbox = await startNotifications({
+        contacts: { ...given.contacts, ...contacts },
+        db: database.db,
+        connectionString: database.url,
+        config: OutboxConfig.parse({ pollIntervalMs: 100, maxAttempts: 20 }),
+        quotasOf: () => given.quotas,
+        isSmsForAll: false,
+        log: given.silent,
+        clock,
+        drivers: { push: given.scriptedDriver().driver, sms: given.scriptedDriver().driver },
+      });
+      let ended: Promise<void> | undefined;
+      const close = () => (ended ??= outbox.close());
+      closing.push(close);
+      return { ...outbox, close };
+    },
+    async givenReceiver(reply?: (request: Received) => HookReply | Promise<HookReply>) {
+      const receiver = await startHookReceiver(reply);
+      closing.push(receiver.close);
+      return receiver;
+    },
+    async addContact(
+      { accountId }: given.Owner,
+      kind: 'email' | 'webhook',
+      address: string,
+    ): Promise<void> {
+      await database.db.query(
+        `insert into contact (account_id, kind, address, address_normal, place, confirmed_at)
+         values ($1, $2, $3, $3, 0, now())`,
+        [accountId, kind, address],
+      );
+    },
+    async statesOf(owner: given.Owner) {
+      const outcomes = await given.outcomesOf(database.db, owner);
+      return outcomes.map(({ state, reason }) => [state, reason]);
+    },
+  };
+}
+
+export const pushes = (owner: given.Owner, count: number) =>
+  Array.from({ length: count }, (_, n) => given.pushOf(owner, `number ${n}`));

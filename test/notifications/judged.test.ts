@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { giveUpOld } from '../../src/notifications/turn-queries.ts';
+import { pushes, useContacts } from './contact-fixtures.ts';
+import * as given from './fixtures.ts';
+
+const { db, start, givenReceiver, addContact, statesOf } = useContacts();
+
+test.each([
+  [`update contact set labels = '{attic}'`, 'other-labels'],
+  [`update contact set confirmed_at = null, kind = 'email'`, 'not-confirmed'],
+  [`update account set disabled_at = now()`, 'account-disabled'],
+])('whom a message is for is judged when it is sent: %s', async (change, reason) => {
+  const receiver = await givenReceiver();
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue, close } = await start();
+  await close();
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await db().query(change);
+  await db().query(`update notification set kind = c.kind from contact c where c.id = contact_id`);
+  await start();
+  await expect.poll(() => statesOf(owner), { timeout: 20_000 }).toEqual([['failed', reason]]);
+  expect(receiver.received).toEqual([]);
+});
+
+test('beyond the messages of a day a webhook is sent nothing, and a mail address still is', async () => {
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', 'http://127.0.0.1:9/');
+  await addContact(owner, 'email', 'someone@example.org');
+  const { enqueue } = await start();
+  await db().query(
+    `insert into message_count values ('webhook', $1, '', (now() at time zone 'UTC')::date, $2)`,
+    [owner.accountId, given.quotas.webhooksPerDay],
+  );
+  await db().transaction((tx) => enqueue(tx, pushes(owner, 3)));
+  const outcomes = await given.outcomesOf(db(), owner);
+  const beyond = outcomes.filter(({ kind }) => kind === 'webhook');
+  expect(beyond).toMatchObject([{ state: 'held-back', reason: 'webhooks-per-day', count: 3 }]);
+  expect(outcomes.filter(({ kind }) => kind === 'email')).toHaveLength(3);
+});
+
+test('what waited for a day is given up, and what is for a contact that is gone', async () => {
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'email', 'someone@example.org');
+  const { enqueue, close } = await start();
+  await close();
+  const now = Date.now();
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await giveUpOld(db(), now - 60_000, now);
+  expect(await statesOf(owner)).toEqual([['queued', undefined]]);
+  await giveUpOld(db(), now + 60_000, now);
+  expect(await statesOf(owner)).toEqual([['failed', 'too-late']]);
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await db().query('delete from contact');
+  await giveUpOld(db(), now - 60_000, now);
+  expect((await statesOf(owner))[0]).toEqual(['failed', 'contact-gone']);
+});
+
+test('what no text of PostgreSQL can hold keeps no message, and no measurement, from being stored', async () => {
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'email', 'someone@example.org');
+  const { enqueue } = await start();
+  const configured = { device: {}, module: [{ senses: [{ sId: '0x1', name: 'Warm\0th' }] }] };
+  for (const configuration of [
+    JSON.stringify(configured),
+    '{}',
+    '{"module":[{}]}',
+    '{"module":3}',
+  ]) {
+    await db().query('update device set configuration = $1::json where id = $2', [
+      configuration,
+      owner.deviceId,
+    ]);
+    await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  }
+  const bodies = (await given.outcomesOf(db(), owner)).map(({ body }) => body);
+  expect(bodies.map((body) => body.slice(0, 8))).toEqual(Array(4).fill('0x1 21.5'));
+});

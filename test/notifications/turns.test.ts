@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { Received } from '../support/hook-receiver.ts';
+import { startMailServer } from '../support/smtp.ts';
+import { pushes, useContacts } from './contact-fixtures.ts';
+import * as given from './fixtures.ts';
+
+const { db, closing, start, givenReceiver, addContact, statesOf } = useContacts();
+
+const sumOf = (counts: ReadonlyMap<string, number>) =>
+  [...counts.values()].reduce((sum, n) => sum + n, 0);
+
+const titleIn = ({ body }: Received) =>
+  (JSON.parse(body) as { data: { title: string } }).data.title;
+
+test(
+  'receivers of one account that hang delay no mail of another',
+  { timeout: 120_000 },
+  async () => {
+    const mail = await startMailServer();
+    closing.push(mail.close);
+    const hanging = await givenReceiver(() => 'never');
+    const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+    const { enqueue } = await start({ contacts: { email } });
+    const [noisy, other] = [await given.givenDevice(db()), await given.givenDevice(db())];
+    for (let n = 0; n < 10; n += 1) await addContact(noisy, 'webhook', `${hanging.url}/${n}`);
+    await addContact(other, 'email', 'someone@example.org');
+    await db().transaction((tx) => enqueue(tx, pushes(noisy, 100)));
+    await expect.poll(() => hanging.received.length, { timeout: 30_000 }).toBe(2);
+    const startedMs = performance.now();
+    await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+    await mail.mailTo('someone@example.org');
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
+    const { rows } = await db().query<{ n: number }>(
+      `select count(*) as n from notification where account_id = $1`,
+      [noisy.accountId],
+    );
+    expect(rows[0]?.n).toBe(1_000);
+  },
+);
+
+test('a recipient gets one message at a time, in order, an account two', async () => {
+  const most = { all: 0, one: 0 };
+  const open = new Map<string, number>();
+  const receiver = await givenReceiver(async ({ url }) => {
+    open.set(url, (open.get(url) ?? 0) + 1);
+    most.one = Math.max(most.one, open.get(url) ?? 0);
+    most.all = Math.max(most.all, sumOf(open));
+    // A receiver that takes its time: what is sent meanwhile is seen.
+    await delay(20);
+    open.set(url, (open.get(url) ?? 1) - 1);
+    return { status: 204 };
+  });
+  const owner = await given.givenDevice(db());
+  for (const path of ['a', 'b', 'c', 'd'])
+    await addContact(owner, 'webhook', `${receiver.url}/${path}`);
+  const { enqueue } = await start();
+  await db().transaction((tx) => enqueue(tx, pushes(owner, 10)));
+  await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(40);
+  expect(most.one).toBe(1);
+  expect(most.all).toBe(2);
+  for (const path of ['/a', '/b', '/c', '/d']) {
+    const titles = receiver.received.filter(({ url }) => url === path).map(titleIn);
+    expect(titles).toEqual(pushes(owner, 10).map((_, n) => `Cellar: number ${n}`));
+  }
+});
+
+test('a recipient that failed five times running rests 15 minutes', async () => {
+  let nowMs = Date.now();
+  let isBack = false;
+  const receiver = await givenReceiver(() => ({ status: isBack ? 204 : 500 }));
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue } = await start({ clock: () => nowMs });
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  for (let attempt = 1; attempt <= 5; attempt += 1) {
+    await expect.poll(() => receiver.received.length, { timeout: 20_000 }).toBe(attempt);
+    await expect.poll(failuresOf(owner), { timeout: 20_000 }).toBe(attempt);
+    nowMs += 180_000;
+  }
+  const [{ rests } = { rests: 0 }] = (
+    await db().query<{ rests: number }>('select rests_until as rests from contact')
+  ).rows;
+  // It failed three minutes ago by this clock.
+  expect(rests - nowMs).toBe(900_000 - 180_000);
+  nowMs = rests - 1;
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  // Another account's message goes through meanwhile, so turns were taken.
+  const other = await given.givenDevice(db());
+  await addContact(other, 'webhook', `${receiver.url}/other`);
+  isBack = true;
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+  await receiver.request(({ url }) => url === '/other');
+  expect(receiver.received.filter(({ url }) => url === '/')).toHaveLength(5);
+  nowMs = rests + 1;
+  await expect
+    .poll(() => statesOf(owner), { timeout: 20_000 })
+    .toEqual([
+      ['sent', undefined],
+      ['sent', undefined],
+    ]);
+  expect(await failuresOf(owner)()).toBe(0);
+});
+
+const failuresOf =
+  ({ accountId }: given.Owner) =>
+  async () => {
+    const { rows } = await db().query<{ failures: number }>(
+      'select failures from contact where account_id = $1 and busy_until is null',
+      [accountId],
+    );
+    return rows[0]?.failures;
+  };
+
+test('what a process had under way when it ended is sent by another, with the same webhook-id', async () => {
+  let nowMs = Date.now();
+  const receiver = await givenReceiver();
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue, close } = await start({ clock: () => nowMs });
+  await close();
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await db().query(`update contact set busy_until = ms_to_timestamp($1)`, [nowMs + 60_000]);
+  await start({ clock: () => nowMs });
+  const { rows } = await db().query<{ id: number }>('select max(id) as id from notification');
+  expect(receiver.received).toEqual([]);
+  nowMs += 60_000;
+  const { headers, body } = await receiver.request();
+  const { cause } = given.event;
+  const { puId, stId, evId } = cause.engine;
+  expect(JSON.parse(body)).toEqual({
+    type: 'notice',
+    timestamp: expect.any(Number),
+    data: {
+      deviceAuthUuid: owner.deviceUuid,
+      deviceName: 'Cellar',
+      puId,
+      stId,
+      evId,
+      title: 'Cellar: Too warm',
+      body: '0x1 21.5 (1 Jan 1970, 00:00 UTC)',
+      cause,
+    },
+  });
+  expect(headers['webhook-id']).toBe(`msg_${rows[0]?.id}`);
+});
+
+test('accounts with receivers that hang, however many, leave places to mail', async () => {
+  const mail = await startMailServer();
+  closing.push(mail.close);
+  const hanging = await givenReceiver(() => 'never');
+  const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+  const { enqueue } = await start({ contacts: { email } });
+  const other = await given.givenDevice(db());
+  await addContact(other, 'email', 'someone@example.org');
+  // It was served last, so all others come before it.
+  await db().query(`update contact set served_at = now() + interval '1 hour'`);
+  for (let n = 0; n < 30; n += 1) {
+    const noisy = await given.givenDevice(db());
+    await addContact(noisy, 'webhook', `${hanging.url}/${n}`);
+    await db().transaction((tx) => enqueue(tx, pushes(noisy, 2)));
+  }
+  await expect.poll(() => hanging.received.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(12);
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+  await mail.mailTo('someone@example.org');
+  const { rows } = await db().query<{ n: number }>(
+    `select count(*) as n from notification where kind = 'webhook' and state = 'queued'`,
+  );
+  expect(rows[0]?.n).toBeGreaterThan(0);
+});

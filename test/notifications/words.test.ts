@@ -1,0 +1,172 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { CauseDetail, SenseEvent } from '../../src/contract/event.ts';
+import { bodyOf, titleOf, type Wording } from '../../src/notifications/compose.ts';
+import { countSegments, smsText } from '../../src/notifications/words/sms-text.ts';
+import { describeTime } from '../../src/notifications/words/when.ts';
+import { words, wordsOf } from '../../src/notifications/words/words.ts';
+
+// 2026-07-01, 02:30 in Berlin.
+const ts = Date.UTC(2026, 6, 1, 0, 30);
+
+const wording: Wording = {
+  language: 'en',
+  timeZone: 'Europe/Berlin',
+  deviceName: 'Freezer',
+  senses: { '0x10': { name: 'Temperature', unit: '°C', decimals: 1 } },
+  nowMs: ts,
+};
+
+const detail: CauseDetail = {
+  sId: '0x10',
+  orderId: 0,
+  thresholds: { isGt: 8 },
+  compared: 9.7,
+  negate: false,
+  matched: 2,
+  of: 2,
+  needed: 2,
+};
+
+function eventOf(why: CauseDetail[] | undefined, val = 9.7): SenseEvent {
+  const engine = { pId: 'p', puId: 1, stId: 1, evId: 3, ts };
+  const senses = [...new Set((why ?? [detail]).map(({ sId }) => sId))].map((sId) => ({
+    sId,
+    val,
+    ts,
+  }));
+  return { type: 'sense', ts, cause: { engine, senses }, ...(why ? { why } : {}) };
+}
+
+function bodyFor(
+  why: CauseDetail[] | undefined,
+  change: Partial<Wording> = {},
+  val?: number,
+): string {
+  const push = {
+    accountId: 1,
+    deviceId: 1,
+    deviceUuid: 'u',
+    kind: 'push' as const,
+    name: 'Too warm',
+  };
+  return bodyOf({ ...push, event: eventOf(why, val) }, { ...wording, ...change }, false);
+}
+
+describe('a message says', () => {
+  test('whose event it is', () => {
+    const push = { accountId: 1, deviceId: 1, deviceUuid: 'u', kind: 'push' as const };
+    const event = eventOf([detail]);
+    expect(titleOf({ ...push, name: 'Too warm', event }, wording)).toBe('Freezer: Too warm');
+    expect(titleOf({ ...push, name: '', event }, { ...wording, language: 'de' })).toBe(
+      'Freezer: Ereignis 3',
+    );
+  });
+
+  test.each<[string, Partial<CauseDetail>, string]>([
+    ['above', {}, 'Temperature 9.7 °C, above 8.0 °C, 2 of the last 2'],
+    ['once', { matched: 1, of: 1, needed: 1 }, 'Temperature 9.7 °C, above 8.0 °C'],
+    ['below', { thresholds: { isLt: 8 } }, 'Temperature 9.7 °C, below 8.0 °C, 2 of the last 2'],
+    [
+      'between',
+      { thresholds: { isGt: 8, isLt: 10 } },
+      'Temperature 9.7 °C, above 8.0 °C and below 10.0 °C, 2 of the last 2',
+    ],
+    [
+      'outside',
+      { thresholds: { isGt: 8, isLt: 10 }, negate: true },
+      'Temperature 9.7 °C, not (above 8.0 °C and below 10.0 °C), 2 of the last 2',
+    ],
+    [
+      'one of many',
+      { thresholds: { isOneOf: [1, 2, 3, 4, 5, 6] } },
+      'Temperature 9.7 °C, one of 1.0 °C, 2.0 °C, 3.0 °C, 4.0 °C, 5.0 °C, …, 2 of the last 2',
+    ],
+    [
+      'none of',
+      { thresholds: { isNotIn: [1] } },
+      'Temperature 9.7 °C, none of 1.0 °C, 2 of the last 2',
+    ],
+    ['any', { thresholds: { isAny: true }, matched: 1, of: 1 }, 'Temperature 9.7 °C'],
+    [
+      'a difference',
+      { compared: 1.2, thresholds: { isGt: 1 } },
+      'Temperature 9.7 °C, compared 1.2 °C, above 1.0 °C, 2 of the last 2',
+    ],
+  ])('what was measured and what it met: %s', (_, change, expected) => {
+    expect(bodyFor([{ ...detail, ...change }])).toBe(`${expected} (02:30 CEST)`);
+  });
+
+  test('each cause, in the words of the account', () => {
+    const second = { ...detail, sId: '0x11', thresholds: { isLt: 0.5 }, matched: 1, of: 1 };
+    expect(bodyFor([detail, second], { language: 'de', timeZone: null }, 0.25)).toBe(
+      'Temperature 0,3 °C, verglichen 9,7 °C, über 8,0 °C, 2 der letzten 2; ' +
+        '0x11 0,25, verglichen 9,7, unter 0,5 (00:30 UTC)',
+    );
+  });
+
+  test('the number of a sense that has no words, and what a device reported by itself', () => {
+    expect(bodyFor([detail], { senses: {} })).toBe(
+      '0x10 9.7, above 8, 2 of the last 2 (02:30 CEST)',
+    );
+    expect(bodyFor(undefined)).toBe('Temperature 9.7 °C (02:30 CEST)');
+  });
+});
+
+test.each([
+  ['Europe/Berlin', 0, 'en', '02:30 CEST'],
+  ['Europe/Berlin', 0, 'de', '02:30 MESZ'],
+  ['Asia/Kolkata', 0, 'en', '06:00 GMT+5:30'],
+  ['America/New_York', 0, 'en', '20:30 GMT-4'],
+  [null, 0, 'en', '00:30 UTC'],
+  ['Nowhere/Else', 0, 'en', '00:30 UTC'],
+  ['Europe/Berlin', 86_400_000, 'en', '1 Jul 2026, 02:30 CEST'],
+])('the time in %s, told %d ms later in %s: %s', (zone, laterMs, language, expected) => {
+  expect(describeTime(ts, ts + laterMs, zone, wordsOf(language))).toBe(expected);
+});
+
+test('both languages have texts for everything, and no text twice', () => {
+  expect(Object.keys(words.de)).toEqual(Object.keys(words.en));
+  expect(words.de.confirmBody('LINK')).toContain('\n\nLINK\n\n');
+  expect(words.en.confirmBody('LINK')).toContain('\n\nLINK\n\n');
+});
+
+describe('an SMS', () => {
+  test.each([
+    ['a'.repeat(160), 1],
+    ['a'.repeat(161), 2],
+    ['€'.repeat(80), 1],
+    ['€'.repeat(81), 2],
+    ['ж'.repeat(70), 1],
+    ['ж'.repeat(71), 2],
+    ['a'.repeat(306), 2],
+    ['a'.repeat(307), 3],
+  ])('of %j takes %d segments', (text, segments) => {
+    expect(countSegments(text)).toBe(segments);
+  });
+
+  test.each([
+    ['Freezer', 'Too warm', 'Freezer: Too warm'],
+    ['Freezer', 'The Freezer is warm', 'The Freezer is warm'],
+    ['', 'Too warm', 'Too warm'],
+    ['Freezer', 'x'.repeat(297), `Freezer: ${'x'.repeat(297)}`],
+    ['Freezer', 'x'.repeat(298), 'x'.repeat(298)],
+    ['Холодильник', 'x'.repeat(140), 'x'.repeat(140)],
+  ])('of %j saying %j', (name, text, expected) => {
+    expect(smsText(name, text)).toBe(expected);
+  });
+
+  test('has the text of its purpose in it, whatever the name, and grows beyond two segments by no name', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme' }),
+        fc.string({ unit: 'grapheme' }),
+        (name, text) => {
+          const sent = smsText(name, text);
+          expect(sent.endsWith(text)).toBe(true);
+          expect(sent === text || countSegments(sent) <= 2).toBe(true);
+        },
+      ),
+    );
+  });
+});
