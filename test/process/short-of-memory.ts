@@ -8,6 +8,7 @@ const objectsOf = (bytes: number) =>
 
 let cache: unknown[] = [];
 let held: unknown[] = [];
+let isRelieved = false;
 const say = (what: string) => process.send?.(what);
 
 const pressure = startPressure({
@@ -16,6 +17,7 @@ const pressure = startPressure({
   intervalMs: 20,
   relieve() {
     if (cache.length > 0) say('relieved');
+    isRelieved = cache.length > 0;
     cache = [];
   },
   onChange: (isShort) => say(isShort ? 'short' : 'enough'),
@@ -31,9 +33,16 @@ function fill(part: number): unknown[] {
   }
 }
 
+/** Again and again: V8 may collect by itself what filled the heap before. */
+function fillCache(): void {
+  if (isRelieved) return;
+  cache.push(...fill(0.85));
+  setTimeout(fillCache, 20);
+}
+
 process.on('message', (command: string) => {
   if (command === 'garbage') fill(0.85);
-  if (command === 'cache') cache = fill(0.85);
+  if (command === 'cache') fillCache();
   if (command === 'hold') held = fill(0.85);
   if (command === 'some') held = held.slice(0, held.length * 0.75);
   if (command === 'free') held = [];
