@@ -17,7 +17,7 @@ const pressure = startPressure({
   intervalMs: 20,
   relieve() {
     if (cache.length > 0) say('relieved');
-    isRelieved = cache.length > 0;
+    isRelieved ||= cache.length > 0;
     cache = [];
   },
   onChange: (isShort) => say(isShort ? 'short' : 'enough'),
