@@ -4,7 +4,7 @@ import type {
   DeviceIdentity,
   Downlink,
   DownTopic,
-  Holds,
+  AccountThrottle,
   Uplink,
 } from '../src/contract/uplink.ts';
 
@@ -35,7 +35,7 @@ export type DevicePorts = {
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   /** Slows devices of accounts that bring more than they may. Absent: nobody waits. */
-  holds?: Holds | undefined;
+  holds?: AccountThrottle | undefined;
   bus: Bus;
   /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
   onAccountDisabled(listener: (accountId: number) => void): () => void;

@@ -32,7 +32,7 @@ class ParsedUplink implements Uplink {
   content: UplinkContent = { kind: 'none' };
   items = 1;
   leavesEventsOut?: true;
-  parsing = 0;
+  parsingCost = 0;
   readonly #payload: Buffer;
 
   constructor(topic: string, payload: Buffer, arrivedTs: number) {
@@ -67,7 +67,7 @@ export function parseUplink(
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections);
-  uplink.parsing = costOf(uplink, payload.length);
+  uplink.parsingCost = costOf(uplink, payload.length);
   return uplink;
 }
 

@@ -135,7 +135,7 @@ export function createHeldMessages(options: HoldingOptions) {
     },
 
     /** Whether a connection may be read as far as its account is concerned; resumed when it may again. */
-    mayRead(connection: Connection, { identity }: Device): boolean {
+    canReadOrWait(connection: Connection, { identity }: Device): boolean {
       const waiting = accounts.get(identity.accountId);
       if (!waiting || hasRoom(waiting)) return true;
       waiting.unread.add(connection);

@@ -16,7 +16,7 @@ export type ReaderOptions = {
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
   room: UnackedRoom;
   rateGate: RateGate;
-  holding: Pick<HeldMessages, 'mayRead'>;
+  holding: Pick<HeldMessages, 'canReadOrWait'>;
   /** Takes the messages that a chunk of whole packets begins with. */
   publisher: Pick<Publisher, 'acceptLeading'>;
 };
@@ -53,7 +53,7 @@ export function createReader(options: ReaderOptions): Reader {
   let isStopped = false;
   let isPaused = false;
 
-  function mayRead(connection: Connection): boolean {
+  function canReadOrWait(connection: Connection): boolean {
     const isOpening = connection.stage === 'opening';
     // One that has closed must not be remembered: nobody would forget it again.
     if (!isOpening && connection.stage !== 'ready') return false;
@@ -69,13 +69,13 @@ export function createReader(options: ReaderOptions): Reader {
     if (!room.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
-    return holding.mayRead(connection, device) && !rateGate.mustWait(connection, device);
+    return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
   function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
     const { isBetween } = scanner;
-    if (!mayRead(connection)) {
+    if (!canReadOrWait(connection)) {
       connection.isStarved = true;
       return null;
     }
@@ -126,7 +126,7 @@ export function createReader(options: ReaderOptions): Reader {
   }
 
   function resume(connection: Connection): void {
-    if (!mayRead(connection)) return;
+    if (!canReadOrWait(connection)) return;
     connection.isStarved = false;
     wakeReader(connection.socket);
   }

@@ -16,7 +16,7 @@ export function createUnackedRoom(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
 
-  const isFor = (account: AccountConnections | undefined) =>
+  const hasRoomOrWait = (account: AccountConnections | undefined) =>
     (account?.bytes ?? 0) < shareOfFree * (maxBytes - bytes);
 
   function add(device: Device | null, more: number): void {
@@ -31,7 +31,7 @@ export function createUnackedRoom(maxBytes: number) {
       waiting.delete(account);
       const [first] = account.waiting;
       if (!first) continue;
-      if (!isFor(account)) {
+      if (!hasRoomOrWait(account)) {
         waiting.add(account);
         inVain += 1;
         if (bytes >= maxBytes || inVain >= mostInVain) return;
@@ -47,7 +47,7 @@ export function createUnackedRoom(maxBytes: number) {
     /** Whether there is room for another message of the connection; where not, it is resumed when there is. */
     isFor(connection: Connection): boolean {
       const account = connection.device?.account;
-      if (isFor(account)) return true;
+      if (hasRoomOrWait(account)) return true;
       if (account) {
         account.waiting.add(connection);
         waiting.add(account);

@@ -1,6 +1,6 @@
 import type { Observer } from '../../connector/options.ts';
 import type { DevicePorts } from '../../connector/ports.ts';
-import type { Holds } from '../contract/uplink.ts';
+import type { AccountThrottle } from '../contract/uplink.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
@@ -11,7 +11,7 @@ export type ConnectorSide = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
-  holds: Holds;
+  holds: AccountThrottle;
   presence: Presence;
   observer: Observer;
 };

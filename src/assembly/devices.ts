@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
-import type { Holds } from '../contract/uplink.ts';
+import type { AccountThrottle } from '../contract/uplink.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
@@ -117,7 +117,7 @@ async function startIngestion(
   shared: Shared,
   downlinks: Downlinks,
   runUuid: string,
-): Promise<{ ingest: Ingest; holds: Holds }> {
+): Promise<{ ingest: Ingest; holds: AccountThrottle }> {
   const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startNotifications({
     db,

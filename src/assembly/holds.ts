@@ -1,4 +1,4 @@
-import type { Holds, Uplink } from '../contract/uplink.ts';
+import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { EventQuota } from '../ingest/store/event-quota.ts';
 import type { Activity } from '../quotas/activity.ts';
@@ -31,7 +31,7 @@ export async function startHoldsOf(
   { db, config, log, releases, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,
-): Promise<Holds> {
+): Promise<AccountThrottle> {
   const { retention } = config;
   const quotasLog = log.child({ component: 'quotas' });
   const onError = (err: unknown) =>

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OutboxConfig } from '../notifications/settings.ts';
+import { NotificationSettings } from '../notifications/settings.ts';
 import { QuotaSettings } from '../quotas/settings.ts';
 
 const count = z.int().min(1);
@@ -101,7 +101,7 @@ export const Settings = z.strictObject({
     connectTimeoutMs: ms,
     statementTimeoutMs: ms,
   }),
-  notifications: OutboxConfig.strict(),
+  notifications: NotificationSettings.strict(),
   quotas: QuotaSettings,
 });
 export type Settings = z.infer<typeof Settings>;

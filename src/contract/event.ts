@@ -28,7 +28,7 @@ export type DeviceEvent = {
   oldValue: number;
 };
 
-/** An event of a purpose fired. `notified: false` says that its episode had rung already. */
+/** An event of a purpose fired. `notified: false` says that people were notified of its episode already. */
 export type SenseEvent = {
   type: 'sense';
   ts: number;

@@ -101,7 +101,7 @@ export type Uplink = {
   /** A few of those that it has; the last one may stand for the others. */
   rejections: Rejection[];
   /** What it took to parse, in what an ordinary measurement takes of ingest; absent: nothing. */
-  readonly parsing?: number;
+  readonly parsingCost?: number;
 };
 
 /** Who is told, once, what became of a message. */
@@ -115,7 +115,7 @@ export type Delivery = {
 };
 
 /** When no more messages of an account's devices are to be taken. */
-export type Holds = {
+export type AccountThrottle = {
   /** For how many ms; 0: now. Asked with every message: costs no query. */
   waitMs(accountId: number): number;
   /** A message of the device waits for that; told for each one. */

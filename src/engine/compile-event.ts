@@ -58,10 +58,10 @@ export type LiveEvent = {
   actions: Actions;
   /** Whether a firing is recorded as a `sense` event. */
   record: boolean;
-  /** Whether a firing can ring: it has push or SMS. */
-  rings: boolean;
-  /** Whether every firing rings, not the first of an episode only: all causes are `isAny`. */
-  ringsAlways: boolean;
+  /** Whether a firing can notify people: it has push or SMS. */
+  notifies: boolean;
+  /** Whether every firing notifies, not only the first of an episode: all causes are `isAny`. */
+  notifiesAlways: boolean;
   target: MoveTarget | null;
   /** Whether a firing is seen by nobody, but for where it moves the device. */
   isSilent: boolean;
@@ -88,8 +88,8 @@ export function compileEvent(
   const isSpentAtOnce =
     causes.length > 0 &&
     causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
-  const rings = reaches('people');
-  const isSilent = !record && !rings && !reaches('device');
+  const notifies = reaches('people');
+  const isSilent = !record && !notifies && !reaches('device');
   return {
     stId: state.stId,
     evId: event.evId,
@@ -100,8 +100,8 @@ export function compileEvent(
     causes,
     actions,
     record,
-    rings,
-    ringsAlways: causes.every((cause) => cause.reads === 'anything'),
+    notifies,
+    notifiesAlways: causes.every((cause) => cause.reads === 'anything'),
     target: targetOf(purpose, actions, initStIds),
     isSilent,
     isSpentAtOnce: isSilent && isSpentAtOnce,

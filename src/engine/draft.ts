@@ -32,8 +32,8 @@ export class Draft {
     const before = this.get(index);
     if (before && before !== this.#base[index]) return before;
     const own = before
-      ? { causes: before.causes.slice(), holding: before.holding, rung: before.rung }
-      : { causes: event.causes.map(() => null), holding: 0, rung: false };
+      ? { causes: before.causes.slice(), holding: before.holding, notified: before.notified }
+      : { causes: event.causes.map(() => null), holding: 0, notified: false };
     this.set(index, own);
     this.#opened.push(event);
     return own;

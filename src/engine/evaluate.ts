@@ -4,11 +4,11 @@ import type { Evaluated } from './evaluator.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Runtime } from './runtime.ts';
 
-/** `runtime` is the very object that was given where the evidence is what it was. */
+/** `runtime` is the object that was given where the evidence did not change. */
 export type Evaluation = { runtime: Runtime } & Evaluated;
 
 /**
- * Evaluates one measurement that is news (`notice`): a pure function of its arguments, none of which it
+ * Evaluates one measurement that was not evaluated before (`newestAfter`): a pure function of its arguments, none of which it
  * changes. Several of one device are cheaper in one go: `Evaluator`.
  */
 export function evaluate(profile: Profile, runtime: Runtime, measurement: Measurement): Evaluation {

@@ -14,13 +14,13 @@ import type { CauseEvidence, EventEvidence, Runtime } from './runtime.ts';
 import { storable } from './last-seen.ts';
 import { agreedOnce } from './window.ts';
 
-/** An event that fired. `ring`: push and SMS go out, for it is the first firing of its episode. */
+/** An event that fired. `notify`: people are notified, for it is the first firing of its episode. */
 export type Firing = {
   event: SenseEvent;
   /** The event's name in its purpose, empty where it has none. */
   name: string;
   record: boolean;
-  ring: boolean;
+  notify: boolean;
   actions: Actions;
 };
 
@@ -64,7 +64,7 @@ export class Evaluator {
   }
 
   /**
-   * Evaluates one measurement that is news (`notice`). Events are tried in order, those of the current
+   * Evaluates one measurement that was not evaluated before (`newestAfter`). Events are tried in order, those of the current
    * state first, then those of the global states; the first one that moves the device ends it. Of
    * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
    */
@@ -199,12 +199,12 @@ export class Evaluator {
 }
 
 function firingOf(event: LiveEvent, found: SenseEvent, evidence: EventEvidence): Firing {
-  const ring = event.rings && !evidence.rung;
+  const notify = event.notifies && !evidence.notified;
   return {
-    event: event.rings && !ring ? { ...found, notified: false } : found,
+    event: event.notifies && !notify ? { ...found, notified: false } : found,
     name: event.name,
     record: event.record,
-    ring,
+    notify,
     actions: event.actions,
   };
 }

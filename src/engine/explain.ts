@@ -39,7 +39,7 @@ const CauseExplanation = z.object({
 });
 export type CauseExplanation = z.infer<typeof CauseExplanation>;
 
-/** A live event. `rung`: push and SMS wait until one of its causes disagrees, or the state is entered anew. */
+/** A live event. `rung`: people were notified; nobody is again until one of its causes disagrees, or the state is entered anew. */
 export const EventExplanation = z.object({
   stId: z.int(),
   evId: z.int(),
@@ -75,7 +75,7 @@ function explainEvent(event: LiveEvent, runtime: Runtime, seen: LastSeen): Event
   const causes = event.causes.map((cause, index) =>
     explainCause(cause, evidence?.causes[index] ?? null, seen),
   );
-  return { stId, evId, name, isGlobal, rung: evidence?.rung ?? false, causes };
+  return { stId, evId, name, isGlobal, rung: evidence?.notified ?? false, causes };
 }
 
 function explainCause(

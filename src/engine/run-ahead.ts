@@ -160,7 +160,7 @@ function collectRun(
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
   }
   // As in `collect`: an episode ends with the first outcome that disagrees.
-  if (own && ended) own.rung = false;
+  if (own && ended) own.notified = false;
 }
 
 const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);

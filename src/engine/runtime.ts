@@ -26,8 +26,8 @@ export type CauseEvidence = {
   agreed: Agreed | undefined;
 };
 
-/** `holding`: how many of the causes hold. `rung`: this episode has rung already. */
-export type EventEvidence = { causes: (CauseEvidence | null)[]; holding: number; rung: boolean };
+/** `holding`: how many of the causes hold. `notified`: people were notified of this episode already. */
+export type EventEvidence = { causes: (CauseEvidence | null)[]; holding: number; notified: boolean };
 
 /** By the `index` of the event; null, or beyond the end, where nothing is collected. */
 export type Evidence = readonly (EventEvidence | null)[];

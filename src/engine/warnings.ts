@@ -79,7 +79,7 @@ function swings(
   return [`this state and state ${to.stId} send a device back and forth on any measurement`];
 }
 
-function movesOnAny({ causes, ringsAlways, target }: LiveEvent) {
+function movesOnAny({ causes, notifiesAlways: ringsAlways, target }: LiveEvent) {
   const onAny = causes.length > 0 && ringsAlways && !causes.some((cause) => cause.negate);
   return onAny ? (target?.place ?? null) : null;
 }

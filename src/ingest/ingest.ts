@@ -86,7 +86,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     maxBatchItems,
     remembered,
     loadContexts: createContextLoader(deps.findNewest, remembered),
-    leaveOut: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
+    eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     repeats: createRedeliveries(deps.nowMs),
     retry: options.retry ?? retryBounds,
     stopping: stopping.signal,

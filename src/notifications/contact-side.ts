@@ -7,7 +7,7 @@ import { emailDriver } from './drivers/email.ts';
 import type { Reach } from './drivers/post-publicly.ts';
 import { hookDriver } from './drivers/signed-webhook.ts';
 import { startListening } from './listen.ts';
-import type { OutboxLog } from './log.ts';
+import type { NotificationLog } from './log.ts';
 import { forgetProcess, tellChannels } from './process-queries.ts';
 import { dueChannel, giveUpOld } from './turn-queries.ts';
 import { startTurns } from './turns.ts';
@@ -27,7 +27,7 @@ export type ContactSideDeps = {
   connectionString: string;
   maxAttempts: number;
   pollIntervalMs: number;
-  log: OutboxLog;
+  log: NotificationLog;
   clock: () => number;
   onOutcome?: ContactDeliveryDeps['onOutcome'];
   /** The channels of this process beside those of contacts. */

@@ -3,7 +3,7 @@ import { DeliveryError } from './drivers/driver.ts';
 import type { EmailDriver } from './drivers/email.ts';
 import type { HookDriver } from './drivers/signed-webhook.ts';
 import { hookPayload } from './hook-payload.ts';
-import type { OutboxLog } from './log.ts';
+import type { NotificationLog } from './log.ts';
 import { reasons, type Reason } from './reasons.ts';
 import { settleTurn, type Turn } from './turn-queries.ts';
 import { wordsOf } from './words/words.ts';
@@ -22,7 +22,7 @@ export type ContactDeliveryDeps = {
   hooks: HookDriver;
   keys: ContactKeys;
   maxAttempts: number;
-  log: OutboxLog;
+  log: NotificationLog;
   clock: () => number;
   onOutcome?:
     | ((outcome: { kind: 'email' | 'webhook'; state: 'sent' | 'failed' | 'retried' }) => void)

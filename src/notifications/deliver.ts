@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { OutboxLog } from './log.ts';
+import type { NotificationLog } from './log.ts';
 import { DeliveryError } from './drivers/driver.ts';
 import type { OutgoingMessage } from './drivers/driver.ts';
 import type { Drivers } from './drivers/open.ts';
@@ -15,7 +15,7 @@ export type DeliveryDeps = {
   drivers: Drivers;
   isAllowedNumber: NumberRule;
   maxAttempts: number;
-  log: OutboxLog;
+  log: NotificationLog;
   clock: () => number;
   /** Told how each attempt ended, for whoever counts. */
   onOutcome?: (outcome: { kind: 'push' | 'sms'; state: AttemptState }) => void;

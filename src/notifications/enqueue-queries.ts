@@ -23,7 +23,7 @@ const maxText = 1_000;
 const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
 /**
- * Keeps others from counting until the transaction ends; gives what is used today, by `nameOf`. Always in
+ * Keeps others from counting until the transaction ends; gives what is used today, by `counterName`. Always in
  * the same order, so that nobody waits in a circle.
  */
 export async function lockCounts(

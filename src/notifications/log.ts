@@ -1,4 +1,4 @@
 import type { Logger } from '../log/logger.ts';
 
 /** Where the outbox writes. */
-export type OutboxLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
+export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;

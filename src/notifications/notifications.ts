@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MessageQuotas, OutboxConfig } from './settings.ts';
+import type { MessageQuotas, NotificationSettings } from './settings.ts';
 import { startContactSide, type ContactOptions } from './contact-side.ts';
 import { deliver } from './deliver.ts';
 import type { AttemptState, DeliveryDeps } from './deliver.ts';
@@ -8,7 +8,7 @@ import { openDrivers } from './drivers/open.ts';
 import type { Drivers } from './drivers/open.ts';
 import { enqueueNotifications } from './enqueue.ts';
 import { deliverTask } from './enqueue-queries.ts';
-import type { OutboxLog } from './log.ts';
+import type { NotificationLog } from './log.ts';
 import { createNumberRule } from './phone-number.ts';
 import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
@@ -26,14 +26,14 @@ export type Notifications = {
 export type NotificationsOptions = {
   db: Database;
   connectionString: string;
-  config: OutboxConfig;
+  config: NotificationSettings;
   /** What an account may send: its own, or the configuration's. */
   quotasOf: (accountId: number) => MessageQuotas;
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
   /** How e-mail and webhooks of accounts are reached. */
   contacts: ContactOptions;
-  log: OutboxLog;
+  log: NotificationLog;
   clock: () => number;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
@@ -117,12 +117,12 @@ export async function startNotifications(options: NotificationsOptions): Promise
 }
 
 /** Of those that the operator configures; a log reaches nobody. */
-function channelsOf({ push, sms }: OutboxConfig): string[] {
+function channelsOf({ push, sms }: NotificationSettings): string[] {
   return [...(push ? ['push'] : []), ...(sms.driver === 'log' ? [] : ['sms'])];
 }
 
 /** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
-function tellOfDailyQuota({ dailyQuota }: OutboxConfig, log: OutboxLog): void {
+function tellOfDailyQuota({ dailyQuota }: NotificationSettings, log: NotificationLog): void {
   if (dailyQuota === undefined) return;
   log.info(
     { event: 'notifications.quota-renamed', messagesPerDay: dailyQuota },

@@ -58,7 +58,7 @@ export const EmailConfig = z.strictObject({
 export type EmailConfig = z.infer<typeof EmailConfig>;
 
 /** Messages to people: who delivers them, how many, how often a delivery is tried. */
-export const OutboxConfig = z.object({
+export const NotificationSettings = z.object({
   /** How many messages an account may send on one day, in place of `quotas.messagesPerDay`. */
   dailyQuota: z.int().min(0).optional(),
   /** Deliveries under way at once in this process. */
@@ -81,7 +81,7 @@ export const OutboxConfig = z.object({
     ])
     .prefault({ driver: 'log' }),
 });
-export type OutboxConfig = z.infer<typeof OutboxConfig>;
+export type NotificationSettings = z.infer<typeof NotificationSettings>;
 
 /** What people may be sent on one day (UTC); what each is for stands in config/default.ts. */
 export type MessageQuotas = {

@@ -1,11 +1,11 @@
 import type { Sql } from '../db/sql.ts';
-import { takeTurns, type Turn } from './turn-queries.ts';
+import { takeTurns, type Turn as ContactDelivery } from './turn-queries.ts';
 
 export type TurnsOptions = {
   db: Sql;
   clock: () => number;
   /** Makes one attempt and writes down how it ended. */
-  deliver: (turn: Turn) => Promise<void>;
+  deliver: (turn: ContactDelivery) => Promise<void>;
   /** Deliveries under way at once in this process, and of one account. */
   parallel?: number;
   perAccount?: number;
@@ -31,12 +31,12 @@ const defaultPerAccount = 2;
 export function startTurns(options: TurnsOptions): Turns {
   const { db, clock, deliver, pollIntervalMs, leaseMs, onError } = options;
   const { parallel = defaultParallel, perAccount = defaultPerAccount } = options;
-  const underWay = new Map<number, Pick<Turn, 'accountId' | 'kind'> & { ended: Promise<void> }>();
+  const underWay = new Map<number, Pick<ContactDelivery, 'accountId' | 'kind'> & { ended: Promise<void> }>();
   let looking: Promise<void> | null = null;
   let again = false;
   let closed = false;
 
-  function begin(turn: Turn): void {
+  function begin(turn: ContactDelivery): void {
     const ended = deliver(turn)
       .catch(onError)
       .finally(() => {

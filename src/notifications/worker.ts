@@ -2,20 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger, run, runMigrations } from 'graphile-worker';
 import type { TaskList } from 'graphile-worker';
 import pg from 'pg';
-import type { OutboxLog } from './log.ts';
+import type { NotificationLog } from './log.ts';
 
 export type WorkerOptions = {
   connectionString: string;
   concurrency: number;
   pollIntervalMs: number;
-  log: OutboxLog;
+  log: NotificationLog;
   tasks: TaskList;
 };
 
 const restartDelayMs = 5_000;
 
 /** Creates or updates the job tables; several processes may do so at once. */
-export async function migrateWorker(connectionString: string, log: OutboxLog): Promise<void> {
+export async function migrateWorker(connectionString: string, log: NotificationLog): Promise<void> {
   const pgPool = openPool(connectionString, 1, log);
   try {
     await runMigrations({ pgPool, logger: loggerOf(log) });
@@ -77,7 +77,7 @@ async function keepRunning(
  * A pool of our own: the library takes its listeners off its own one before that is closed, and a
  * connection that breaks then would end the process.
  */
-function openPool(connectionString: string, max: number, log: OutboxLog): pg.Pool {
+function openPool(connectionString: string, max: number, log: NotificationLog): pg.Pool {
   const pool = new pg.Pool({ connectionString, max });
   const onError = (error: Error) =>
     log.debug(
@@ -90,7 +90,7 @@ function openPool(connectionString: string, max: number, log: OutboxLog): pg.Poo
 }
 
 /** A delivery that is tried again is an outcome, not an alarm: only warnings of the runner itself are. */
-function loggerOf(log: OutboxLog): Logger {
+function loggerOf(log: NotificationLog): Logger {
   return new Logger(() => (level, message, meta) => {
     const name: string = level;
     if (name === 'warning')

@@ -1,4 +1,4 @@
-import type { DeviceIdentity, Holds } from '../contract/uplink.ts';
+import type { DeviceIdentity, AccountThrottle } from '../contract/uplink.ts';
 import type { EventRate } from './event-rate.ts';
 import type { StorageWatch } from './storage-watch.ts';
 
@@ -15,7 +15,7 @@ const lookAgainMs = 1_000;
 const dayMs = 86_400_000;
 
 /** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
-export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): Holds {
+export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): AccountThrottle {
   let day = 0;
   /** Devices whose account's storage is full, and that were told so today (UTC). */
   const told = new Set<number>();

@@ -87,7 +87,7 @@ describe('a firing', () => {
       number(21, 4),
     ]);
     const firings = evaluations.flatMap((evaluation) => evaluation.firings);
-    expect(firings.map(({ ring, event }) => [ring, event.notified])).toEqual([
+    expect(firings.map(({ notify: ring, event }) => [ring, event.notified])).toEqual([
       [true, undefined],
       [false, false],
       [true, undefined],

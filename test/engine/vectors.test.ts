@@ -56,7 +56,7 @@ function load(purposes: unknown[]) {
 }
 
 function observe({ firings, transition }: Evaluation) {
-  const fires = firings.map(({ event, record, ring }) => {
+  const fires = firings.map(({ event, record, notify: ring }) => {
     const { puId, stId, evId } = event.cause.engine;
     return { puId, stId, evId, record, ring, senses: event.cause.senses };
   });

@@ -31,7 +31,7 @@ function start(changed: Partial<BatcherOptions> = {}): void {
     const { promise, resolve } = Promise.withResolvers<void>();
     const commit = () => {
       const committing = { committed: promise } as unknown as Committing;
-      batch.commitSent(committing);
+      batch.onCommitSent(committing);
       return committing;
     };
     const finish = async () => {

@@ -147,7 +147,7 @@ describe('queues of several accounts', () => {
   });
 
   const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>
-    new Message({ ...uplink, parsing }, delivery, newUuid);
+    new Message({ ...uplink, parsingCost: parsing }, delivery, newUuid);
 });
 
 describe('queues that are forgotten', () => {

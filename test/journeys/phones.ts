@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startApnsServer, tlsFile, type Received } from '../notifications/apns-server.ts';
 
 /** Stand-ins for what lies outside: a push service, and a webhook that takes SMS. */
 export type Phones = {
   /** What makes the service send to them. */
-  notifications: OutboxConfig;
+  notifications: NotificationSettings;
   pushes: Received[];
   texts: unknown[];
   close(): Promise<void>;
@@ -43,7 +43,7 @@ export async function startPhones(): Promise<Phones> {
   const url = `http://127.0.0.1:${port}/sms`;
   const sms = { driver: 'webhook', url, secretFile, forAll: true };
   return {
-    notifications: OutboxConfig.parse({ pollIntervalMs: 50, push, sms }),
+    notifications: NotificationSettings.parse({ pollIntervalMs: 50, push, sms }),
     pushes: apns.received,
     texts,
     close: async () => {

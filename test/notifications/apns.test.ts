@@ -2,7 +2,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterEach, expect, test } from 'vitest';
 import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
 import { openDrivers } from '../../src/notifications/drivers/open.ts';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startNotifications } from '../../src/notifications/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
@@ -22,7 +22,7 @@ const message: OutgoingMessage = {
 };
 
 function configFor(port: number) {
-  return OutboxConfig.parse({
+  return NotificationSettings.parse({
     pollIntervalMs: 50,
     push: {
       keyFile: tlsFile('provider-key.p8'),
@@ -137,7 +137,7 @@ test('an answer of 410 takes the token out of the account, and the other is deli
 });
 
 test('without a push service the outcome says so', async () => {
-  const { push } = await openDrivers(OutboxConfig.parse({}), { log: silent, clock: () => 0 });
+  const { push } = await openDrivers(NotificationSettings.parse({}), { log: silent, clock: () => 0 });
   await expect(push.send(message)).rejects.toMatchObject({
     verdict: 'never',
     message: 'No push service is configured.',

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import type { ContactOptions } from '../../src/notifications/contact-side.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';
 import * as given from './fixtures.ts';
@@ -28,7 +28,7 @@ export function useContacts() {
         contacts: { ...given.contacts, ...contacts },
         db: database.db,
         connectionString: database.url,
-        config: OutboxConfig.parse({ pollIntervalMs: 100, maxAttempts: 20 }),
+        config: NotificationSettings.parse({ pollIntervalMs: 100, maxAttempts: 20 }),
         quotasOf: () => given.quotas,
         isSmsForAll: false,
         log: given.silent,

@@ -3,7 +3,7 @@ import type { Driver } from '../../src/notifications/drivers/driver.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { claimNotification, forgetOutcomes } from '../../src/notifications/queries.ts';
 import { freeAbandonedJobs } from '../../src/db/jobs.ts';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from './fixtures.ts';
 
@@ -26,7 +26,7 @@ async function start(driver: Driver, maxAttempts = 3): Promise<Notifications> {
     contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
-    config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts }),
+    config: NotificationSettings.parse({ pollIntervalMs: 50, maxAttempts }),
     quotasOf: () => given.quotas,
     isSmsForAll: false,
     log: given.silent,

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
 import { openDrivers } from '../../src/notifications/drivers/open.ts';
 import { reasons, type Reason } from '../../src/notifications/reasons.ts';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 
 const message: OutgoingMessage = {
   id: 7,
@@ -55,7 +55,7 @@ async function startProvider(replies: Reply[] = []) {
 }
 
 async function driverFor(sms: unknown, log = silentLog): Promise<Driver> {
-  const drivers = await openDrivers(OutboxConfig.parse({ sms }), { log, clock: () => 1_234 });
+  const drivers = await openDrivers(NotificationSettings.parse({ sms }), { log, clock: () => 1_234 });
   closing.push(drivers.sms.close);
   return drivers.sms;
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
 import type { Driver } from '../../src/notifications/drivers/driver.ts';
-import type { OutboxLog } from '../../src/notifications/log.ts';
+import type { NotificationLog } from '../../src/notifications/log.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import { OutboxConfig } from '../../src/notifications/settings.ts';
+import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from './fixtures.ts';
 
@@ -23,13 +23,13 @@ const clock = () => 86_400_000;
 async function start(
   driver: Driver,
   maxAttempts = 3,
-  { log = given.silent, ...config }: { log?: OutboxLog; dailyQuota?: number } = {},
+  { log = given.silent, ...config }: { log?: NotificationLog; dailyQuota?: number } = {},
 ): Promise<Notifications> {
   outbox = await startNotifications({
     contacts: given.contacts,
     db: database.db,
     connectionString: database.url,
-    config: OutboxConfig.parse({ pollIntervalMs: 50, maxAttempts, ...config }),
+    config: NotificationSettings.parse({ pollIntervalMs: 50, maxAttempts, ...config }),
     quotasOf: () => given.quotas,
     isSmsForAll: false,
     log,

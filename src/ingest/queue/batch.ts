@@ -24,7 +24,7 @@ export type Batch = {
   /** Messages of it that wait again, in front of their queues; so many units are the rests of divided messages. */
   putBack(postponed: Work[], rests: number): void;
   /** The queues know what follows the commit: if the batch is alone, the next messages of its devices are taken. */
-  commitSent(committing: Committing): void;
+  onCommitSent(committing: Committing): void;
   /** The next messages of these devices may be taken, while others of the batch are still to be stored. */
   partDone(part: Work[]): void;
 };

@@ -95,7 +95,7 @@ export function createBatcher(
         queues.putBack(postponed);
         if (stopped) failWaiting();
       },
-      commitSent(committing) {
+      onCommitSent(committing) {
         // Only alone: of two, each would have to be behind the other.
         if (inFlight > 1) return;
         batch.committing = committing;

@@ -22,7 +22,7 @@ export type DeviceQueue = {
   /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
   cost: DeviceCost;
   /** What parsing its waiting messages took, and is not charged to the account yet. */
-  parsing: number;
+  parsingCost: number;
   /** What the account was charged for those in the batch that holds it, by estimate. */
   charged: number;
   /** As of the last commit, or the one under way; null when it must be read (again). */
@@ -45,7 +45,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     busy: false,
     ready: false,
     cost: costOf(null),
-    parsing: 0,
+    parsingCost: 0,
     charged: 0,
     context: null,
     lastArrival: null,

@@ -45,7 +45,7 @@ export class DeviceQueues {
 
   add(queue: DeviceQueue, unit: Unit): void {
     queue.waiting = append(queue.waiting, unit);
-    queue.parsing += unit.message.uplink.parsing ?? 0;
+    queue.parsingCost += unit.message.uplink.parsingCost ?? 0;
     this.waiting += 1;
     this.#markReady(queue);
   }

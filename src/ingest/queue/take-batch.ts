@@ -47,8 +47,8 @@ function takeUnits(work: Work, room: number, isFirst: boolean, queues: DeviceQue
   queue.charged = isFirst ? estimate : queue.charged + estimate;
   // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
   if (isFirst && !queue.context) queue.charged -= once;
-  queues.turns.charge(queue.accountId, estimate + queue.parsing);
-  queue.parsing = 0;
+  queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
+  queue.parsingCost = 0;
   return estimate;
 }
 

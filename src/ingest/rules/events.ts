@@ -53,7 +53,7 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): voi
 
   const profile = context.current?.profile;
   const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
-  if (found?.rings && ts >= arrivedTs - limits.ringMaxAgeMs) {
+  if (found?.notifies && ts >= arrivedTs - limits.ringMaxAgeMs) {
     const { actions, name } = found;
     rows.notices.push({ device: context.device, event, actions, name, key });
   }

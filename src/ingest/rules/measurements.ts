@@ -108,9 +108,9 @@ function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
   scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
   // What a backlog reports is history by now: recorded, but nobody is notified.
   const isStale = event.ts < scope.arrivedTs - scope.limits.ringMaxAgeMs;
-  const recorded = firing.ring && isStale ? { ...event, notified: false } : event;
+  const recorded = firing.notify && isStale ? { ...event, notified: false } : event;
   if (firing.record) recordEvent(context, recorded, scope);
-  if (firing.ring && !isStale)
+  if (firing.notify && !isStale)
     scope.rows.notices.push({ device, event, actions, name, key: undefined });
   for (const message of messagesOf(actions, { device, event, name }))
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });

@@ -6,7 +6,7 @@ import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { ContextCache } from './context-cache.ts';
-import { noneLeftOut, type EventQuotaRule } from './event-quota.ts';
+import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
@@ -24,7 +24,7 @@ export type CommitDeps = TellDeps & {
   /** What one transaction may cost: `planBatch`. */
   maxBatchItems: number;
   /** Absent: all events are recorded, and nothing is counted. */
-  leaveOut?: EventQuotaRule | undefined;
+  eventQuota?: EventQuotaFilter | undefined;
 };
 
 export type CommitOptions = {
@@ -33,7 +33,7 @@ export type CommitOptions = {
   /** The commit under way on top of which this is planned. */
   behind: Committing | null | undefined;
   /** The commit is sent, and the queues know what follows it; some of the plan's messages may be postponed. */
-  onSent: (plan: Plan, committing: Committing) => void;
+  onCommitSent: (plan: Plan, committing: Committing) => void;
 };
 
 const allRead: ReadonlySet<DeviceQueue> = new Set();
@@ -45,7 +45,7 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
  */
 export async function commitBatch(
   works: Work[],
-  { areNew, behind, onSent }: CommitOptions,
+  { areNew, behind, onCommitSent: onSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
   const unread = new Set<DeviceQueue>();
@@ -61,7 +61,7 @@ export async function commitBatch(
     plan = planBatch(read, deps.limits, deps.maxBatchItems);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
-    if (deps.leaveOut && !isOver()) leftOut = deps.leaveOut.apply(plan, plan.works);
+    if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.apply(plan, plan.works);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -74,7 +74,7 @@ export async function commitBatch(
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (stage === 'over' || !plan) return;
     stage = 'sent';
-    deps.leaveOut?.committing(leftOut);
+    deps.eventQuota?.committing(leftOut);
     for (const { queue, context } of plan.after) queue.context = context;
     for (const { queue } of plan.works) deps.remembered.note(queue);
     onSent(plan, committing);
@@ -87,7 +87,7 @@ export async function commitBatch(
       onCommitting,
     });
   } catch (error) {
-    deps.leaveOut?.undo(leftOut, isSent(stage));
+    deps.eventQuota?.undo(leftOut, isSent(stage));
     if (error instanceof StaleContext) noteForgotten(error, works, unread);
     // They were read as claimed, and with the rollback they are not.
     for (const queue of unread) queue.context = null;
@@ -96,7 +96,7 @@ export async function commitBatch(
     stage = 'over';
   }
   if (!plan) return;
-  deps.leaveOut?.committed(plan.works, recorded, leftOut);
+  deps.eventQuota?.committed(plan.works, recorded, leftOut);
   tellStored(plan, recorded, deps);
 }
 

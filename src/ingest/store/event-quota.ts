@@ -57,7 +57,7 @@ export function createEventQuota(
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
-    ringAnyway(plan, events);
+    notifyAnyway(plan, events);
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
@@ -114,7 +114,7 @@ export function createEventQuota(
   return { apply, committing, undo, committed };
 }
 
-export type EventQuotaRule = ReturnType<typeof createEventQuota>;
+export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
 
 type Beyond = {
   beyond: NewEvent[];
@@ -172,7 +172,7 @@ function takeBeyond(
 }
 
 /** A reported event rings where its row is new; without a row a redelivery rings again. */
-function ringAnyway({ rows }: Plan, events: NewEvent[]): void {
+function notifyAnyway({ rows }: Plan, events: NewEvent[]): void {
   const out = new Set(events.map(({ event }) => event));
   rows.notices = rows.notices.map((notice) =>
     out.has(notice.event) ? { ...notice, key: undefined } : notice,

@@ -40,7 +40,7 @@ export type Plan = {
 
 /**
  * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
- * has its share; at least one item. Pure: the queues are read, not written, and the units stay as they are.
+ * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are.
  */
 export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
   const plan: Plan = {

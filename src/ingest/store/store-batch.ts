@@ -70,11 +70,11 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
         if (batch) batch.putBack(plan.postponed, plan.divided.length);
         else rest = [...plan.postponed, ...rest];
       }
-      if (isFirst) batch?.commitSent(committing);
+      if (isFirst) batch?.onCommitSent(committing);
     };
     const behind = isFirst ? batch?.behind?.committing : null;
     try {
-      await commitBatch(works, { areNew, behind, onSent }, deps);
+      await commitBatch(works, { areNew, behind, onCommitSent: onSent }, deps);
       attempts.failures = 0;
       return rest;
     } catch (error) {

@@ -1,9 +1,9 @@
-import type { OutboxLog } from '../log.ts';
+import type { NotificationLog } from '../log.ts';
 import { DeliveryError } from './driver.ts';
 import type { Driver } from './driver.ts';
 
 /** Writes SMS to the log and reaches nobody: for trying out. */
-export function logDriver(log: OutboxLog): Driver {
+export function logDriver(log: NotificationLog): Driver {
   return {
     name: 'log',
     isLog: true,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import type { OutboxConfig } from '../settings.ts';
-import type { OutboxLog } from '../log.ts';
+import type { NotificationSettings } from '../settings.ts';
+import type { NotificationLog } from '../log.ts';
 import { apnsDriver } from './apns.ts';
 import type { Driver } from './driver.ts';
 import { logDriver, noPushDriver } from './log.ts';
@@ -9,11 +9,11 @@ import { webhookDriver } from './webhook.ts';
 
 export type Drivers = { push: Driver; sms: Driver };
 
-type Dependencies = { log: OutboxLog; clock: () => number };
+type Dependencies = { log: NotificationLog; clock: () => number };
 
 /** The drivers that the configuration names; rejects when a key or secret cannot be read. */
 export async function openDrivers(
-  { push, sms }: Pick<OutboxConfig, 'push' | 'sms'>,
+  { push, sms }: Pick<NotificationSettings, 'push' | 'sms'>,
   dependencies: Dependencies,
 ): Promise<Drivers> {
   return {
@@ -22,12 +22,12 @@ export async function openDrivers(
   };
 }
 
-async function openPush(config: NonNullable<OutboxConfig['push']>): Promise<Driver> {
+async function openPush(config: NonNullable<NotificationSettings['push']>): Promise<Driver> {
   const ca = config.caFile === undefined ? undefined : await readFile(config.caFile);
   return apnsDriver(config, { key: await readFile(config.keyFile), ca });
 }
 
-async function openSms(config: OutboxConfig['sms'], { log, clock }: Dependencies): Promise<Driver> {
+async function openSms(config: NotificationSettings['sms'], { log, clock }: Dependencies): Promise<Driver> {
   switch (config.driver) {
     case 'webhook':
       return webhookDriver(config, await readSecret(config.secretFile), clock);

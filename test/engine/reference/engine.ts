@@ -92,7 +92,7 @@ export class ReferenceEngine {
     memory.rung = sends && !causes.every((cause) => isAnyOnly(cause));
     const { sendEvent, sendLog } = actions.cloud ?? {};
     const record = eventLog || sendEvent === true || sendLog === true;
-    return { event: sense, name, record, ring, actions };
+    return { event: sense, name, record, notify: ring, actions };
   }
 
   #move({ stId, event }: Live, ts: number): Transition | null {
