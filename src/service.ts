@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
-import { createBudget } from './assembly/budget.ts';
-import { startDeviceSide } from './assembly/devices.ts';
+import { createBudget } from './assembly/stop-budget.ts';
+import { startDeviceSide } from './assembly/device-side.ts';
 import { createReadiness } from './assembly/readiness.ts';
-import { createEdges, createReleases, runStep } from './assembly/releases.ts';
+import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
 import { startShared } from './assembly/shared.ts';
 import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';

@@ -1,6 +1,6 @@
 import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
-import type { Sessions } from '../sessions/manage.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';

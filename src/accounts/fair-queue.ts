@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import { Turns, type LoginTurn } from './turns.ts';
+import { Turns, type LoginTurn } from './login-turns.ts';
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
 export type FairQueue = <T>(turn: LoginTurn, work: () => Promise<T>) => Promise<T>;

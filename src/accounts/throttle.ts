@@ -2,7 +2,7 @@ import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
 import { accountKey } from './email.ts';
 import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
-import type { LoginTurn } from './turns.ts';
+import type { LoginTurn } from './login-turns.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */

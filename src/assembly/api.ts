@@ -40,10 +40,10 @@ import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
-import { createSessions } from '../sessions/manage.ts';
-import type { Sessions } from '../sessions/manage.ts';
+import { createSessions } from '../sessions/sessions.ts';
+import type { Sessions } from '../sessions/sessions.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
-import type { SessionStore } from '../sessions/sessions.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import { version } from '../version.ts';
 import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
@@ -52,7 +52,7 @@ import { listConnectors } from './connector-addresses.ts';
 import { listContactRoutes } from './contacts.ts';
 import { answerOf, answers, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
-import { createSmsWarnings } from './sms-rules.ts';
+import { createInstallWarnings } from './install-warnings.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
@@ -144,7 +144,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
-  const warnings = createSmsWarnings(shared);
+  const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
     const deviceId = await findId(accountId, uuid);

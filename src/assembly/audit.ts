@@ -1,6 +1,6 @@
 import { insertEntry, forgetEntries } from '../audit/queries.ts';
 import { startRefusalLog, type RefusalLog } from '../audit/refusals.ts';
-import type { EndedSession } from '../sessions/manage.ts';
+import type { EndedSession } from '../sessions/sessions.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;

@@ -5,7 +5,7 @@ import { startPressure } from '../process/memory-pressure.ts';
 import { findHeapLimit } from '../process/v8.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Readiness } from './readiness.ts';
-import type { Releases } from './releases.ts';
+import type { ReleaseSteps } from './shutdown.ts';
 
 /** How much each part may hold, and who is told when memory is short. */
 export type Memory = {
@@ -23,7 +23,7 @@ export type MemoryDeps = {
   log: Logger;
   registry: Registry;
   readiness: Readiness;
-  releases: Releases;
+  releases: ReleaseSteps;
 };
 
 /** Parts of V8's heap limit, where the configuration names no bytes. */

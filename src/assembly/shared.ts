@@ -9,7 +9,7 @@ import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { monotonicClock, systemClock } from '../lib/clock.ts';
 import type { Clock, MonotonicClock } from '../lib/clock.ts';
-import { startLimits, type Limits, type LimitsOf } from '../quotas/limits.ts';
+import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
@@ -18,7 +18,7 @@ import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
 import { createPublicUrl, type PublicUrl } from './public-url.ts';
 import type { Readiness } from './readiness.ts';
-import type { Edges, Releases } from './releases.ts';
+import type { Edges, ReleaseSteps } from './shutdown.ts';
 import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
 
@@ -26,7 +26,7 @@ import type { OpenStorage } from './storage.ts';
 export type Shared = {
   config: Config;
   log: ServiceLog;
-  releases: Releases;
+  releases: ReleaseSteps;
   storage: OpenStorage;
   db: Database;
   bus: Bus;
@@ -38,7 +38,7 @@ export type Shared = {
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
   limitsOf: LimitsOf;
-  loginsOf: Limits['loginsOf'];
+  loginsOf: QuotaOverrides['loginsOf'];
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
   memory: Memory;
@@ -96,15 +96,15 @@ async function startQuotas(
   db: Database,
   { quotas }: Config,
   log: ServiceLog,
-  releases: Releases,
-): Promise<Limits> {
+  releases: ReleaseSteps,
+): Promise<QuotaOverrides> {
   const quotasLog = log.child({ component: 'quotas' });
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unread', err },
       'The quotas of accounts could not be read; those of before hold.',
     );
-  const limits = await startLimits({ db, quotas, onError });
+  const limits = await startOverrides({ db, quotas, onError });
   releases.add('quotas', () => limits.close());
   return limits;
 }
@@ -112,7 +112,7 @@ async function startQuotas(
 async function startDisabled(
   db: Database,
   log: ServiceLog,
-  releases: Releases,
+  releases: ReleaseSteps,
 ): Promise<DisabledAccounts> {
   const accountsLog = log.child({ component: 'accounts' });
   const onError = (err: unknown) =>

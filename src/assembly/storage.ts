@@ -9,7 +9,7 @@ import { describeStorage } from '../db/storage.ts';
 import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
-import type { Releases } from './releases.ts';
+import type { ReleaseSteps } from './shutdown.ts';
 
 export type OpenStorage = {
   connectionString: string;
@@ -28,7 +28,7 @@ const patienceMs = 700;
 export async function openStorage(
   config: Config,
   serviceLog: ServiceLog,
-  releases: Releases,
+  releases: ReleaseSteps,
 ): Promise<OpenStorage> {
   const log = serviceLog.child({ component: 'database' });
   const connectionString = config.databaseUrl ?? (await startEmbedded(config, log, releases));
@@ -70,7 +70,7 @@ export async function openStorage(
 async function startEmbedded(
   config: Config,
   log: EmbeddedLog,
-  releases: Releases,
+  releases: ReleaseSteps,
 ): Promise<string> {
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
   releases.add('embedded database', (withinMs) => embedded.stop(withinMs));

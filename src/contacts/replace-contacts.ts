@@ -5,7 +5,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { isPrivateHost } from '../lib/private-address.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
-import type { LimitsOf } from '../quotas/limits.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import { listContacts, removeContacts, saveContacts } from './queries.ts';
 import type { ContactRow, NewContact } from './queries.ts';

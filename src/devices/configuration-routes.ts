@@ -5,7 +5,7 @@ import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';
-import type { LimitsOf } from '../quotas/limits.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import { updateConfiguration } from './configuration-queries.ts';
 import { createDescribeDevice } from './describe-device.ts';

@@ -7,12 +7,12 @@ import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
-import type { LimitsOf } from '../quotas/limits.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
-import { evaluationRoute } from './evaluation-route.ts';
-import type { FindNewest } from './evaluation-route.ts';
+import { evaluationRoute } from './evaluation-routes.ts';
+import type { FindNewest } from './evaluation-routes.ts';
 import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
@@ -20,10 +20,10 @@ import type { ConnectorAddress } from './pick-connector.ts';
 import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
-import { rejectionsRoute } from './rejections-route.ts';
+import { rejectionsRoute } from './rejection-routes.ts';
 import { DeviceList, DeviceParams, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
-import { tokenRoute } from './token-route.ts';
+import { tokenRoute } from './token-routes.ts';
 import { deriveToken } from './token.ts';
 
 export type DeviceRouteDeps = {

@@ -27,7 +27,11 @@ export type CauseEvidence = {
 };
 
 /** `holding`: how many of the causes hold. `notified`: people were notified of this episode already. */
-export type EventEvidence = { causes: (CauseEvidence | null)[]; holding: number; notified: boolean };
+export type EventEvidence = {
+  causes: (CauseEvidence | null)[];
+  holding: number;
+  notified: boolean;
+};
 
 /** By the `index` of the event; null, or beyond the end, where nothing is collected. */
 export type Evidence = readonly (EventEvidence | null)[];

@@ -1,5 +1,5 @@
 import { quotaExceeded } from '../quotas/exceeded.ts';
-import type { LimitOf } from '../quotas/limits.ts';
+import type { LimitOf } from '../quotas/overrides.ts';
 
 /** One more stream of the account. Gives what is to be called when it has ended; throws `quota-exceeded`. */
 type CountStream = (accountId: number) => Promise<() => void>;

@@ -5,7 +5,7 @@ import { stampArrivals } from './queue/device-queue.ts';
 import { DeviceQueues } from './queue/device-queues.ts';
 import { Message, newUnit } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
-import { createEventQuota, type EventQuota } from './store/event-quota.ts';
+import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
 import { createContextLoader, type FindNewest } from './store/load-contexts.ts';
 import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
 import { storeBatch, type StoreDeps } from './store/store-batch.ts';
@@ -16,17 +16,21 @@ import { storeBatch, type StoreDeps } from './store/store-batch.ts';
  *   connector/mqtt
  *    1. take            read.ts                 reads whole packets, where its device may go on
  *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept)
+ *       (hold, send)    publish.ts              remembers whom to acknowledge; an account beyond a quota waits
+ *                                              here, unparsed (held-messages.ts)
  *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
- *    5. beginBatches    queue/batcher.ts        decides when another transaction begins
+ *    5. beginBatches    queue/batcher.ts        begins a transaction where another one may begin (mayBegin)
  *    6. takeBatch       queue/take-batch.ts     takes what waits: accounts in turn, devices in order
  *    7. storeBatch      store/store-batch.ts    stores it, whatever goes wrong; mostly by one commitBatch
  *    8. commitBatch     store/commit.ts         one transaction, of these steps:
- *       load            store/commit.ts         reads devices that are not remembered
+ *       load            store/commit.ts         reads devices that are not remembered (load-contexts.ts)
  *       planBatch       store/plan-batch.ts     applies each message to its device (rules/apply.ts, pure)
- *       write           store/write.ts          writes rows and device states, all statements at once
- *       commitSent      queue/batcher.ts        lets the next batch begin on top of this commit
+ *       dropBeyond      store/event-quota.ts    leaves out events beyond the account's quota
+ *       write           store/write.ts          writes rows and device states, all statements at once; then
+ *                                              messages to people
+ *       onCommitSent    queue/batcher.ts        lets the next batch begin on top of this commit
  *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
  *   connector/mqtt
  *    9. stored          ack.ts                  those before it on its connection first [MQTT-4.6.0-2]
@@ -48,7 +52,7 @@ export type IngestDeps = Pick<
   'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe'
 > & {
   findNewest: FindNewest;
-  eventQuota?: EventQuota | undefined;
+  eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
   clock: () => number;
   /** Milliseconds that only go forward. */

@@ -9,8 +9,8 @@ import { hookDriver } from './drivers/signed-webhook.ts';
 import { startListening } from './listen.ts';
 import type { NotificationLog } from './log.ts';
 import { forgetProcess, tellChannels } from './process-queries.ts';
-import { dueChannel, giveUpOld } from './turn-queries.ts';
-import { startTurns } from './turns.ts';
+import { dueChannel, giveUpOld } from './dispatch-queries.ts';
+import { startTurns } from './contact-dispatcher.ts';
 
 /** How contacts are reached: e-mail and webhooks of accounts. */
 export type ContactOptions = {

@@ -5,7 +5,7 @@ import type { HookDriver } from './drivers/signed-webhook.ts';
 import { hookPayload } from './hook-payload.ts';
 import type { NotificationLog } from './log.ts';
 import { reasons, type Reason } from './reasons.ts';
-import { settleTurn, type Turn } from './turn-queries.ts';
+import { settleTurn, type Turn } from './dispatch-queries.ts';
 import { wordsOf } from './words/words.ts';
 
 /** What makes links for the mails to a contact, and the secrets of a webhook. */

@@ -6,7 +6,7 @@ import type { Allotted, Counter } from './allot.ts';
 import { bodyOf, titleOf, type Wording } from './compose.ts';
 import { isLimit, reasons } from './reasons.ts';
 import type { Unsent } from './sort-out.ts';
-import { dueChannel, type NoticeData } from './turn-queries.ts';
+import { dueChannel, type NoticeData } from './dispatch-queries.ts';
 
 /** The task that delivers one notification. */
 export const deliverTask = 'deliver-notification';

@@ -1,6 +1,6 @@
 import type { NewNotification } from '../contract/notification.ts';
 import type { Sql } from '../db/sql.ts';
-import { address } from './address.ts';
+import { address } from './resolve-recipients.ts';
 import { allot, countedOf, countersOf, counterName } from './allot.ts';
 import type { Counted, Counter, QuotasOf } from './allot.ts';
 import type { Wording } from './compose.ts';

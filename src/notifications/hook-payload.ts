@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { Turn } from './turn-queries.ts';
+import type { Turn } from './dispatch-queries.ts';
 
 const Engine = z.object({
   pId: z.string(),

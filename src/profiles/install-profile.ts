@@ -7,7 +7,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
 import { inTurns, nextTurn } from '../lib/in-turns.ts';
-import type { LimitsOf } from '../quotas/limits.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';

@@ -1,7 +1,7 @@
 import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { createInTurn } from '../quotas/turns.ts';
+import { createInTurn } from '../quotas/in-turn.ts';
 import { installProfile } from './install-profile.ts';
 import type { InstallDeps } from './install-profile.ts';
 import { findRollOut } from './queries.ts';

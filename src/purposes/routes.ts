@@ -7,13 +7,13 @@ import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
-import type { LimitsOf } from '../quotas/limits.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
-import { createInTurn } from '../quotas/turns.ts';
+import { createInTurn } from '../quotas/in-turn.ts';
 import {
   deletePurpose,
   findGrowth,

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { addCounts, listRecorded, type Counts } from './activity-queries.ts';
-import type { LimitsOf } from './limits.ts';
+import type { LimitsOf } from './overrides.ts';
 
 /** Counts what accounts' devices do, in this process, and knows what the others have counted. */
 export type Activity = {

@@ -1,5 +1,5 @@
 import { createBuckets } from './buckets.ts';
-import type { LimitsOf } from './limits.ts';
+import type { LimitsOf } from './overrides.ts';
 
 /** The quota `eventsPerSecond` in this process. */
 export type EventRate = {

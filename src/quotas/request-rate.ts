@@ -1,5 +1,5 @@
 import { createBuckets } from './buckets.ts';
-import type { LimitsOf } from './limits.ts';
+import type { LimitsOf } from './overrides.ts';
 
 /** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */
 type RequestAllowance = {

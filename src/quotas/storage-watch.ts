@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { listStoredBytes, type CountRetention } from './activity-queries.ts';
-import type { LimitsOf } from './limits.ts';
+import type { LimitsOf } from './overrides.ts';
 
 /** Knows which accounts have used their quota `storedBytes` up. */
 export type StorageWatch = {

@@ -12,7 +12,7 @@ import {
   replaceRefreshHash,
   slideSession,
 } from './queries.ts';
-import type { SessionStore } from './sessions.ts';
+import type { SessionStore } from './store.ts';
 
 export type DatabaseSessionOptions = {
   /** How often what ran out is deleted. */

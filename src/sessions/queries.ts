@@ -1,6 +1,6 @@
 import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
-import { againMs, type RotateTo, type Session, type SessionKind } from './sessions.ts';
+import { againMs, type RotateTo, type Session, type SessionKind } from './store.ts';
 
 type Row = {
   id: string;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { closeRedis, connectRedis, reachRedis } from '../lib/redis.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { createScript, revokeAllScript, rotateScript, touchScript } from './scripts.ts';
-import { againMs, type RefreshOutcome, type Session, type SessionStore } from './sessions.ts';
+import { againMs, type RefreshOutcome, type Session, type SessionStore } from './store.ts';
 
 export type RedisSessionOptions = {
   url: string;

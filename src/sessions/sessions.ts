@@ -1,63 +1,192 @@
-/** `pair`: access and refresh token (`/v1`); `account`: one sliding token (`/v2`). */
-export type SessionKind = 'pair' | 'account';
+import { randomUUID } from 'node:crypto';
+import { DomainError } from '../errors.ts';
+import type { Keys } from '../config/keys.ts';
+import type { LimitOf } from '../quotas/overrides.ts';
+import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
+import { seal, unseal } from './seal.ts';
+import type { Session, SessionKind, SessionStore } from './store.ts';
+import { createTokens } from './tokens.ts';
 
-/** What a bearer token stands for. All times in ms since the epoch. */
-export type Session = {
-  sessionId: string;
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+/** Specification section 8: 15 minutes. The others are decided by this service. */
+const lifetimes = {
+  accessMs: 15 * minuteMs,
+  refreshMs: 30 * dayMs,
+  accountIdleMs: 30 * dayMs,
+  accountMs: 365 * dayMs,
+  /** How old "last used" may grow before it is written again. */
+  touchMs: 60 * minuteMs,
+};
+
+type Owner = { accountId: number; accountUuid: string };
+type Bearer = Owner & { sessionId: string };
+type TokenPair = { token: string; refreshToken: string };
+
+/** `address`: of who showed the refresh token once more. */
+export type EndedSession = {
   accountId: number;
-  accountUuid: string;
-  kind: SessionKind;
-  createdTs: number;
-  lastUsedTs: number;
-  /** From then on the session is unknown. */
-  expiresTs: number;
+  sessionId: string;
+  reason: 'sessions-quota' | 'refresh-token-reused';
+  address: string | null;
 };
+
+export type SessionsDeps = {
+  store: SessionStore;
+  keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
+  clock: () => number;
+  /** The quota `sessions`. */
+  limitOf: LimitOf;
+  /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
+  isDisabled?: (accountId: number) => boolean;
+  /** A rule ended a session; for the audit trail. */
+  onEnded?: (ended: EndedSession) => void;
+  /** A session ended before its time, or (without `sessionId`) all of an account's. */
+  onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
+};
+
+export type Sessions = {
+  /** `/v2`: one token that slides, 30 days from its last use, a year at most. */
+  startAccountSession: (owner: Owner) => Promise<{ token: string; sessionId: string }>;
+  /** `/v1`: an access token for 15 minutes, and a refresh token for 30 days. */
+  startPair: (owner: Owner) => Promise<TokenPair & { sessionId: string }>;
+  /**
+   * Specification 5.1 step 4. The access token may have expired. For a moment from a rotation the old
+   * refresh token gives the same pair again. Throws `unauthenticated`.
+   */
+  refresh: (
+    accessToken: string,
+    refreshToken: string,
+    address?: string | null,
+  ) => Promise<TokenPair>;
+  /** The account of a bearer token, looked up in the store each time. Throws `unauthenticated`. */
+  authenticate: (token: string) => Promise<Bearer>;
+  list: (accountId: number) => Promise<Session[]>;
+  revoke: (accountId: number, sessionId: string) => Promise<boolean>;
+  revokeAll: (accountId: number) => Promise<void>;
+};
+
+export function createSessions(deps: SessionsDeps): Sessions {
+  const { store, keys, clock, onRevoked, onEnded, isDisabled } = deps;
+  const tokens = createTokens(keys.accountTokens);
+
+  const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
+    const nowTs = clock();
+    return {
+      ...owner,
+      sessionId: randomUUID(),
+      kind,
+      createdTs: nowTs,
+      lastUsedTs: nowTs,
+      expiresTs: nowTs + livesMs,
+    };
+  };
+  const sign = ({ accountUuid, sessionId }: Session, livesMs: number): Promise<string> => {
+    const issuedTs = clock();
+    const expiresTs = issuedTs + livesMs;
+    return tokens.sign({ sub: accountUuid, sid: sessionId, issuedTs, expiresTs });
+  };
+  const create = async (session: Session, refreshToken?: string): Promise<void> => {
+    const { accountId } = session;
+    const limit = await deps.limitOf(accountId);
+    const refresh =
+      refreshToken === undefined ? {} : { refreshHash: hashRefreshToken(refreshToken) };
+    const ended = await store.create(session, { ...refresh, limit });
+    for (const sessionId of ended) {
+      onRevoked({ accountId, sessionId });
+      onEnded?.({ accountId, sessionId, reason: 'sessions-quota', address: null });
+    }
+  };
+  /** The session a token was signed for, while it lives. */
+  const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
+    const claims = await tokens.verify(token);
+    if (!claims || (!evenExpired && claims.exp * 1_000 <= clock())) throw noSession();
+    const session = await store.find(claims.sid, clock());
+    if (session?.accountUuid !== claims.sub) throw noSession();
+    if (isDisabled?.(session.accountId)) throw noSession();
+    return session;
+  };
+
+  return {
+    async startAccountSession(owner) {
+      const session = begin(owner, 'account', lifetimes.accountIdleMs);
+      await create(session);
+      return { token: await sign(session, lifetimes.accountMs), sessionId: session.sessionId };
+    },
+
+    async startPair(owner) {
+      const session = begin(owner, 'pair', lifetimes.refreshMs);
+      const refreshToken = makeRefreshToken(keys.refreshTokens, session.sessionId);
+      await create(session, refreshToken);
+      const token = await sign(session, lifetimes.accessMs);
+      return { token, refreshToken, sessionId: session.sessionId };
+    },
+
+    async refresh(accessToken, refreshToken, address = null) {
+      const session = await find(accessToken, { evenExpired: true });
+      const { accountId, sessionId } = session;
+      if (!isRefreshToken(keys.refreshTokens, sessionId, refreshToken)) throw noSession();
+      const nowTs = clock();
+      const next = makeRefreshToken(keys.refreshTokens, sessionId);
+      const pair = { token: await sign(session, lifetimes.accessMs), refreshToken: next };
+      const rotation = await store.rotate(
+        { ...session, lastUsedTs: nowTs, expiresTs: nowTs + lifetimes.refreshMs },
+        {
+          oldHash: hashRefreshToken(refreshToken),
+          newHash: hashRefreshToken(next),
+          successor: seal(JSON.stringify(pair), refreshToken),
+        },
+      );
+      if (rotation.outcome === 'rotated') return pair;
+      if (rotation.outcome === 'again') {
+        return JSON.parse(unseal(rotation.successor, refreshToken)) as TokenPair;
+      }
+      if (rotation.outcome === 'reused') {
+        onRevoked({ accountId, sessionId });
+        onEnded?.({ accountId, sessionId, reason: 'refresh-token-reused', address });
+      }
+      throw noSession();
+    },
+
+    async authenticate(token) {
+      const session = await find(token);
+      const touched = touch(session, clock());
+      if (touched) await store.touch(touched);
+      const { accountId, accountUuid, sessionId } = session;
+      return { accountId, accountUuid, sessionId };
+    },
+
+    list: (accountId) => store.list(accountId, clock()),
+
+    async revoke(accountId, sessionId) {
+      const revoked = await store.revoke(accountId, sessionId);
+      if (revoked) onRevoked({ accountId, sessionId });
+      return revoked;
+    },
+
+    async revokeAll(accountId) {
+      await store.revokeAll(accountId);
+      onRevoked({ accountId });
+    },
+  };
+}
 
 /**
- * `again`: the token was the current one until a moment ago, and gives the successor that was kept.
- * `reused`: it was good once; whoever holds it now, the session has been revoked.
+ * A session as it is to be written because of a use now; null where that can wait. The first use is
+ * written at once: a session without one is the first to go when there are too many.
  */
-export type RefreshOutcome =
-  { outcome: 'rotated' | 'reused' | 'unknown' } | { outcome: 'again'; successor: string };
+function touch(session: Session, nowTs: number): Session | null {
+  const { kind, createdTs, lastUsedTs } = session;
+  const isFirstUse = lastUsedTs <= createdTs;
+  // A pair's life is prolonged by its refresh token alone.
+  const slides = kind === 'account' && nowTs - lastUsedTs >= lifetimes.touchMs;
+  if (!isFirstUse && !slides) return null;
+  const endTs = createdTs + lifetimes.accountMs;
+  const expiresTs = slides ? Math.min(nowTs + lifetimes.accountIdleMs, endTs) : session.expiresTs;
+  return { ...session, lastUsedTs: Math.max(nowTs, createdTs + 1), expiresTs };
+}
 
-/** `successor`: what the old token gives again for `againMs`, sealed. */
-export type RotateTo = { oldHash: string; newHash: string; successor: string };
-
-/** How long from a rotation the old token gives its successor again; using it so prolongs nothing. */
-export const againMs = 10_000;
-
-type CreateOptions = {
-  /** Of a pair's refresh token. */
-  refreshHash?: string;
-  /** How many sessions the account may have, this one among them. */
-  limit: number;
-};
-
-/**
- * Where sessions live: Redis, or the database where there is none. Nothing is remembered outside of
- * it, so a revocation holds on every process at once, and a store that lost everything knows nobody.
- * Every operation rejects with `unavailable` while the store is away.
- */
-export type SessionStore = {
-  /**
-   * Gives the identifiers of those that had to end for it: first sessions never used since their
-   * login, then the least recently used.
-   */
-  create(session: Session, options: CreateOptions): Promise<string[]>;
-  /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
-  find(sessionId: string, nowTs: number): Promise<Session | null>;
-  /** Slides an existing session, never back; nor does it bring back a revoked one. */
-  touch(session: Session): Promise<void>;
-  /**
-   * Replaces the refresh token by its successor and slides the session, atomically: one of any number
-   * of parallel calls with the same token gets `rotated`, the others what that one left as successor.
-   * Later than `againMs` the first of them revokes the session. `lastUsedTs` is the present.
-   */
-  rotate(session: Session, to: RotateTo): Promise<RefreshOutcome>;
-  /** Newest first. */
-  list(accountId: number, nowTs: number): Promise<Session[]>;
-  /** False when the account has no such session. */
-  revoke(accountId: number, sessionId: string): Promise<boolean>;
-  revokeAll(accountId: number): Promise<void>;
-  close(): Promise<void>;
-};
+function noSession(): DomainError {
+  return new DomainError('unauthenticated', 'The token is not valid, or no longer.');
+}

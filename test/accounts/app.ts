@@ -17,7 +17,7 @@ import { statusRoutes } from '../../src/http/status.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { closeRedis, connectRedis } from '../../src/lib/redis.ts';
 import { startDatabaseSessions } from '../../src/sessions/database.ts';
-import { createSessions } from '../../src/sessions/manage.ts';
+import { createSessions } from '../../src/sessions/sessions.ts';
 import { startRedisSessions } from '../../src/sessions/redis.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -55,9 +55,9 @@ for (const [name, today, now] of [
   test(`what is planned takes of the ${name} before it is committed`, () => {
     const { rule, counts } = quotaOf(today, now);
     const [first, second, third] = [planOf(1, 70), planOf(1, 70), planOf(1, 70)];
-    const before = rule.apply(first, []);
-    const behind = rule.apply(second, []);
-    const last = rule.apply(third, []);
+    const before = rule.dropBeyond(first, []);
+    const behind = rule.dropBeyond(second, []);
+    const last = rule.dropBeyond(third, []);
     expect([first, second, third].map(({ rows }) => rows.events.length)).toEqual([70, 30, 0]);
     rule.committed([], first.rows.events, before);
     rule.committed([], second.rows.events, behind);
@@ -67,22 +67,22 @@ for (const [name, today, now] of [
 
   test(`what is not committed gives its part of the ${name} back`, () => {
     const { rule } = quotaOf(today, now);
-    const failing = rule.apply(planOf(1, 90), []);
+    const failing = rule.dropBeyond(planOf(1, 90), []);
     rule.undo(failing, false);
     const again = planOf(1, 90);
-    const leftOut = rule.apply(again, []);
+    const leftOut = rule.dropBeyond(again, []);
     rule.committing(leftOut);
     rule.undo(leftOut, true);
     const whole = planOf(1, 100);
-    rule.apply(whole, []);
+    rule.dropBeyond(whole, []);
     expect(whole.rows.events).toHaveLength(100);
   });
 }
 
 test('what one account has under way is nothing to another', () => {
   const { rule } = quotaOf(100, 100);
-  rule.apply(planOf(1, 100), []);
+  rule.dropBeyond(planOf(1, 100), []);
   const other = planOf(2, 100);
-  rule.apply(other, []);
+  rule.dropBeyond(other, []);
   expect(other.rows.events).toHaveLength(100);
 });

@@ -12,7 +12,7 @@ import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
-import type { EventQuota } from '../../src/ingest/store/event-quota.ts';
+import type { EventQuotaOptions } from '../../src/ingest/store/event-quota.ts';
 import type { MeasurementRow, DueNotice } from '../../src/ingest/rules/changes.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
 import type { RetryBounds } from '../../src/ingest/store/retry.ts';
@@ -62,7 +62,7 @@ function promised({ ingest }: Ingest) {
 
 export type ProcessOptions = {
   limits?: Partial<ApplyLimits>;
-  eventQuota?: EventQuota;
+  eventQuota?: EventQuotaOptions;
   maxBatchItems?: number;
   maxRememberedBytes?: number;
   maxInFlight?: number;

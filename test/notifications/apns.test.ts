@@ -137,7 +137,10 @@ test('an answer of 410 takes the token out of the account, and the other is deli
 });
 
 test('without a push service the outcome says so', async () => {
-  const { push } = await openDrivers(NotificationSettings.parse({}), { log: silent, clock: () => 0 });
+  const { push } = await openDrivers(NotificationSettings.parse({}), {
+    log: silent,
+    clock: () => 0,
+  });
   await expect(push.send(message)).rejects.toMatchObject({
     verdict: 'never',
     message: 'No push service is configured.',

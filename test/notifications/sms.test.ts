@@ -55,7 +55,10 @@ async function startProvider(replies: Reply[] = []) {
 }
 
 async function driverFor(sms: unknown, log = silentLog): Promise<Driver> {
-  const drivers = await openDrivers(NotificationSettings.parse({ sms }), { log, clock: () => 1_234 });
+  const drivers = await openDrivers(NotificationSettings.parse({ sms }), {
+    log,
+    clock: () => 1_234,
+  });
   closing.push(drivers.sms.close);
   return drivers.sms;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import defaults from '../../config/default.ts';
-import { startLimits } from '../../src/quotas/limits.ts';
+import { startOverrides } from '../../src/quotas/overrides.ts';
 import { removeOverride, saveOverride } from '../../src/quotas/queries.ts';
 import { configuration, purpose, startApp, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
@@ -174,7 +174,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     );
     const email = rows[0]?.email ?? '';
     const onError = (error: unknown) => expect(error).toBeNull();
-    const limits = await startLimits({
+    const limits = await startOverrides({
       db: one.db,
       quotas: defaults.quotas,
       intervalMs: 10,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startDatabaseSessions } from '../../src/sessions/database.ts';
 import { startRedisSessions } from '../../src/sessions/redis.ts';
-import type { Session, SessionStore } from '../../src/sessions/sessions.ts';
+import type { Session, SessionStore } from '../../src/sessions/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 

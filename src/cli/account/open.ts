@@ -9,7 +9,7 @@ import type { QuotaSettings } from '../../quotas/settings.ts';
 import type { Settings } from '../../config/settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
-import type { SessionStore } from '../../sessions/sessions.ts';
+import type { SessionStore } from '../../sessions/store.ts';
 import { reachDatabase } from './reach-database.ts';
 
 /** What the functions of the features need when a command calls them. */

@@ -45,7 +45,7 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
  */
 export async function commitBatch(
   works: Work[],
-  { areNew, behind, onCommitSent: onSent }: CommitOptions,
+  { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
   const unread = new Set<DeviceQueue>();
@@ -61,7 +61,7 @@ export async function commitBatch(
     plan = planBatch(read, deps.limits, deps.maxBatchItems);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
-    if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.apply(plan, plan.works);
+    if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -77,7 +77,7 @@ export async function commitBatch(
     deps.eventQuota?.committing(leftOut);
     for (const { queue, context } of plan.after) queue.context = context;
     for (const { queue } of plan.works) deps.remembered.note(queue);
-    onSent(plan, committing);
+    onCommitSent(plan, committing);
   }
 
   let recorded: NewEvent[];

@@ -12,7 +12,7 @@ export type EventCounts = { measurements: number; events: number; leftOut: numbe
 const noCounts = (): EventCounts => ({ measurements: 0, events: 0, leftOut: 0, moves: 0 });
 
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
-export type EventQuota = {
+export type EventQuotaOptions = {
   /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
   eventsLeft(accountId: number): number;
   /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
@@ -46,14 +46,14 @@ export const noneLeftOut: LeftOut = {
 
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(
-  quota: EventQuota,
+  quota: EventQuotaOptions,
   { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
 ) {
   const toldMs = new Map<number, number>();
   const underWay = createUnderWay();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
-  function apply(plan: Plan, work: Work[]): LeftOut {
+  function dropBeyond(plan: Plan, work: Work[]): LeftOut {
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
@@ -111,7 +111,7 @@ export function createEventQuota(
     for (const [accountId, sums] of counts) quota.count(accountId, sums);
   }
 
-  return { apply, committing, undo, committed };
+  return { dropBeyond, committing, undo, committed };
 }
 
 export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
@@ -125,7 +125,7 @@ type Beyond = {
 
 function takeBeyond(
   { rows, sources }: Plan,
-  quota: EventQuota,
+  quota: EventQuotaOptions,
   underWayOf: (accountId: number) => UnderWay,
 ): Beyond {
   const left = new Map<number, { today: number; now: number }>();

@@ -63,7 +63,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     if (works.length === 0) return rest;
     // Of this attempt: others may meet a redelivery meanwhile.
     const areNew = !deps.repeats.areExpected();
-    const onSent = (plan: Plan, committing: Committing) => {
+    const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
         works = plan.works;
         for (const message of plan.divided) message.open += 1;
@@ -74,7 +74,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     };
     const behind = isFirst ? batch?.behind?.committing : null;
     try {
-      await commitBatch(works, { areNew, behind, onCommitSent: onSent }, deps);
+      await commitBatch(works, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
       return rest;
     } catch (error) {

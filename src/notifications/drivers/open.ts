@@ -27,7 +27,10 @@ async function openPush(config: NonNullable<NotificationSettings['push']>): Prom
   return apnsDriver(config, { key: await readFile(config.keyFile), ca });
 }
 
-async function openSms(config: NotificationSettings['sms'], { log, clock }: Dependencies): Promise<Driver> {
+async function openSms(
+  config: NotificationSettings['sms'],
+  { log, clock }: Dependencies,
+): Promise<Driver> {
   switch (config.driver) {
     case 'webhook':
       return webhookDriver(config, await readSecret(config.secretFile), clock);

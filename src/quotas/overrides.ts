@@ -8,14 +8,14 @@ export type LimitsOf = (accountId: number) => QuotaSettings;
 /** One of them. */
 export type LimitOf = (accountId: number) => number | Promise<number>;
 
-export type Limits = {
+export type QuotaOverrides = {
   limitsOf: LimitsOf;
   /** The quota `loginsPerAccount` of the account with this (normal) address: known before the account is. */
   loginsOf: (email: string) => number;
   close(): Promise<void>;
 };
 
-export type LimitsOptions = {
+export type OverrideOptions = {
   db: Sql;
   quotas: QuotaSettings;
   /** How soon an operator's change is known here. */
@@ -27,7 +27,7 @@ export type LimitsOptions = {
  * Remembers which accounts have quotas of their own, for what is asked with every request and message.
  * They are an operator's exceptions: few enough to be read all at once.
  */
-export async function startLimits(options: LimitsOptions): Promise<Limits> {
+export async function startOverrides(options: OverrideOptions): Promise<QuotaOverrides> {
   const { db, quotas, intervalMs = 5_000, onError } = options;
   let own = new Map<number, QuotaSettings>();
   let logins = new Map<string, number>();

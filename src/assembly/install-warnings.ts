@@ -16,7 +16,7 @@ export function isSmsForAll({ accounts, notifications }: Config): boolean {
   return notifications.sms.forAll ?? !accounts.openRegistration;
 }
 
-export type SmsWarnings = {
+export type InstallWarnings = {
   /** Numbers that no SMS will be sent to. */
   warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Problem[];
   /** The same, whether the account may send any, and which channels lead to nobody. */
@@ -24,11 +24,11 @@ export type SmsWarnings = {
 };
 
 /** What is said about SMS where purposes are stored and installed. */
-export function createSmsWarnings({
+export function createInstallWarnings({
   db,
   config,
   clock,
-}: Pick<Shared, 'db' | 'config' | 'clock'>): SmsWarnings {
+}: Pick<Shared, 'db' | 'config' | 'clock'>): InstallWarnings {
   const isAllowed = createNumberRule(config.notifications.sms.allowedPrefixes);
   const isForAll = isSmsForAll(config);
   return {

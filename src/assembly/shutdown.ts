@@ -1,11 +1,11 @@
-import { inTime, StepCut, type StopBudget } from './budget.ts';
+import { inTime, StepCut, type StopBudget } from './stop-budget.ts';
 import type { Log } from '../log/logger.ts';
 
 /** A step of stopping by its name in the log. It is told how many milliseconds it has. */
 type Step = { name: string; run: (withinMs: number) => unknown };
 
 /** What has been acquired so far, and how it is given back: last in, first out. */
-export type Releases = {
+export type ReleaseSteps = {
   add(name: string, release: (withinMs: number) => unknown): void;
   /** Gives everything back, also where a release fails or hangs. Names of those that did. */
   releaseAll(budget: StopBudget): Promise<string[]>;
@@ -36,7 +36,7 @@ export function createEdges(log: Log): Edges {
   };
 }
 
-export function createReleases(log: Log): Releases {
+export function createReleases(log: Log): ReleaseSteps {
   const held: Step[] = [];
   return {
     add: (name, run) => void held.push({ name, run }),

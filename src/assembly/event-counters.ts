@@ -1,9 +1,9 @@
 import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { EventQuota } from '../ingest/store/event-quota.ts';
+import type { EventQuotaOptions } from '../ingest/store/event-quota.ts';
 import type { Activity } from '../quotas/activity.ts';
 import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
-import { createHolds } from '../quotas/holds.ts';
+import { createAccountThrottle } from '../quotas/throttle.ts';
 import { startStorageWatch } from '../quotas/storage-watch.ts';
 import type { Shared } from './shared.ts';
 
@@ -11,9 +11,9 @@ import type { Shared } from './shared.ts';
 export function createEventCounters(
   activity: Activity,
   { limitsOf, monotonicClock }: Pick<Shared, 'limitsOf' | 'monotonicClock'>,
-): { rate: EventRate; eventQuota: EventQuota } {
+): { rate: EventRate; eventQuota: EventQuotaOptions } {
   const rate = createEventRate(limitsOf, monotonicClock);
-  const eventQuota: EventQuota = {
+  const eventQuota: EventQuotaOptions = {
     eventsLeft: activity.eventsLeft,
     eventsLeftNow: rate.left,
     eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
@@ -41,7 +41,7 @@ export async function startHoldsOf(
     );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
   releases.add('estimates of storage', () => storage.close());
-  return createHolds({
+  return createAccountThrottle({
     rate,
     storage,
     clock,

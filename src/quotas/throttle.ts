@@ -2,7 +2,7 @@ import type { DeviceIdentity, AccountThrottle } from '../contract/uplink.ts';
 import type { EventRate } from './event-rate.ts';
 import type { StorageWatch } from './storage-watch.ts';
 
-export type HoldsDeps = {
+export type ThrottleDeps = {
   rate: EventRate;
   storage: Pick<StorageWatch, 'isFull'>;
   /** Keeps a rejection that says that the account's storage is full. */
@@ -15,7 +15,12 @@ const lookAgainMs = 1_000;
 const dayMs = 86_400_000;
 
 /** Brings together what slows an account's devices: `eventsPerSecond` and `storedBytes`. */
-export function createHolds({ rate, storage, tellFull, clock }: HoldsDeps): AccountThrottle {
+export function createAccountThrottle({
+  rate,
+  storage,
+  tellFull,
+  clock,
+}: ThrottleDeps): AccountThrottle {
   let day = 0;
   /** Devices whose account's storage is full, and that were told so today (UTC). */
   const told = new Set<number>();

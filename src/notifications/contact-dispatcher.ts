@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { takeTurns, type Turn as ContactDelivery } from './turn-queries.ts';
+import { takeTurns, type Turn as ContactDelivery } from './dispatch-queries.ts';
 
 export type TurnsOptions = {
   db: Sql;
@@ -31,7 +31,10 @@ const defaultPerAccount = 2;
 export function startTurns(options: TurnsOptions): Turns {
   const { db, clock, deliver, pollIntervalMs, leaseMs, onError } = options;
   const { parallel = defaultParallel, perAccount = defaultPerAccount } = options;
-  const underWay = new Map<number, Pick<ContactDelivery, 'accountId' | 'kind'> & { ended: Promise<void> }>();
+  const underWay = new Map<
+    number,
+    Pick<ContactDelivery, 'accountId' | 'kind'> & { ended: Promise<void> }
+  >();
   let looking: Promise<void> | null = null;
   let again = false;
   let closed = false;

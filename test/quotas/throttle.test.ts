@@ -4,7 +4,7 @@ import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
 import { addCounts } from '../../src/quotas/activity-queries.ts';
 import { createEventRate } from '../../src/quotas/event-rate.ts';
-import { createHolds } from '../../src/quotas/holds.ts';
+import { createAccountThrottle } from '../../src/quotas/throttle.ts';
 import { startStorageWatch } from '../../src/quotas/storage-watch.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
@@ -123,7 +123,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     const told: string[] = [];
     let nowMs = 10 * dayMs;
     const rate = createEventRate(limitsOf, () => nowMs);
-    const holds = createHolds({
+    const holds = createAccountThrottle({
       rate,
       storage,
       clock: () => nowMs,

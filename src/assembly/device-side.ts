@@ -25,11 +25,11 @@ import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
 import { devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
-import { createEventCounters, startHoldsOf } from './holds.ts';
+import { createEventCounters, startHoldsOf } from './event-counters.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
 import { observeBridges } from '../metrics/observe-bridge.ts';
 import type { Shared } from './shared.ts';
-import { isSmsForAll } from './sms-rules.ts';
+import { isSmsForAll } from './install-warnings.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions beside each other, and what reads devices for them. */
