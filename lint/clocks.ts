@@ -41,7 +41,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'tokens.ts': 'Two tokens of one second must differ.',
   },
   'src/*.ts': { 'main.ts': 'The end of a process is timed by the machine.' },
-  'src/assembly/*.ts': { 'budget.ts': 'The end of a process is timed by the machine.' },
+  'src/assembly/*.ts': { 'stop-budget.ts': 'The end of a process is timed by the machine.' },
   'connector/mqtt/*.ts': {
     'server.ts': 'Names one run of the connector.',
   },
