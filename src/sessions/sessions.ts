@@ -40,8 +40,8 @@ type CreateOptions = {
  */
 export type SessionStore = {
   /**
-   * Gives the identifiers of those that had to end for it: first sessions never used since their
-   * login, then the least recently used.
+   * Creates a session. Returns the identifiers of the sessions that were ended to keep the limit: first
+   * sessions never used since their login, then the least recently used.
    */
   create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
