@@ -62,7 +62,7 @@ curl -fsSw '\n' -H "$AUTH" "$URL/v2/devices/profile/$PID"
 # --- Somebody leaves the door open
 HEARD=$(mktemp)
 mosquitto_sub "$@" -v -C 4 -W 30 -t "devices/$UUID/down/#" > "$HEARD" &
-until grep -q down/state "$HEARD"; do sleep 0.1; done
+for _ in $(seq 300); do grep -q down/state "$HEARD" && break; sleep 0.1; done
 mosquitto_pub "$@" -t "devices/$UUID/up/measurements" -m '{ "sId": "0x10", "val": 8.4 }'
 mosquitto_pub "$@" -t "devices/$UUID/up/measurements" -m '{ "sId": "0x10", "val": 9.7 }'
 wait

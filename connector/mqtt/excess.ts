@@ -26,6 +26,6 @@ export function tellOfExcess(
     content: { kind: 'none' },
     rejections: [{ reason, message: messages[reason] }],
   };
-  // Where it cannot be stored nothing is lost but these words: the metric has counted.
+  // If it cannot be stored, only this explanation is lost: the metric has counted the refusal.
   ports.ingest(identity, uplink, { isWithdrawn: false, stored() {}, failed() {} });
 }

@@ -24,7 +24,7 @@ export function createRefusedLoginLog(log: Log, now: () => number): LogRefusedLo
     if (unwritten > 0)
       log.warn(
         { event: 'mqtt.logins-refused', count: unwritten },
-        'More logins over MQTT were refused than are written one by one.',
+        'Further logins over MQTT were refused that have no line of their own.',
       );
     lines = new Map();
     written = 0;

@@ -1,12 +1,12 @@
 import type { AccountConnections, Connection, Device } from './connection.ts';
 
 /**
- * An account may hold so many times what is still free. So one alone gets two thirds, two get two fifths
- * each, and whoever comes next finds room too, however many there are (dynamic thresholds: Choudhury and
- * Hahne, 1998).
+ * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
+ * two up to two fifths each. So some bytes stay free for the next account, however many there are
+ * (dynamic thresholds: Choudhury and Hahne, 1998).
  */
 const shareOfFree = 2;
-/** Accounts that are looked at in vain before the next message is waited for. */
+/** After so many accounts that may not go on yet the search ends, until the next message is stored. */
 const mostInVain = 8;
 
 export type UnackedRoom = ReturnType<typeof createUnackedRoom>;

@@ -72,7 +72,7 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
 const bridgeLog = ({ settings, shared }: Pick<BridgeSideDeps, 'settings' | 'shared'>) =>
   shared.log.child({ component: 'bridge', connectorId: settings.id });
 
-/** What the bridge is told about, and all who ask are told from. */
+/** Where the bridge writes its state; the metrics and, for `/v2/status`, the report read it there. */
 function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
   const { settings, runUuid, shared, observeBridge } = side;
   const { db, clock, releases } = shared;

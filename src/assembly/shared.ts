@@ -102,7 +102,7 @@ async function startQuotas(
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unread', err },
-      'The quotas of accounts could not be read; those of before hold.',
+      'The quotas of accounts could not be read; the last known ones stay in force.',
     );
   const limits = await startOverrides({ db, quotas, onError });
   releases.add('quotas', () => limits.close());

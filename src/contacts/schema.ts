@@ -41,9 +41,11 @@ const suiting = {
   }),
   afterMs: z.int().min(0).max(maxAfterMs).default(0).meta({
     description:
-      'Only when an alarm is still open, and not acknowledged, so many milliseconds after it was announced.',
+      'Not yet in use: leave it at 0. A contact with a higher value receives no event messages. Meant for alarms: only when one is still open, and not acknowledged, so many milliseconds after it was announced.',
   }),
-  whenOver: z.boolean().default(false).meta({ description: 'Also when an alarm is over.' }),
+  whenOver: z.boolean().default(false).meta({
+    description: 'Not yet in use: it does nothing. Meant for alarms: also when one is over.',
+  }),
 };
 
 export const EmailContact = z.object({ address: EmailAddress, ...suiting });

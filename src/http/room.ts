@@ -13,7 +13,7 @@ export type RoomDeps = {
   isShort: () => boolean;
   /** Larger bodies are refused. */
   bodyLimitBytes: number;
-  /** How long a request may wait for room before it is told to come later. */
+  /** How long a request may wait for room before it is told to try again later. */
   patienceMs?: number;
 };
 
@@ -44,14 +44,14 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   const expected = createExpectedRoom();
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
-    if (isShort()) throw comeLater(ctx, 'The service has little memory left: come later.');
+    if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
     const body = route.body ? Math.min(bodyBytes(ctx, bodyLimitBytes), bodyLimitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
     const most = route.room ?? usualBytes;
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
     const place = room.enter(name, bytes + bodyFactor * body);
-    if (!place) throw comeLater(ctx, 'Too many requests wait already: come later.');
+    if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
     // An answer that is being sent still takes its room, and so does a client that reads slowly.
     ctx.res.once('close', place.leave.bind(place));
     if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
@@ -71,7 +71,7 @@ async function waitFor(place: Reservation, ctx: Context, longestMs: number): Pro
   await waitAtMost(Promise.race([place.entered, gone]), longestMs);
   if (place.isIn) return;
   place.leave();
-  throw comeLater(ctx, 'The service has too much to do at once: come later.');
+  throw comeLater(ctx, 'The service has too much to do at once: try again later.');
 }
 
 /** Not told to the log each time: whoever comes too often would fill it. */

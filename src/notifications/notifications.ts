@@ -126,6 +126,6 @@ function tellOfDailyQuota({ dailyQuota }: NotificationSettings, log: Notificatio
   if (dailyQuota === undefined) return;
   log.info(
     { event: 'notifications.quota-renamed', messagesPerDay: dailyQuota },
-    'The setting notifications.dailyQuota is taken for quotas.messagesPerDay, its name by now.',
+    'The setting notifications.dailyQuota was renamed: it sets quotas.messagesPerDay.',
   );
 }

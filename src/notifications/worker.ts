@@ -94,8 +94,14 @@ function loggerOf(log: NotificationLog): Logger {
   return new Logger(() => (level, message, meta) => {
     const name: string = level;
     if (name === 'warning')
-      log.warn({ event: 'worker.warning', text: message, worker: meta }, 'The job runner warns.');
+      log.warn(
+        { event: 'worker.warning', text: message, worker: meta },
+        'The job runner has a warning.',
+      );
     else
-      log.debug({ event: 'worker.message', text: message, worker: meta }, 'The job runner says.');
+      log.debug(
+        { event: 'worker.message', text: message, worker: meta },
+        'The job runner has a message.',
+      );
   });
 }

@@ -28,7 +28,7 @@ const checkedKeys = ['sensorium:check:1', 'sensorium:check:2'];
 
 /**
  * Whether REDIS_URL leads to a Redis that can be worked with: throws a StartError of one line where
- * something answers and cannot. One that is away, hangs or still loads may come later.
+ * something answers and cannot. One that is away, hangs or still loads is not an error: it may answer later.
  */
 export async function checkRedis({ url, onAway }: RedisCheckOptions): Promise<void> {
   const { protocol, hostname, port } = new URL(url);
@@ -59,8 +59,8 @@ async function findStranger(
   if (answer.kind === 'said') {
     const what = recognise(answer.bytes);
     if (what === 'a Redis server') return null;
-    const mend = what.includes('TLS') ? 'write rediss://' : 'correct host and port';
-    return `expected Redis, but at ${name} is ${what}: ${mend}`;
+    const advice = what.includes('TLS') ? 'write rediss://' : 'correct host and port';
+    return `expected Redis, but at ${name} is ${what}: ${advice}`;
   }
   const noTls = answer.kind === 'failed' ? whyNoTls(answer.error, name) : null;
   if (noTls !== null) return noTls;
@@ -70,7 +70,7 @@ async function findStranger(
     return `${name} is a Redis without TLS: write redis://`;
   if (answer.kind !== 'closed') return null;
   if (!tls && (await speaksTls(place))) return `${name} expects TLS: write rediss://`;
-  // PostgreSQL hangs up on strangers without a word.
+  // PostgreSQL closes the connection without an answer where it does not know the protocol.
   if (isPostgres(await ask(place, sslRequest, { timeoutMs })))
     return `expected Redis, but at ${name} is a PostgreSQL server: correct host and port`;
   return null;

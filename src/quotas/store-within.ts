@@ -29,7 +29,10 @@ export async function storeWithin<T>(
     const refusal = await findRefusal(sql, { accountId, quotas, adding });
     if (refusal) throw refusal;
   }
-  throw new DomainError('unavailable', 'Others take and give back the last of a quota.');
+  throw new DomainError(
+    'unavailable',
+    'Other requests use up and free the last of a quota at this moment: try again later.',
+  );
 }
 
 /** Why something was not stored, for whoever has the account's usage locked. */

@@ -35,13 +35,13 @@ type CreateOptions = {
 
 /**
  * Where sessions live: Redis, or the database where there is none. Nothing is remembered outside of
- * it, so a revocation holds on every process at once, and a store that lost everything knows nobody.
+ * it, so a revocation holds on every process at once, and after a loss of the store all log in again.
  * Every operation rejects with `unavailable` while the store is away.
  */
 export type SessionStore = {
   /**
-   * Gives the identifiers of those that had to end for it: first sessions never used since their
-   * login, then the least recently used.
+   * Creates a session. Returns the identifiers of the sessions that were ended to keep the limit: first
+   * sessions never used since their login, then the least recently used.
    */
   create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */

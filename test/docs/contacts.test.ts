@@ -29,8 +29,8 @@ afterAll(async () => {
   await mail?.close();
 });
 
-it.skipIf(!canRun)('the commands of the page lead from nothing to a mail', async () => {
-  const section = getSection('From nothing to a mail', page);
+it.skipIf(!canRun)('the commands of the page lead to a first e-mail', async () => {
+  const section = getSection('Your first e-mail', page);
   const [start, account = '', trial = '', freezer = ''] = blocksOf(section, 'sh');
   expect(start).toBe('SMTP_URL=smtp://127.0.0.1:25 npm start');
   const ME = 'owner@example.org';

@@ -14,7 +14,7 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/contract/actions/show-color.ts',
-  'src/db/migrations/000015_account-note.sql',
+  'src/db/migrations/000017_account-note.sql',
   'src/ingest/rules/time.ts',
 ];
 

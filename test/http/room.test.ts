@@ -73,7 +73,7 @@ test('what turned out to be small is expected to be small, and runs at once', as
   for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
 });
 
-test('what waits too long is told to come later, and leaves its place', async () => {
+test('what waits too long is told to try again later, and leaves its place', async () => {
   const { route, underWay } = held(mebibyte);
   http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
   const post = () => http.fetch('/held', { method: 'POST', headers: { authorization } });
@@ -117,7 +117,7 @@ test('bodies that are still being sent take room, until their connection is clos
   expect((await answer).status).toBe(200);
 });
 
-test('a service short of memory answers probes, and tells others to come later', async () => {
+test('a service short of memory answers probes, and tells others to try again later', async () => {
   let isShort = true;
   const { route } = held(0);
   const listUnready = async () => (isShort ? ['memory'] : []);

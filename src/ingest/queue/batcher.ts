@@ -59,7 +59,7 @@ export function createBatcher(
   let onIdle = () => {};
 
   function mayBegin(): boolean {
-    // One behind it: of two, beside each other, nothing would keep the second one behind it.
+    // Only one batch may run behind the one that commits: nothing would keep two of them in order.
     if (ahead) return inFlight === 1;
     if (inFlight === 0) return true;
     if (inFlight >= options.maxInFlight) return false;

@@ -48,12 +48,12 @@ function listShares(batch: Work[]): Share[] {
   return [...shares.values()];
 }
 
-/** Of a device that is no more nothing is asked. */
+/** What the work will cost. A removed device has nothing to evaluate: each item costs 1. */
 function demandOf({ queue, units }: Work): number {
   let items = 0;
   for (const { size } of units) items += size;
   if (!queue.context) return items;
-  // It was read since.
+  // The cost was set before the device's state was read.
   if (queue.cost === costOf(null)) queue.cost = costOf(queue.context);
   return items * queue.cost.perItem + queue.cost.once;
 }
