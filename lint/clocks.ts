@@ -35,7 +35,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'signals.ts': 'A signal that comes twice at once is one.',
   },
   'src/sessions/*.ts': {
-    'manage.ts': 'Identifiers of sessions: nobody may foresee them.',
+    'sessions.ts': 'Identifiers of sessions: nobody may foresee them.',
     'refresh-token.ts': 'Tokens: nobody may foresee them.',
     'seal.ts': 'A nonce must never come twice.',
     'tokens.ts': 'Two tokens of one second must differ.',
