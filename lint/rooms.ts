@@ -123,7 +123,7 @@ export const rooms: Room[] = [
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/'),
   featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
-  featureRoom('accounts', 'audit/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
+  featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
   featureRoom('broker-hooks', 'contract/ db/ http/ errors.ts'),
   featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),

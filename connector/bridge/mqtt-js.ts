@@ -30,7 +30,7 @@ export function stopReconnecting(client: MqttClient): void {
 }
 
 /** The reason code of the broker's answer; 0 for plain success. */
-export type Answered = (error: Error | null, reasonCode: number) => void;
+export type PublishAnswered = (error: Error | null, reasonCode: number) => void;
 
 /**
  * Publishes at QoS 1 and tells how the broker answered. For what it counts as success the client hands back
@@ -42,7 +42,7 @@ export function createPublish(client: MqttClient) {
     if (packet.cmd !== 'puback') return;
     last = { messageId: packet.messageId ?? 0, reasonCode: packet.reasonCode ?? 0 };
   });
-  return (topic: string, payload: Buffer, onAnswer: Answered): void => {
+  return (topic: string, payload: Buffer, onAnswer: PublishAnswered): void => {
     client.publish(topic, payload, { qos: 1 }, (error, packet) =>
       onAnswer(error ?? null, packet?.messageId === last.messageId ? last.reasonCode : 0),
     );

@@ -1,3 +1,4 @@
+import { Language } from '../contract/language.ts';
 import { z } from 'zod';
 import { doneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
@@ -15,7 +16,7 @@ import { deleteAccount } from './delete-account.ts';
 import { listAccountEvents } from './list-events.ts';
 import { getAccount, insertAccountEvent, updateAccount } from './queries.ts';
 import type { AccountsDeps } from './deps.ts';
-import { AccountEvent, AccountUpdate, Language } from './schema.ts';
+import { AccountEvent, AccountUpdate } from './schema.ts';
 
 const EventsQuery = z.object({
   limit: limitQuery(10),

@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import { Turns, type LoginTurn } from './login-turns.ts';
+import { LoginTurns, type LoginTurn } from './login-turns.ts';
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
 export type FairQueue = <T>(turn: LoginTurn, work: () => Promise<T>) => Promise<T>;
@@ -20,7 +20,7 @@ export function createFairQueue({
   perAddress: number;
   maxWaiting: number;
 }): FairQueue {
-  const turns = new Turns<Waiting>();
+  const turns = new LoginTurns<Waiting>();
   const running = new Map<string, number>();
   let allRunning = 0;
 

@@ -5,7 +5,7 @@ import {
 } from 'rate-limiter-flexible';
 import { DomainError, type RateLimit } from '../errors.ts';
 
-export type Attempts = { attempts: number; windowSeconds: number };
+export type LoginAttempts = { attempts: number; windowSeconds: number };
 
 /** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
 export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;

@@ -7,7 +7,7 @@ type Line<T> = { waiting: number; accounts: Map<string, T[]> };
  * A queue served round robin by address, and within an address by account: however much one of them
  * has queued, another waits for one item of each.
  */
-export class Turns<T> {
+export class LoginTurns<T> {
   #waiting = 0;
   /** First the address whose turn it is; whoever had it goes to the end. */
   readonly #lines = new Map<string, Line<T>>();

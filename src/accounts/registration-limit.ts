@@ -1,5 +1,5 @@
 import { RateLimiterRes } from 'rate-limiter-flexible';
-import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
+import { memoryLimiters, tooMany, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
 
 /** Counts one more registration from an address; throws `too-many-requests`. */
@@ -10,7 +10,7 @@ export type CountRegistration = (address: string) => Promise<void>;
  * too, and tells who has an account.
  */
 export function createRegistrationLimit(
-  { attempts, windowSeconds }: Attempts,
+  { attempts, windowSeconds }: LoginAttempts,
   makeLimiter = memoryLimiters,
 ): CountRegistration {
   const byAddress = makeLimiter('register-address', attempts, windowSeconds);

@@ -1,3 +1,4 @@
+import { Language } from '../contract/language.ts';
 import { z } from 'zod';
 import { isTimeZone } from '../lib/time-zone.ts';
 
@@ -28,9 +29,6 @@ export const AccountLogin = z.object({
   password: z.string().meta({ format: 'password' }),
 });
 export type AccountLogin = z.infer<typeof AccountLogin>;
-
-/** What messages to people are written in. */
-export const Language = z.enum(['en', 'de']);
 
 /** Specification 4.2, Update Account. What is absent stays as it is. */
 export const AccountUpdate = z.object({

@@ -1,14 +1,14 @@
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { accountKey } from './email.ts';
-import { memoryLimiters, tooMany, type Attempts } from './limiters.ts';
+import { memoryLimiters, tooMany, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
 import type { LoginTurn } from './login-turns.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
-  perAccount: Attempts;
+  perAccount: LoginAttempts;
   /** Failures from one address, whatever the account. */
-  perAddress: Attempts;
+  perAddress: LoginAttempts;
 };
 
 export type Throttle = {

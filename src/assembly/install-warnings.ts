@@ -1,14 +1,14 @@
 import { maySendSms } from '../accounts/queries.ts';
 import { listChannels } from '../contacts/queries.ts';
 import type { Config } from '../config/config.ts';
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Problem } from '../errors.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
 import { reasons } from '../notifications/reasons.ts';
 import { countRecipients } from '../notifications/sender-queries.ts';
 import { warnOfChannels } from '../notifications/warn-of-channels.ts';
-import { findFirstSms, warnOfNumbers, type PurposePath } from '../notifications/warn-of-numbers.ts';
+import { findFirstSms, warnOfNumbers } from '../notifications/warn-of-numbers.ts';
 import type { Shared } from './shared.ts';
 
 /** Who is registered by the operator needs no other permission. */

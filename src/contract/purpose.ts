@@ -96,3 +96,6 @@ export const Purpose = z
     { when: () => true },
   );
 export type Purpose = z.infer<typeof Purpose>;
+
+/** Where a problem of the purpose at `index` is said to be, as a JSON Pointer. */
+export type PurposePath = (index: number) => string;

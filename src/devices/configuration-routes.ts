@@ -4,13 +4,13 @@ import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { TimestampResponse } from '../http/schema.ts';
+import { DeviceParams, TimestampResponse } from '../http/schema.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import { updateConfiguration } from './configuration-queries.ts';
 import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { DescribedDevice, DeviceParams } from './schema.ts';
+import { DescribedDevice } from './schema.ts';
 
 /** A device's configuration, its state and its profiles. */
 export function describeRoute({ db }: { db: Sql }): Route {

@@ -11,9 +11,8 @@ import type { LastSeen } from '../engine/last-seen.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { timestamp } from '../http/schema.ts';
+import { DeviceParams, timestamp } from '../http/schema.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { DeviceParams } from './schema.ts';
 
 const Evaluation = z.object({
   engine: z.enum(['service', 'device', 'none']).meta({
@@ -26,13 +25,13 @@ const Evaluation = z.object({
 });
 
 /** The newest measurement of each of these senses, by device. */
-export type FindNewest = (
+export type FindNewestOf = (
   sql: Sql,
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewest }): Route {
+export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewestOf }): Route {
   return defineRoute({
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',

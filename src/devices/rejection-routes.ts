@@ -1,10 +1,11 @@
+import { DeviceParams } from '../http/schema.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { findDeviceId } from './queries.ts';
 import { listRejections } from './rejections.ts';
-import { DeviceParams, RejectionList, RejectionsQuery } from './schema.ts';
+import { RejectionList, RejectionsQuery } from './schema.ts';
 
 /** What a device sent that was refused. */
 export function rejectionsRoute({ db }: { db: Sql }): Route {

@@ -5,14 +5,14 @@ import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Database } from '../db/database.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { MessageResponse } from '../http/schema.ts';
+import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
-import type { FindNewest } from './evaluation-routes.ts';
+import type { FindNewestOf } from './evaluation-routes.ts';
 import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
@@ -21,7 +21,7 @@ import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
-import { DeviceList, DeviceParams, Registration } from './schema.ts';
+import { DeviceList, Registration } from './schema.ts';
 import { writeDeviceList } from './write-device-list.ts';
 import { tokenRoute } from './token-routes.ts';
 import { deriveToken } from './token.ts';
@@ -35,7 +35,7 @@ export type DeviceRouteDeps = {
   listConnectors: () => readonly ConnectorAddress[];
   /** False when the account has no such device. */
   removeDevice: DeviceRemoval['removeDevice'];
-  findNewest: FindNewest;
+  findNewest: FindNewestOf;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** The quota `exports`: lists that are read and sent at once. */

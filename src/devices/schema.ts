@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { limitQuery, timestamp, uuidParam } from '../http/schema.ts';
-
-export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+import { limitQuery, timestamp } from '../http/schema.ts';
 
 const uuid = z.guid().meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
 

@@ -1,3 +1,4 @@
+import { DeviceParams } from '../http/schema.ts';
 import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
@@ -5,7 +6,7 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { raiseTokenVersion } from './access-queries.ts';
-import { DeviceParams, RotatedToken, TokenRotation } from './schema.ts';
+import { RotatedToken, TokenRotation } from './schema.ts';
 import { deriveToken } from './token.ts';
 
 export type TokenRouteDeps = { db: Sql; bus: Bus; keys: readonly Buffer[] };

@@ -1,8 +1,5 @@
 import type { Problem } from '../errors.ts';
-import type { Purpose } from '../contract/purpose.ts';
-
-/** Where a problem of the purpose at `index` is said to be; by default a place in `/purposes`. */
-export type PurposePath = (index: number) => string;
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 
 export const purposesPath: PurposePath = (index) => `/purposes/${index}`;
 

@@ -1,6 +1,6 @@
+import type { PurposePath } from '../contract/purpose.ts';
 import type { Problem } from '../errors.ts';
 import { purposesPath } from './check-profile.ts';
-import type { PurposePath } from './check-profile.ts';
 import type { Cause, Purpose, PurposeEvent, State } from '../contract/purpose.ts';
 
 /** What a profile may make a device cost: causes tried by one measurement, bytes of its evidence. */

@@ -25,7 +25,7 @@ export function encodeMeasurements(measurements: Measurement[]): string {
 }
 
 /** Throws on what `encodeMeasurements` does not write. */
-export function readMeasurements(text: string): Measurement[] {
+export function decodeMeasurements(text: string): Measurement[] {
   const measurements: Measurement[] = [];
   for (const [sId, first, list] of Runs.parse(JSON.parse(text))) {
     let ts = first;

@@ -1,6 +1,6 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
-import { holds, windowOf, wordsOf } from './window.ts';
+import { holds, windowOf, wordsOfWindow } from './window.ts';
 
 /**
  * What was stored of a cause until version 0.1: its window is text, 1 for an outcome that agreed and 0 for
@@ -27,7 +27,7 @@ function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence
   if (!old) return null;
   const { window, baseline } = old;
   const newest = window.length - 1;
-  const words = wordsOf(cause.windowLength, (age) => window[newest - age] === '1');
+  const words = wordsOfWindow(cause.windowLength, (age) => window[newest - age] === '1');
   return windowOf(cause, window.length, words, { agreed: agreedOf(old), baseline });
 }
 

@@ -5,7 +5,7 @@ import type { OldEvent } from './read-runtime-v1.ts';
 import { noEvidence } from './runtime.ts';
 import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './runtime.ts';
 import { decodeWords } from './encode-words.ts';
-import { disagreed, holds, windowOf, wordsOf } from './window.ts';
+import { disagreed, holds, windowOf, wordsOfWindow } from './window.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredEvent = [notified: 0 | 1, ...causes: StoredCause[]];
@@ -79,6 +79,8 @@ function readCause(
   if (outcomes === 0) return disagreed(cause, of, baseline);
   const { windowLength } = cause;
   const words =
-    outcomes === 1 ? wordsOf(windowLength, (age) => age < of) : decodeWords(outcomes, windowLength);
+    outcomes === 1
+      ? wordsOfWindow(windowLength, (age) => age < of)
+      : decodeWords(outcomes, windowLength);
   return windowOf(cause, of, words, { agreed: table[agreed], baseline });
 }

@@ -1,6 +1,6 @@
 import type { Profile } from './compile.ts';
 import { Evaluator } from './evaluator.ts';
-import { readMeasurements } from './measurement-log.ts';
+import { decodeMeasurements } from './measurement-log.ts';
 import { readRuntime } from './read-runtime.ts';
 import type { StoredRuntime } from './read-runtime.ts';
 import type { Runtime } from './runtime.ts';
@@ -27,7 +27,7 @@ export async function replay(
   const evaluator = new Evaluator(profile, whole);
   let until = costAtOnce;
   for (const { measurements } of added) {
-    for (const measurement of readMeasurements(measurements)) {
+    for (const measurement of decodeMeasurements(measurements)) {
       evaluator.measure(measurement, false);
       if (evaluator.cost < until) continue;
       await nextTurn();

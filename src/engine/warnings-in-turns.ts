@@ -1,6 +1,5 @@
 import type { DeviceSenses } from './unfireable.ts';
-import type { PurposePath } from './check-profile.ts';
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warnInParts } from './warnings.ts';
 import type { Problem } from '../errors.ts';
 

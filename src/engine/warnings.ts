@@ -5,8 +5,7 @@ import type { Profile } from './compile.ts';
 import { knownSenses, whyUnfireable } from './unfireable.ts';
 import type { DeviceSenses } from './unfireable.ts';
 import { purposesPath } from './check-profile.ts';
-import type { PurposePath } from './check-profile.ts';
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { placeKey, reach } from './reachability.ts';
 
 /** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */

@@ -144,7 +144,7 @@ export function noWords(windowLength: number): number[] {
 }
 
 /** The words of a window in which the outcome of that age (the newest has 0) agreed. */
-export function wordsOf(windowLength: number, agreed: (age: number) => boolean): number[] {
+export function wordsOfWindow(windowLength: number, agreed: (age: number) => boolean): number[] {
   const words = noWords(windowLength);
   for (let age = 0; age < windowLength; age++) {
     if (!agreed(age)) continue;

@@ -1,7 +1,8 @@
+import { DeviceParams } from '../http/schema.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { listEvents } from './queries.ts';
-import { DeviceParams, EventList, EventQuery } from './schema.ts';
+import { EventList, EventQuery } from './schema.ts';
 import { streamRoutes, type StreamRoutesDeps } from './stream-routes.ts';
 import { toEventView } from './view.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
-import { timestampQuery, uuidParam } from '../http/schema.ts';
+import { timestampQuery } from '../http/schema.ts';
 
 const EngineCause = z.object({
   pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
@@ -49,8 +49,6 @@ const SenseEventView = z.object({
 
 export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);
 export type EventView = z.infer<typeof EventView>;
-
-export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
 
 /** Where a page ends: the event's time in ms and its key. */
 export const EventCursor = z.tuple([cursorTs, cursorText]);

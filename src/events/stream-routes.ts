@@ -1,3 +1,4 @@
+import { DeviceParams } from '../http/schema.ts';
 import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
@@ -6,7 +7,7 @@ import type { MonotonicClock } from '../lib/clock.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from './count-streams.ts';
 import { createHub } from './hub.ts';
-import { DeviceParams, EventView } from './schema.ts';
+import { EventView } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
 import { openEventStream } from './stream.ts';
 

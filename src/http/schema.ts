@@ -12,6 +12,9 @@ export const uuidParam = z
   .toLowerCase()
   .meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
 
+/** The device in a path. */
+export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+
 /** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
 const lastTs = 8_640_000_000_000_000;
 

@@ -1,3 +1,4 @@
+import { DeviceParams } from '../http/schema.ts';
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import type { HistoryKind } from '../history/kind.ts';
@@ -6,7 +7,7 @@ import { defineRoute, stream, type RequestInfo, type Route } from '../http/route
 import type { Exports } from '../quotas/exports.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
-import { DeviceParams, MeasurementQuery, MeasurementResponse } from './schema.ts';
+import { MeasurementQuery, MeasurementResponse } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
 import { bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
 

@@ -1,15 +1,6 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
-import {
-  cursorText,
-  cursorTs,
-  limitQuery,
-  timestamp,
-  timestampQuery,
-  uuidParam,
-} from '../http/schema.ts';
-
-export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
 
 const Position = z.object({ lat: z.number(), long: z.number() });
 

@@ -1,6 +1,6 @@
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
-import type { Candidate, Channel, UnsentList } from './sort-out.ts';
+import type { Candidate, MessageChannel, UnsentList } from './sort-out.ts';
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {
@@ -15,7 +15,7 @@ export type Allotted = Candidate & { isLast: boolean };
 /** A message, as far as it is counted. `isConfirmation`: it asks a stranger, maybe, for confirmation. */
 export type Counted = {
   accountId: number;
-  channel: Channel;
+  channel: MessageChannel;
   recipient: string;
   isConfirmation?: boolean;
 };

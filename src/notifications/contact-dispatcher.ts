@@ -14,7 +14,7 @@ export type TurnsOptions = {
   onError: (error: unknown) => void;
 };
 
-export type Turns = {
+export type ContactDispatcher = {
   /** Something may be due. */
   look: () => void;
   /** Lets deliveries under way end, and takes no more. */
@@ -28,7 +28,7 @@ const keptForMail = 4;
 const defaultPerAccount = 2;
 
 /** Delivers to contacts, the accounts in turn, until it is closed. */
-export function startTurns(options: TurnsOptions): Turns {
+export function startTurns(options: TurnsOptions): ContactDispatcher {
   const { db, clock, deliver, pollIntervalMs, leaseMs, onError } = options;
   const { parallel = defaultParallel, perAccount = defaultPerAccount } = options;
   const underWay = new Map<

@@ -13,7 +13,7 @@ import { createNumberRule } from './phone-number.ts';
 import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
-import type { Channel } from './sort-out.ts';
+import type { MessageChannel } from './sort-out.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Notifications = {
@@ -38,7 +38,7 @@ export type NotificationsOptions = {
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
   /** Told how each attempt ended, for whoever counts. */
-  onOutcome?: (outcome: { kind: Channel; state: AttemptState }) => void;
+  onOutcome?: (outcome: { kind: MessageChannel; state: AttemptState }) => void;
 };
 
 const dayMs = 86_400_000;

@@ -13,12 +13,12 @@ export type EnqueueOptions = {
 };
 
 /** By what a message goes. */
-export type Channel = 'push' | 'sms' | 'email' | 'webhook';
+export type MessageChannel = 'push' | 'sms' | 'email' | 'webhook';
 
 /** A message for one recipient, not yet counted. `contactId`: null where it is no contact. */
 export type Candidate = {
   notification: NewNotification;
-  channel: Channel;
+  channel: MessageChannel;
   recipient: string;
   contactId: number | null;
 };

@@ -1,9 +1,8 @@
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import type { Problem } from '../errors.ts';
-import type { PurposePath } from './warn-of-numbers.ts';
 
 /** What there is to reach people by, when a profile is installed. */
-export type Reachable = {
+export type ReachablePeople = {
   /** Channels that a process which delivers has. */
   channels: readonly string[];
   /** How many of the account there are; of e-mail the confirmed ones. */
@@ -17,7 +16,7 @@ export type Reachable = {
 export function warnOfChannels(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
-  reachable: Reachable,
+  reachable: ReachablePeople,
 ): Problem[] {
   const { push, sms } = findFirst(purposes, pathOf);
   return [
@@ -28,7 +27,13 @@ export function warnOfChannels(
   ];
 }
 
-function messagesOfPush({ channels, tokens, emails, unconfirmed, webhooks }: Reachable): string[] {
+function messagesOfPush({
+  channels,
+  tokens,
+  emails,
+  unconfirmed,
+  webhooks,
+}: ReachablePeople): string[] {
   const messages: string[] = [];
   const lacks = (channel: string) => !channels.includes(channel);
   if (tokens > 0 && lacks('push')) messages.push('push is not configured: no token gets a message');

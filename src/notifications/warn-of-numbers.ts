@@ -1,10 +1,7 @@
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import type { Problem } from '../errors.ts';
 import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
 import { reasons } from './reasons.ts';
-
-/** Where a purpose of a request stands in it, as a JSON Pointer. */
-export type PurposePath = (index: number) => string;
 
 // Whoever writes that many wrong numbers needs no list of all.
 const maxWarnings = 100;

@@ -1,7 +1,6 @@
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
-import type { PurposePath } from '../engine/check-profile.ts';
-import type { Purpose } from '../contract/purpose.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';

@@ -8,7 +8,7 @@ const replaced = transition('replaced');
 const answerable = textList(transitionOf('accepted').from);
 
 /** What became of a profile on a device. `ts`: when, in ms. */
-export type ProfileAnswer = {
+export type StoredAnswer = {
   deviceId: number;
   pId: string;
   state: 'current' | 'rejected';
@@ -21,17 +21,14 @@ export type ProfileAnswer = {
  * Writes answers within ingest's transaction, which holds the devices' states: a profile that
  * becomes current replaces the one before. Of several answers for one profile the last counts.
  */
-export async function saveProfileAnswers(
-  tx: Sql,
-  changes: readonly ProfileAnswer[],
-): Promise<void> {
+export async function saveProfileAnswers(tx: Sql, changes: readonly StoredAnswer[]): Promise<void> {
   const last = [...new Map(changes.map((c) => [`${c.deviceId} ${c.pId}`, c])).values()];
   const current = last.filter(({ state }) => state === 'current');
   if (current.length > 0) await replaceCurrent(tx, current);
   if (last.length > 0) await saveAnswers(tx, last);
 }
 
-async function replaceCurrent(tx: Sql, changes: ProfileAnswer[]): Promise<void> {
+async function replaceCurrent(tx: Sql, changes: StoredAnswer[]): Promise<void> {
   await tx.query({
     name: 'profiles-replace-current',
     text: `
@@ -45,7 +42,7 @@ async function replaceCurrent(tx: Sql, changes: ProfileAnswer[]): Promise<void> 
   });
 }
 
-async function saveAnswers(tx: Sql, changes: ProfileAnswer[]): Promise<void> {
+async function saveAnswers(tx: Sql, changes: StoredAnswer[]): Promise<void> {
   await tx.query({
     name: 'profiles-save-answers',
     // Said once more (with another engine, say), a profile is current since it first was.

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodeMeasurements, readMeasurements } from '../../src/engine/measurement-log.ts';
+import { encodeMeasurements, decodeMeasurements } from '../../src/engine/measurement-log.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
 
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((val) => val + 0);
@@ -16,7 +16,7 @@ const measurement: fc.Arbitrary<Measurement> = fc.record(
 test('what is written of measurements is read as it was', () => {
   fc.assert(
     fc.property(fc.array(measurement), (list) => {
-      expect(readMeasurements(encodeMeasurements(list))).toStrictEqual(list);
+      expect(decodeMeasurements(encodeMeasurements(list))).toStrictEqual(list);
     }),
     { numRuns: 1_000 },
   );
@@ -28,6 +28,6 @@ test('it is short: an ordinary measurement takes its value and some characters',
 });
 
 test('what is no such text is refused', () => {
-  expect(() => readMeasurements('{}')).toThrow('expected array');
-  expect(() => readMeasurements('[[1,2,3]]')).toThrow('expected string');
+  expect(() => decodeMeasurements('{}')).toThrow('expected array');
+  expect(() => decodeMeasurements('[[1,2,3]]')).toThrow('expected string');
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDownlinks, type Downlinks } from '../../src/profiles/downlinks.ts';
-import { type ProfileAnswer, saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import { type StoredAnswer, saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { type App, configuration, purpose, startApp } from '../devices/app.ts';
 
 let app: App;
@@ -23,7 +23,7 @@ afterAll(() => app.close());
 
 type Device = Awaited<ReturnType<App['device']>>;
 const all = ['profile', 'configuration', 'state', 'display', 'errors'] as const;
-const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<ProfileAnswer> = {}) =>
+const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<StoredAnswer> = {}) =>
   saveProfileAnswers(app.db, [{ deviceId, pId, state: 'current', ts: Date.now(), ...rest }]);
 const states = async (pId: string) => {
   const { body } = await app.call('GET', `/v2/devices/profile/${pId}`, { token });

@@ -1,3 +1,4 @@
+import type { Language } from '../../contract/language.ts';
 /** What messages are made of, in each language; every language has every member. */
 export type Words = {
   event: (evId: number) => string;
@@ -64,9 +65,7 @@ export const words = {
     unsubscribe: 'Keine Nachrichten mehr',
     locale: 'de-DE',
   },
-} satisfies Record<string, Words>;
-
-export type Language = keyof typeof words;
+} satisfies Record<Language, Words>;
 
 /** English for any other, and where none is set. */
 export function wordsOf(language: string | null): Words {
