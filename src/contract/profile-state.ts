@@ -34,7 +34,7 @@ export const profileTransitions: readonly Transition[] = [
     happening: 'accepted',
     from: ['pending', 'sent', 'current'],
     to: 'current',
-    when: 'the device answers `current`; or one that never subscribed to `down/profile` sends anything',
+    when: 'the device answers `current`; or one that never subscribed to `down/profile`, nor requested it, sends anything',
     effects:
       "the one before is replaced, evidence is emptied, the device enters the first purpose's initial state; said again of the current one: only its engine changes",
   },

@@ -51,7 +51,7 @@ test('an episode that has rung is read from both forms', () => {
   const old = { v: 1, puId: 1, stId: 1, local, global: {} };
   expect(readRuntime(ringing, old as StoredRuntime)).toStrictEqual(runtime);
   expect(run(ringing, [number(7, 2)], { runtime, seen: {} }).evaluations[0]?.firings).toMatchObject(
-    [{ ring: false }],
+    [{ notify: false }],
   );
 });
 

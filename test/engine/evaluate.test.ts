@@ -34,7 +34,7 @@ describe('a firing', () => {
       {
         name: 'Too warm',
         record: true,
-        ring: true,
+        notify: true,
         actions: {
           cloud: { sendEvent: false, sendLog: false, sendPush: true },
           display: { showText: 'HOT' },
