@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
-import { takeTurns, type Turn as ContactDelivery } from './dispatch-queries.ts';
+import { takeDueDeliveries, type ContactDelivery } from './dispatch-queries.ts';
 
-export type TurnsOptions = {
+export type DispatcherOptions = {
   db: Sql;
   clock: () => number;
   /** Makes one attempt and writes down how it ended. */
@@ -28,7 +28,7 @@ const keptForMail = 4;
 const defaultPerAccount = 2;
 
 /** Delivers to contacts, the accounts in turn, until it is closed. */
-export function startTurns(options: TurnsOptions): ContactDispatcher {
+export function startContactDispatcher(options: DispatcherOptions): ContactDispatcher {
   const { db, clock, deliver, pollIntervalMs, leaseMs, onError } = options;
   const { parallel = defaultParallel, perAccount = defaultPerAccount } = options;
   const underWay = new Map<
@@ -59,7 +59,7 @@ export function startTurns(options: TurnsOptions): ContactDispatcher {
       const hooks = [...underWay.values()].filter(({ kind }) => kind === 'webhook').length;
       const hookLimit = Math.max(0, parallel - keptForMail - hooks);
       const query = { nowMs: clock(), limit, perAccount, hookLimit, busyAccounts, leaseMs };
-      for (const turn of await takeTurns(db, query)) begin(turn);
+      for (const turn of await takeDueDeliveries(db, query)) begin(turn);
     } while (again && !closed);
   }
 

@@ -10,7 +10,7 @@ import { startListening } from './listen.ts';
 import type { NotificationLog } from './log.ts';
 import { forgetProcess, tellChannels } from './process-queries.ts';
 import { dueChannel, giveUpOld } from './dispatch-queries.ts';
-import { startTurns } from './contact-dispatcher.ts';
+import { startContactDispatcher } from './contact-dispatcher.ts';
 
 /** How contacts are reached: e-mail and webhooks of accounts. */
 export type ContactOptions = {
@@ -68,7 +68,7 @@ export async function startContactSide(
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
   const tell = () => tellChannels(db, process, { channels, nowMs: clock() });
   await tell();
-  const turns = startTurns({
+  const turns = startContactDispatcher({
     db,
     clock,
     deliver: (turn) => deliverToContact(delivery, turn),

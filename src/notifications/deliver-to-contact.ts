@@ -1,11 +1,11 @@
 import type { Sql } from '../db/sql.ts';
-import { DeliveryError } from './drivers/driver.ts';
+import { asDeliveryError, DeliveryError } from './drivers/driver.ts';
 import type { EmailDriver } from './drivers/email.ts';
 import type { HookDriver } from './drivers/signed-webhook.ts';
 import { hookPayload } from './hook-payload.ts';
 import type { NotificationLog } from './log.ts';
 import { reasons, type Reason } from './reasons.ts';
-import { settleTurn, type Turn } from './dispatch-queries.ts';
+import { settleDelivery, type ContactDelivery } from './dispatch-queries.ts';
 import { wordsOf } from './words/words.ts';
 
 /** What makes links for the mails to a contact, and the secrets of a webhook. */
@@ -36,7 +36,10 @@ const restMs = 900_000;
  * Makes one attempt to deliver a message whose turn it is, and gives the turn back. What fails for now is
  * due again later each time.
  */
-export async function deliverToContact(deps: ContactDeliveryDeps, turn: Turn): Promise<void> {
+export async function deliverToContact(
+  deps: ContactDeliveryDeps,
+  turn: ContactDelivery,
+): Promise<void> {
   const { db, maxAttempts, log, clock, onOutcome } = deps;
   const { kind } = turn;
   const via = kind === 'email' ? 'smtp' : 'webhook';
@@ -54,7 +57,7 @@ export async function deliverToContact(deps: ContactDeliveryDeps, turn: Turn): P
       { event: 'notification.undelivered', err: failure, notificationId: turn.id, via, again },
       'A notification could not be delivered.',
     );
-    await settleTurn(db, turn, {
+    await settleDelivery(db, turn, {
       ...settled,
       state: again ? 'queued' : 'failed',
       reason,
@@ -69,7 +72,7 @@ export async function deliverToContact(deps: ContactDeliveryDeps, turn: Turn): P
   }
   const nowMs = clock();
   const delivered = { state: 'sent', reason: null, error: null, hasFailed: false } as const;
-  await settleTurn(db, turn, { ...settled, ...delivered, nowMs, dueMs: nowMs });
+  await settleDelivery(db, turn, { ...settled, ...delivered, nowMs, dueMs: nowMs });
   onOutcome?.({ kind, state: 'sent' });
 }
 
@@ -79,14 +82,14 @@ function backOffMs(attempts: number): number {
 }
 
 /** Why it need not be tried, judged when it is its turn. */
-function reasonAgainst(turn: Turn): Reason | null {
+function reasonAgainst(turn: ContactDelivery): Reason | null {
   if (turn.isDisabled) return 'account-disabled';
   if (turn.kind === 'email' && turn.type !== 'confirm' && !turn.isConfirmed) return 'not-confirmed';
   if (turn.type === 'confirm' && turn.isUnsubscribed) return 'not-confirmed';
   return turn.isSuiting ? null : 'other-labels';
 }
 
-async function send(deps: ContactDeliveryDeps, turn: Turn): Promise<void> {
+async function send(deps: ContactDeliveryDeps, turn: ContactDelivery): Promise<void> {
   const { keys, hooks, email } = deps;
   const { id, address, contactUuid } = turn;
   if (turn.kind === 'webhook') {
@@ -103,11 +106,4 @@ async function send(deps: ContactDeliveryDeps, turn: Turn): Promise<void> {
   const unsubscribeUrl = keys.unsubscribeUrl(contactUuid);
   const { unsubscribe } = words;
   await email.send({ id, recipient: address, ...text, unsubscribeUrl, unsubscribe });
-}
-
-/** A driver that fails in another way has a fault of its own; the message may yet get through. */
-function asDeliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new DeliveryError('again', 'fault', message, { cause: error });
 }

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { NotificationLog } from './log.ts';
-import { DeliveryError } from './drivers/driver.ts';
+import { asDeliveryError, DeliveryError } from './drivers/driver.ts';
 import type { OutgoingMessage } from './drivers/driver.ts';
 import type { Drivers } from './drivers/open.ts';
 import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
@@ -60,13 +60,6 @@ export async function deliver(
   const state = driver.isLog ? 'logged' : 'sent';
   await settle(state, null);
   onOutcome?.({ kind, state });
-}
-
-/** A driver that fails in another way has a fault of its own; the message may yet get through. */
-function asDeliveryError(error: unknown): DeliveryError {
-  if (error instanceof DeliveryError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  return new DeliveryError('again', 'fault', message, { cause: error });
 }
 
 /** What waited while the configuration changed, or came before there were rules. */

@@ -15,7 +15,7 @@ export type NoticeData = {
 };
 
 /** A message to a contact whose turn it is; the contact is busy until it is settled. */
-export type Turn = {
+export type ContactDelivery = {
   id: number;
   contactId: number;
   contactUuid: string;
@@ -39,7 +39,7 @@ export type Turn = {
   isSuiting: boolean;
 };
 
-export type TurnQuery = {
+export type DueQuery = {
   nowMs: number;
   /** So many at most. */
   limit: number;
@@ -57,11 +57,11 @@ export type TurnQuery = {
  * account its contact that waited longest since it was served; of all accounts likewise. A contact's row is
  * its lock, also between processes.
  */
-export async function takeTurns(
+export async function takeDueDeliveries(
   sql: Sql,
-  { nowMs, limit, perAccount, hookLimit, busyAccounts, leaseMs }: TurnQuery,
-): Promise<Turn[]> {
-  const { rows } = await sql.query<Turn>({
+  { nowMs, limit, perAccount, hookLimit, busyAccounts, leaseMs }: DueQuery,
+): Promise<ContactDelivery[]> {
+  const { rows } = await sql.query<ContactDelivery>({
     name: 'outbox-take-turns',
     text: `
       with recursive waiting as (
@@ -132,7 +132,7 @@ export async function takeTurns(
   return rows;
 }
 
-export type TurnOutcome = {
+export type ContactOutcome = {
   state: 'queued' | 'sent' | 'failed';
   reason: Reason | null;
   error: string | null;
@@ -148,10 +148,10 @@ export type TurnOutcome = {
 };
 
 /** Writes down how an attempt ended, and gives the turn back. */
-export async function settleTurn(
+export async function settleDelivery(
   sql: Sql,
-  { id, contactId }: Pick<Turn, 'id' | 'contactId'>,
-  outcome: TurnOutcome,
+  { id, contactId }: Pick<ContactDelivery, 'id' | 'contactId'>,
+  outcome: ContactOutcome,
 ): Promise<void> {
   const { state, reason, error, via, nowMs, dueMs, hasFailed, restAfter, restMs } = outcome;
   await sql.query(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { Turn } from './dispatch-queries.ts';
+import type { ContactDelivery } from './dispatch-queries.ts';
 
 const Engine = z.object({
   pId: z.string(),
@@ -48,7 +48,7 @@ export const TestHook = z.object({
 export type TestHook = z.infer<typeof TestHook>;
 
 /** What a webhook is sent, before it is signed. */
-export function hookPayload(turn: Turn): NoticeHook | TestHook {
+export function hookPayload(turn: ContactDelivery): NoticeHook | TestHook {
   const { title, body, createdTs, data, deviceUuid, deviceName } = turn;
   if (data === null || deviceUuid === null)
     return { type: 'test', timestamp: createdTs, data: { title, body } };

@@ -2,7 +2,7 @@ import { kindOf, stateOf } from '../../db/error-kind.ts';
 import type { Committing } from '../../db/transaction.ts';
 import { DomainError } from '../../errors.ts';
 import type { Batch } from '../queue/batch.ts';
-import { dropWithdrawn, type DeviceQueue, type Work } from '../queue/device-queue.ts';
+import { dropWithdrawn, isWithdrawn, type DeviceQueue, type Work } from '../queue/device-queue.ts';
 import { findBlamed, setApart } from './blame.ts';
 import { commitBatch, type CommitDeps } from './commit.ts';
 import { MillisecondFull, rejectBeyondMillisecond } from './millisecond-full.ts';
@@ -163,9 +163,7 @@ async function storeOthers(
 
 /** A message whose connection is closed will be sent again: what no transaction holds is dropped. */
 function withoutWithdrawn(works: Work[]): Work[] {
-  const isWithdrawn = ({ units }: Work) =>
-    units.some(({ message }) => message.delivery.isWithdrawn);
-  if (!works.some(isWithdrawn)) return works;
+  if (!works.some(({ units }) => units.some(isWithdrawn))) return works;
   return works.flatMap(({ queue, units }) => {
     const left = dropWithdrawn(units);
     return left.length > 0 ? [{ queue, units: left }] : [];

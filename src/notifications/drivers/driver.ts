@@ -1,3 +1,4 @@
+import { messageOf } from '../../lib/thrown.ts';
 import type { Reason } from '../reasons.ts';
 
 /** What a driver hands over; `id` is the same at every attempt, so that a receiver can tell a repetition. */
@@ -43,6 +44,12 @@ export class DeliveryError extends Error {
     this.verdict = verdict;
     this.reason = reason;
   }
+}
+
+/** A driver that fails in another way has a fault of its own; the message may yet get through. */
+export function asDeliveryError(error: unknown): DeliveryError {
+  if (error instanceof DeliveryError) return error;
+  return new DeliveryError('again', 'fault', messageOf(error), { cause: error });
 }
 
 /** What an account is told of an HTTP status that is no success. */
