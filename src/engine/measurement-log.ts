@@ -6,7 +6,7 @@ const Runs = z.array(z.tuple([z.string(), z.number(), z.array(z.unknown())]));
 
 /**
  * Measurements in the order in which they were evaluated, as JSON, and short. A value is a number or
- * `[lat, long]`. What is read back (`readMeasurements`) evaluates to the same, bit by bit.
+ * `[lat, long]`. What is read back (`decodeMeasurements`) evaluates to the same, bit by bit.
  */
 export function encodeMeasurements(measurements: Measurement[]): string {
   let text = '';

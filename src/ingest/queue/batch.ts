@@ -5,7 +5,7 @@ import type { DeviceQueue, Work } from './device-queue.ts';
  * Messages that are stored together. It holds their devices' queues until it is done, so that one device's
  * messages keep their order. Whoever stores it calls, in this order:
  * 1. `putBack`, where its first transaction has no room for all of it;
- * 2. `commitSent`, when nothing is left to do for that transaction but its commit;
+ * 2. `onCommitSent`, when nothing is left to do for that transaction but its commit;
  * 3. `partDone`, where parts of it are stored by transactions of their own: each as it is done.
  */
 export type Batch = {
