@@ -5,6 +5,7 @@ import type { HistoryKind } from '../history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { latestRoute } from './latest-route.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { MeasurementQuery, MeasurementResponse } from './schema.ts';
@@ -25,6 +26,7 @@ const lastTs = 8_640_000_000_000_000;
 /** What devices measured, for dashboards: an addition to the specification. */
 export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
+    latestRoute(deps),
     defineRoute({
       method: 'get',
       path: '/v2/measurements/{deviceAuthUuid}',

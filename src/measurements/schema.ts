@@ -28,6 +28,11 @@ export type BucketView = z.infer<typeof BucketView>;
 export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cursorText]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
+export const LatestView = z.object({ deviceAuthUuid: z.guid() }).extend(MeasurementView.shape);
+export type LatestView = z.infer<typeof LatestView>;
+
+export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
+
 const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** A bucket wider than a century says nothing, and its bounds would leave what a timestamp holds. */
 const maxBucketMs = 36_500 * unitMs.d;
@@ -41,13 +46,18 @@ const bucketQuery = z
   .optional()
   .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
 
+const namesOf = (text: string) =>
+  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
+
+const sensesQuery = z
+  .string()
+  .transform(namesOf)
+  .refine((senses) => senses.length <= 256, 'names more than 256 senses')
+  .optional()
+  .meta({ description: 'Only these senses: 0x1a,0x1b' });
+
 export const MeasurementQuery = z.object({
-  senses: z
-    .string()
-    .transform((text) => [...new Set(text.split(',').map((sId) => sId.trim()))].filter(Boolean))
-    .refine((senses) => senses.length <= 256, 'names more than 256 senses')
-    .optional()
-    .meta({ description: 'Only these senses: 0x1a,0x1b' }),
+  senses: sensesQuery,
   start: timestampQuery.default(0),
   end: timestampQuery.optional(),
   bucket: bucketQuery,
@@ -60,3 +70,26 @@ export const MeasurementResponse = z.union([
   z.object({ measurements: z.array(MeasurementView), timestamp }),
   z.object({ buckets: z.array(BucketView), timestamp }),
 ]);
+
+/** Devices of a page, and so named in one request. */
+const maxDevices = 500;
+
+export const LatestQuery = z.object({
+  devices: z
+    .string()
+    .transform(namesOf)
+    .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
+    .optional()
+    .meta({
+      description: `Only these devices, ${maxDevices} at most, by \`deviceAuthUuid\` with commas.`,
+    }),
+  label: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .meta({ description: 'Only devices with this label.' }),
+  senses: sensesQuery,
+  limit: limitQuery(maxDevices).meta({ description: `Devices of a page; at most ${maxDevices}.` }),
+  cursor: cursorQuery(z.int().min(1)),
+});

@@ -1,0 +1,50 @@
+import { DomainError } from '../errors.ts';
+import type { Sql } from '../db/sql.ts';
+import { linkNext } from '../http/page.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { listFilteredDevices, listLatest } from './latest.ts';
+import { LatestQuery, LatestResponse } from './schema.ts';
+
+/** The newest value of each sense of many devices, for lists and walls. */
+export function latestRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    method: 'get',
+    path: '/v2/measurements/latest',
+    summary: 'Get the newest measurements of many devices',
+    description:
+      'Of each sense that ever measured something the newest value, by device in the order of their ' +
+      'registration. All devices of the account, those named, or those that have a label; page by page.',
+    tag: 'Measurements',
+    errors: [400, 404],
+    responseHeaders: { Link: 'The next page of devices, where there is one.' },
+    auth: 'account',
+    room: 4_194_304,
+    query: LatestQuery,
+    response: LatestResponse,
+    handler: async ({ query, account, request }) => {
+      const { devices: uuids, label, senses, limit, cursor } = query;
+      const found = await listFilteredDevices(
+        db,
+        account.accountId,
+        { uuids, label },
+        { limit: limit + 1, after: cursor ?? 0 },
+      );
+      // A label that is named too may leave some of them out: only then fewer are right.
+      if (uuids && label === undefined && cursor === undefined) refuseUnknown(uuids, found);
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      if (last && found.length > page.length) linkNext(request, last.id);
+      const latest = await listLatest(db, page, senses?.length ? senses : undefined);
+      return { latest, timestamp: request.now() };
+    },
+  });
+}
+
+function refuseUnknown(uuids: string[], found: { uuid: string }[]): void {
+  const known = new Set(found.map(({ uuid }) => uuid));
+  const unknown = uuids.filter((uuid) => !known.has(uuid));
+  if (unknown.length === 0) return;
+  const names = unknown.slice(0, 3).join(', ');
+  const more = unknown.length > 3 ? ` and ${unknown.length - 3} more` : '';
+  throw new DomainError('not-found', `There is no such device: ${names}${more}.`);
+}

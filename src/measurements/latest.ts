@@ -1,0 +1,79 @@
+import type { QueryConfig } from 'pg';
+import type { Sql } from '../db/sql.ts';
+import { toMeasurementView } from './queries.ts';
+import type { LatestView } from './schema.ts';
+
+/** Which devices of an account. Absent: any. */
+export type DeviceFilter = { uuids?: string[] | undefined; label?: string | undefined };
+
+export type ListedDevice = { id: number; uuid: string };
+
+/** At most `limit` devices of the account that the filter lets through, behind `after`, in the order of their registration. */
+export async function listFilteredDevices(
+  sql: Sql,
+  accountId: number,
+  { uuids, label }: DeviceFilter,
+  { limit, after }: { limit: number; after: number },
+): Promise<ListedDevice[]> {
+  const { rows } = await sql.query<ListedDevice>({
+    name: 'list-filtered-devices',
+    text: `
+      select id, uuid
+        from device
+       where account_id = $1 and id > $2
+         and ($3::uuid[] is null or uuid = any($3))
+         and ($4::text is null or labels @> array[$4])
+       order by id
+       limit $5`,
+    values: [accountId, after, uuids, label, limit],
+  });
+  return rows;
+}
+
+type LatestRow = {
+  device_id: number;
+  s_id: string;
+  ts: number;
+  val: number;
+  long: number;
+};
+
+/** The newest measurement of each sense of these devices that ever measured something, by device and sense. */
+export async function listLatest(
+  sql: Sql,
+  devices: ListedDevice[],
+  senses: string[] | undefined,
+): Promise<LatestView[]> {
+  if (devices.length === 0) return [];
+  const { rows } = await sql.query<LatestRow>(
+    latestQuery(
+      devices.map(({ id }) => id),
+      senses,
+    ),
+  );
+  const uuids = new Map(devices.map(({ id, uuid }) => [id, uuid]));
+  return rows.map((row) => ({
+    deviceAuthUuid: uuids.get(row.device_id) ?? '',
+    ...toMeasurementView(row),
+  }));
+}
+
+/** The index is read backwards from the newest chunk on: a series ends where it has its first row. */
+export function latestQuery(deviceIds: number[], senses: string[] | undefined): QueryConfig {
+  return {
+    name: 'list-latest',
+    text: `
+      select series.device_id, series.s_id, newest.ts, newest.val, newest.long
+        from unnest($1::bigint[]) with ordinality as wanted (device_id, place)
+        join series using (device_id)
+       cross join lateral (
+         select m.ts, m.val, m.long
+           from measurement m
+          where m.series_id = series.id
+          order by m.ts desc
+          limit 1) newest
+       where $2::text[] is null or series.s_id = any($2)
+       order by wanted.place, series.s_id`,
+    values: [deviceIds, senses],
+  };
+}
