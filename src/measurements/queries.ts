@@ -122,7 +122,12 @@ export async function findBounds(
 }
 
 /** A number's `long` is NaN in the table: a position has both. */
-export function toMeasurementView({ s_id, ts, val, long }: Omit<PointRow, 'micros'>): MeasurementView {
+export function toMeasurementView({
+  s_id,
+  ts,
+  val,
+  long,
+}: Omit<PointRow, 'micros'>): MeasurementView {
   return { sId: s_id, val: Number.isNaN(long) ? val : { lat: val, long }, ts };
 }
 
