@@ -30,6 +30,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
   const { db } = deps;
   return [
     defineRoute({
+      name: 'getAccount',
       method: 'get',
       path: '/v2/accounts',
       summary: 'Get Account',
@@ -55,6 +56,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'updateAccount',
       method: 'put',
       path: '/v2/accounts',
       summary: 'Update Account',
@@ -76,6 +78,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'deleteAccount',
       method: 'delete',
       path: '/v2/accounts',
       summary: 'Delete Account',
@@ -90,6 +93,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'listAccountEvents',
       method: 'get',
       path: '/v2/accounts/events',
       summary: 'Get account events',

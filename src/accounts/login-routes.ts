@@ -36,6 +36,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
   };
   return [
     defineRoute({
+      name: 'logIn',
       method: 'post',
       path: '/v1/auth/login',
       summary: 'Log in, for an access and a refresh token',
@@ -51,6 +52,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'refreshTokens',
       method: 'post',
       path: '/v1/auth/refresh',
       summary: 'Exchange a refresh token for a new pair',
@@ -69,6 +71,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       }),
     }),
     defineRoute({
+      name: 'registerAccount',
       method: 'post',
       path: '/v2/accounts',
       summary: 'Register New Account',
@@ -93,6 +96,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'authenticateAccount',
       method: 'post',
       path: '/v2/accounts/login',
       summary: 'Authenticate Account',

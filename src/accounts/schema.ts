@@ -34,7 +34,7 @@ export type AccountLogin = z.infer<typeof AccountLogin>;
 export const AccountUpdate = z.object({
   name: z.string().max(200).optional(),
   apn: z
-    .array(z.object({ token: z.string().min(1).max(512) }))
+    .array(z.object({ token: z.string().min(1).max(512) }).meta({ id: 'PushToken' }))
     .max(100)
     .optional(),
   timeZone: z
@@ -54,10 +54,12 @@ export const PasswordChange = z.object({
 export type PasswordChange = z.infer<typeof PasswordChange>;
 
 /** Specification section 6. */
-export const AccountEvent = z.object({
-  timestamp: z.int(),
-  type: z.literal('account'),
-  event: z.enum(['register', 'login', 'update']),
-  accountAuthUuid: z.string(),
-});
+export const AccountEvent = z
+  .object({
+    timestamp: z.int(),
+    type: z.literal('account'),
+    event: z.enum(['register', 'login', 'update']),
+    accountAuthUuid: z.string(),
+  })
+  .meta({ id: 'AccountEvent' });
 export type AccountEvent = z.infer<typeof AccountEvent>;

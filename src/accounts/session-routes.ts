@@ -23,6 +23,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
   const { sessions } = deps;
   return [
     defineRoute({
+      name: 'changePassword',
       method: 'put',
       path: '/v2/accounts/password',
       summary: 'Change the password',
@@ -39,6 +40,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'listSessions',
       method: 'get',
       path: '/v2/accounts/sessions',
       summary: 'List sessions',
@@ -56,6 +58,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'endSession',
       method: 'delete',
       path: '/v2/accounts/sessions/{id}',
       summary: 'End a session',

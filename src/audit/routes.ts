@@ -8,6 +8,7 @@ import { AuditQuery, AuditResponse } from './schema.ts';
 export function auditRoutes({ db }: { db: Sql }): Route[] {
   return [
     defineRoute({
+      name: 'listAuditEntries',
       method: 'get',
       path: '/v2/accounts/audit',
       summary: 'Get the security audit trail',

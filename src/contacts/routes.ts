@@ -23,6 +23,7 @@ export function contactRoutes(deps: ContactRouteDeps): Route[] {
 
 function read(deps: ContactRouteDeps): Route {
   return defineRoute({
+    name: 'getContacts',
     method: 'get',
     path: '/v2/accounts/contacts',
     summary: 'Get contacts',
@@ -36,6 +37,7 @@ function read(deps: ContactRouteDeps): Route {
 
 function replace(deps: ContactRouteDeps): Route {
   return defineRoute({
+    name: 'replaceContacts',
     method: 'put',
     path: '/v2/accounts/contacts',
     summary: 'Replace contacts',
@@ -57,6 +59,7 @@ function replace(deps: ContactRouteDeps): Route {
 
 function trial({ db, sendToContacts }: ContactRouteDeps): Route {
   return defineRoute({
+    name: 'testContacts',
     method: 'post',
     path: '/v2/accounts/contacts/test',
     summary: 'Send a trial to all contacts',
@@ -87,6 +90,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
 
 function label({ db }: ContactRouteDeps): Route {
   return defineRoute({
+    name: 'replaceDeviceLabels',
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/labels',
     summary: 'Replace the labels of a device',

@@ -48,10 +48,14 @@ const suiting = {
   }),
 };
 
-export const EmailContact = z.object({ address: EmailAddress, ...suiting });
+export const EmailContact = z
+  .object({ address: EmailAddress, ...suiting })
+  .meta({ id: 'EmailContactEntry' });
 export type EmailContact = z.infer<typeof EmailContact>;
 
-export const WebhookContact = z.object({ url: WebhookUrl, ...suiting });
+export const WebhookContact = z
+  .object({ url: WebhookUrl, ...suiting })
+  .meta({ id: 'WebhookContactEntry' });
 export type WebhookContact = z.infer<typeof WebhookContact>;
 
 /** The body of PUT /v2/accounts/contacts: both lists as they are from now on. */
@@ -87,6 +91,7 @@ export function normalAddress(kind: ContactKind, address: string): string {
 
 const lastDelivery = z
   .object({ timestamp, state: z.string(), reason: z.string().optional() })
+  .meta({ id: 'LastDelivery' })
   .optional()
   .meta({ description: 'How the last attempt to deliver to it ended.' });
 
@@ -99,7 +104,7 @@ export const Contacts = z.object({
         description: 'Its owner wants no mail. Removed and added again it can be confirmed.',
       }),
       last: lastDelivery,
-    }),
+    }).meta({ id: 'EmailContact' }),
   ),
   webhooks: z.array(
     WebhookContact.extend({
@@ -109,11 +114,14 @@ export const Contacts = z.object({
         example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       }),
       last: lastDelivery,
-    }),
+    }).meta({ id: 'WebhookContact' }),
   ),
   channels: z
     .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })
-    .meta({ description: 'Which of them a process that delivers has. An SMS log is none.' }),
+    .meta({
+      id: 'Channels',
+      description: 'Which of them a process that delivers has. An SMS log is none.',
+    }),
   timestamp,
 });
 export type Contacts = z.infer<typeof Contacts>;
@@ -121,15 +129,17 @@ export type Contacts = z.infer<typeof Contacts>;
 /** The answer of POST /v2/accounts/contacts/test. */
 export const TrialAnswer = z.object({
   messages: z.array(
-    z.object({
-      address: z.string().optional(),
-      url: z.string().optional(),
-      type: z.enum(['test', 'confirm']).meta({
-        description: 'confirm: the link is sent again to an address that is not confirmed.',
-      }),
-      state: z.enum(['queued', 'held-back']),
-      reason: z.string().optional(),
-    }),
+    z
+      .object({
+        address: z.string().optional(),
+        url: z.string().optional(),
+        type: z.enum(['test', 'confirm']).meta({
+          description: 'confirm: the link is sent again to an address that is not confirmed.',
+        }),
+        state: z.enum(['queued', 'held-back']),
+        reason: z.string().optional(),
+      })
+      .meta({ id: 'TrialMessage' }),
   ),
   timestamp,
 });

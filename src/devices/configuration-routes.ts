@@ -16,6 +16,7 @@ import { DescribedDevice } from './schema.ts';
 export function describeRoute({ db }: { db: Sql }): Route {
   const describeDevice = createDescribeDevice(db);
   return defineRoute({
+    name: 'getDeviceConfiguration',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
     summary: 'Get Configuration',
@@ -45,6 +46,7 @@ export function configureRoute({
   limitsOf: LimitsOf;
 }): Route {
   return defineRoute({
+    name: 'updateDeviceConfiguration',
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
     summary: 'Update Configuration',

@@ -33,6 +33,7 @@ export type FindNewestOf = (
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
 export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewestOf }): Route {
   return defineRoute({
+    name: 'explainEvaluation',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',
     summary: 'Explain where the purpose engine stands',

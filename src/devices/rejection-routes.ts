@@ -10,6 +10,7 @@ import { RejectionList, RejectionsQuery } from './schema.ts';
 /** What a device sent that was refused. */
 export function rejectionsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
+    name: 'listRejections',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/rejections',
     summary: 'List what a device sent that was wrong',

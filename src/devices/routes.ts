@@ -64,6 +64,7 @@ function register(deps: DeviceRouteDeps): Route {
   const { db, keys, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
   return defineRoute({
+    name: 'registerDevice',
     method: 'post',
     path: '/v2/devices',
     summary: 'Register Device',
@@ -96,6 +97,7 @@ function register(deps: DeviceRouteDeps): Route {
 
 function list({ db, keys, exports }: DeviceRouteDeps): Route {
   return defineRoute({
+    name: 'listDevices',
     method: 'get',
     path: '/v2/devices',
     summary: 'Get user devices',
@@ -113,6 +115,7 @@ function list({ db, keys, exports }: DeviceRouteDeps): Route {
 
 function remove({ removeDevice }: DeviceRouteDeps): Route {
   return defineRoute({
+    name: 'removeDevice',
     method: 'delete',
     path: '/v2/devices/{deviceAuthUuid}',
     summary: 'Remove device',

@@ -23,20 +23,24 @@ export const Registration = z.object({
 export type Registration = z.infer<typeof Registration>;
 
 /** Specification section 2.4; `ts` is the registration for a device that never reported. */
-const DeviceState = z.object({ puId: z.int(), stId: z.int(), ts: timestamp });
+const DeviceState = z
+  .object({ puId: z.int(), stId: z.int(), ts: timestamp })
+  .meta({ id: 'DeviceState' });
 export type DeviceState = z.infer<typeof DeviceState>;
 
 export const DeviceList = z.object({
   devices: z.array(
-    z.object({
-      uuid,
-      token: deviceToken,
-      state: DeviceState,
-      name: z.string(),
-      labels: z.array(z.string()),
-      connected: z.boolean(),
-      lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
-    }),
+    z
+      .object({
+        uuid,
+        token: deviceToken,
+        state: DeviceState,
+        name: z.string(),
+        labels: z.array(z.string()),
+        connected: z.boolean(),
+        lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
+      })
+      .meta({ id: 'Device' }),
   ),
   timestamp,
 });
@@ -44,8 +48,10 @@ export type DeviceList = z.infer<typeof DeviceList>;
 
 /** A profile as it stands on a device; empty where there is none. */
 const ProfileOrEmpty = z.union([
-  z.object({ pId: z.string(), purposes: z.array(Purpose), ts: timestamp }),
-  z.strictObject({}),
+  z
+    .object({ pId: z.string(), purposes: z.array(Purpose), ts: timestamp })
+    .meta({ id: 'DeviceProfile' }),
+  z.strictObject({}).meta({ id: 'NoProfile' }),
 ]);
 
 /** Specification section 2.4: the answer of Get Configuration. */
@@ -72,21 +78,23 @@ export const RejectionsQuery = z.object({ limit: limitQuery(1_000) });
 
 export const RejectionList = z.object({
   rejections: z.array(
-    z.object({
-      timestamp,
-      topic: z.string(),
-      reason: z.string(),
-      message: z.string(),
-      path: z.string().optional(),
-      more: z.int().optional().meta({
-        description:
-          'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
-      }),
-      payload: z.string().meta({
-        description:
-          'The first KiB of what was sent; all of it, once a message, where the database refused an item.',
-      }),
-    }),
+    z
+      .object({
+        timestamp,
+        topic: z.string(),
+        reason: z.string(),
+        message: z.string(),
+        path: z.string().optional(),
+        more: z.int().optional().meta({
+          description:
+            'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
+        }),
+        payload: z.string().meta({
+          description:
+            'The first KiB of what was sent; all of it, once a message, where the database refused an item.',
+        }),
+      })
+      .meta({ id: 'Rejection' }),
   ),
   timestamp,
 });

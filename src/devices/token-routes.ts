@@ -17,6 +17,7 @@ export type TokenRouteDeps = { db: Sql; bus: Bus; keys: readonly Buffer[] };
  */
 export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
   return defineRoute({
+    name: 'rotateDeviceToken',
     method: 'post',
     path: '/v2/devices/{deviceAuthUuid}/token',
     summary: 'Rotate a device token',

@@ -13,6 +13,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
     // First: their paths look like a device's.
     ...streamRoutes(deps),
     defineRoute({
+      name: 'listDeviceEvents',
       method: 'get',
       path: '/v2/events/{deviceAuthUuid}',
       summary: 'Get device events',

@@ -3,21 +3,25 @@ import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';
 
-const EngineCause = z.object({
-  pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
-  puId: z.int(),
-  stId: z.int(),
-  evId: z.int(),
-  ts: timestamp,
-});
+const EngineCause = z
+  .object({
+    pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
+    puId: z.int(),
+    stId: z.int(),
+    evId: z.int(),
+    ts: timestamp,
+  })
+  .meta({ id: 'EngineCause' });
 
-const CauseSense = z.object({
-  sId: z.string(),
-  val: z.number().meta({ description: 'For a position 1 (inside) or 0, with `lat` and `long`.' }),
-  ts: timestamp,
-  lat: z.number().optional(),
-  long: z.number().optional(),
-});
+const CauseSense = z
+  .object({
+    sId: z.string(),
+    val: z.number().meta({ description: 'For a position 1 (inside) or 0, with `lat` and `long`.' }),
+    ts: timestamp,
+    lat: z.number().optional(),
+    long: z.number().optional(),
+  })
+  .meta({ id: 'CauseSense' });
 
 const common = {
   timestamp: timestamp.meta({ description: 'When it happened, in ms since the Unix epoch.' }),
@@ -26,26 +30,30 @@ const common = {
 };
 
 /** Specification section 6, kind `device`. */
-const DeviceEventView = z.object({
-  ...common,
-  type: z.literal('device'),
-  event: z.string().meta({ example: 'purposeChanged' }),
-  cause: z.object({ engine: EngineCause }),
-  newValue: z.int(),
-  oldValue: z.int(),
-});
+const DeviceEventView = z
+  .object({
+    ...common,
+    type: z.literal('device'),
+    event: z.string().meta({ example: 'purposeChanged' }),
+    cause: z.object({ engine: EngineCause }),
+    newValue: z.int(),
+    oldValue: z.int(),
+  })
+  .meta({ id: 'DeviceEvent' });
 
 /** Specification section 6, kind `sense`; `why` and `notified` are additions. */
-const SenseEventView = z.object({
-  ...common,
-  type: z.literal('sense'),
-  cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
-  why: z
-    .array(z.record(z.string(), z.unknown()))
-    .optional()
-    .meta({ description: 'Which condition of each cause was met, and how often.' }),
-  notified: z.boolean().optional(),
-});
+const SenseEventView = z
+  .object({
+    ...common,
+    type: z.literal('sense'),
+    cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
+    why: z
+      .array(z.record(z.string(), z.unknown()))
+      .optional()
+      .meta({ description: 'Which condition of each cause was met, and how often.' }),
+    notified: z.boolean().optional(),
+  })
+  .meta({ id: 'SenseEvent' });
 
 export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);
 export type EventView = z.infer<typeof EventView>;

@@ -91,6 +91,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   return [
     defineRoute({
       ...documentation,
+      name: 'streamEvents',
       path: '/v2/events/stream',
       summary: "Stream the events of all the account's devices",
       description,
@@ -99,6 +100,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     }),
     defineRoute({
       ...documentation,
+      name: 'streamDeviceEvents',
       path: '/v2/events/{deviceAuthUuid}/stream',
       summary: "Stream a device's events",
       description,

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { tidySchemaNames } from './openapi-names.ts';
 import type { Route } from './route.ts';
 
 type Document = ReturnType<typeof createDocument>;
@@ -48,7 +49,7 @@ export function createOpenApi(
   for (const route of shown) {
     paths[route.path] = { ...paths[route.path], [route.method]: describe(route) };
   }
-  return createDocument({
+  const document = createDocument({
     openapi: '3.1.0',
     info: {
       title: 'Sensorium',
@@ -67,6 +68,7 @@ export function createOpenApi(
       ]),
     ),
     components: {
+      schemas: nameSchemas(shown),
       securitySchemes: {
         bearer: {
           type: 'http',
@@ -76,11 +78,12 @@ export function createOpenApi(
       },
     },
   });
+  return tidySchemaNames(document);
 }
 
 function describe(route: Route): Operation {
   return {
-    operationId: operationId(route),
+    operationId: route.name ?? pathAsName(route),
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
@@ -153,8 +156,25 @@ function failures(route: Route): Responses {
   return Object.fromEntries(entries) as Responses;
 }
 
-/** `get /v2/devices/{deviceAuthUuid}` → `getV2DevicesDeviceAuthUuid`. */
-function operationId({ method, path }: Route): string {
-  const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
-  return method + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
+/** What routes take and give, by names for generated types; a schema of several routes has one of its own. */
+function nameSchemas(routes: Route[]): Record<string, z.ZodType> {
+  const names = new Map<z.ZodType, string>();
+  for (const { name, body, response, streams } of routes) {
+    if (name === undefined) continue;
+    if (body) addName(names, body, `${capitalized(name)}Request`);
+    if (streams?.json !== false) addName(names, response, `${capitalized(name)}Response`);
+  }
+  return Object.fromEntries([...names].map(([schema, name]) => [name, schema]));
 }
+
+function addName(names: Map<z.ZodType, string>, schema: z.ZodType, name: string): void {
+  if (!names.has(schema) && schema.meta()?.id === undefined) names.set(schema, name);
+}
+
+/** `get /v2/devices/{deviceAuthUuid}` → `getV2DevicesDeviceAuthUuid`. */
+function pathAsName({ method, path }: Route): string {
+  const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
+  return method + words.map(capitalized).join('');
+}
+
+const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

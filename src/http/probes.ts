@@ -11,6 +11,7 @@ export type ProbeDeps = {
 export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
   return [
     defineRoute({
+      name: 'getLiveness',
       method: 'get',
       path: '/livez',
       summary: 'Whether the process answers',
@@ -22,6 +23,7 @@ export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
       handler: async () => ({ live: true as const }),
     }),
     defineRoute({
+      name: 'getReadiness',
       method: 'get',
       path: '/readyz',
       summary: 'Whether requests and devices can be served',

@@ -78,6 +78,8 @@ export function stream(
 type Method = 'get' | 'post' | 'put' | 'delete';
 
 type Documentation = {
+  /** What generated clients call it, and its schemas after; each route of the reference has its own. */
+  name?: string;
   method: Method;
   /** Path as OpenAPI writes it: `/v2/devices/{deviceAuthUuid}`. */
   path: string;

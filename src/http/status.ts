@@ -2,20 +2,25 @@ import { z } from 'zod';
 import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 
-const BridgeStatus = z.object({
-  connectorName: z.string(),
-  /** `absent`: no process runs it. */
-  state: z.enum(['connected', 'disconnected', 'absent']),
-  /** Since when; null where no process runs it. */
-  sinceTs: timestamp.nullable(),
-  reason: z.string().nullable().describe('Why it is not connected, as a code of docs/scaling.md.'),
-  /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
-  lease: z.enum(['held', 'free']).nullable(),
-  holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
-  lastInTs: timestamp.nullable(),
-  lastOutTs: timestamp.nullable(),
-  refused: z.int().describe('Messages not taken since the start of the processes that run it.'),
-});
+const BridgeStatus = z
+  .object({
+    connectorName: z.string(),
+    /** `absent`: no process runs it. */
+    state: z.enum(['connected', 'disconnected', 'absent']),
+    /** Since when; null where no process runs it. */
+    sinceTs: timestamp.nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .describe('Why it is not connected, as a code of docs/scaling.md.'),
+    /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
+    lease: z.enum(['held', 'free']).nullable(),
+    holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
+    lastInTs: timestamp.nullable(),
+    lastOutTs: timestamp.nullable(),
+    refused: z.int().describe('Messages not taken since the start of the processes that run it.'),
+  })
+  .meta({ id: 'BridgeStatus' });
 
 const StatusResponse = z.object({
   status: z.enum(['online', 'degraded']),
@@ -44,6 +49,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
   const { findTroubles, listBridges = async () => [] } = deps;
   return [
     defineRoute({
+      name: 'getStatus',
       method: 'get',
       path: '/v2/status',
       summary: 'Status',

@@ -8,6 +8,7 @@ import { LatestQuery, LatestResponse } from './schema.ts';
 /** The newest value of each sense of many devices, for lists and walls. */
 export function latestRoute({ db }: { db: Sql }): Route {
   return defineRoute({
+    name: 'listLatestMeasurements',
     method: 'get',
     path: '/v2/measurements/latest',
     summary: 'Get the newest measurements of many devices',

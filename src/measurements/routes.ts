@@ -28,6 +28,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
     latestRoute(deps),
     defineRoute({
+      name: 'listMeasurements',
       method: 'get',
       path: '/v2/measurements/{deviceAuthUuid}',
       summary: 'Get measurements',

@@ -1,34 +1,35 @@
 import { z } from 'zod';
+import { Position } from '../contract/measurement.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
 
-const Position = z.object({ lat: z.number(), long: z.number() });
+const measured = { sId: z.string(), val: z.union([z.number(), Position]), ts: timestamp };
 
-export const MeasurementView = z.object({
-  sId: z.string(),
-  val: z.union([z.number(), Position]),
-  ts: timestamp,
-});
+export const MeasurementView = z.object(measured).meta({ id: 'Measurement' });
 export type MeasurementView = z.infer<typeof MeasurementView>;
 
-export const BucketView = z.object({
-  sId: z.string(),
-  ts: timestamp.meta({
-    description: 'Where the bucket begins; buckets are counted from the epoch.',
-  }),
-  min: z.number(),
-  max: z.number(),
-  avg: z.number(),
-  count: z.int(),
-  last: z.number().meta({ description: 'The newest value in the bucket.' }),
-});
+export const BucketView = z
+  .object({
+    sId: z.string(),
+    ts: timestamp.meta({
+      description: 'Where the bucket begins; buckets are counted from the epoch.',
+    }),
+    min: z.number(),
+    max: z.number(),
+    avg: z.number(),
+    count: z.int(),
+    last: z.number().meta({ description: 'The newest value in the bucket.' }),
+  })
+  .meta({ id: 'Bucket' });
 export type BucketView = z.infer<typeof BucketView>;
 
 /** Where a page ends: ts in ms, the microseconds within it, and the sense. */
 export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cursorText]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
-export const LatestView = z.object({ deviceAuthUuid: z.guid() }).extend(MeasurementView.shape);
+export const LatestView = z
+  .object({ deviceAuthUuid: z.guid(), ...measured })
+  .meta({ id: 'LatestMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });

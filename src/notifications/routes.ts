@@ -20,6 +20,7 @@ const Cursor = z.object({ ts: cursorTs, id: z.int() });
 export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDependencies): Route[] {
   return [
     defineRoute({
+      name: 'listNotifications',
       method: 'get',
       path: '/v2/devices/{deviceAuthUuid}/notifications',
       summary: 'Get notifications',

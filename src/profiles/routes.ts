@@ -15,6 +15,7 @@ export function profileRoutes(deps: InstallDeps): Route[] {
 function install(deps: InstallDeps): Route {
   const inTurn = createInTurn(2);
   return defineRoute({
+    name: 'installProfile',
     method: 'post',
     path: '/v2/devices/profile',
     summary: 'Install device profile',
@@ -36,6 +37,7 @@ function install(deps: InstallDeps): Route {
 
 function rollOut({ db }: InstallDeps): Route {
   return defineRoute({
+    name: 'getRollOut',
     method: 'get',
     path: '/v2/devices/profile/{pId}',
     summary: 'Show how far the roll-out of a profile is',

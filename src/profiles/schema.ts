@@ -30,12 +30,14 @@ export const InstalledProfile = z.object({
 export const RollOut = z.object({
   pId: z.guid(),
   devices: z.array(
-    z.object({
-      deviceAuthUuid: z.guid(),
-      state: z.enum(profileStates),
-      text: z.string().optional().meta({ description: "The device's words, where it had any." }),
-      ts: timestamp.meta({ description: 'When it came to this state.' }),
-    }),
+    z
+      .object({
+        deviceAuthUuid: z.guid(),
+        state: z.enum(profileStates),
+        text: z.string().optional().meta({ description: "The device's words, where it had any." }),
+        ts: timestamp.meta({ description: 'When it came to this state.' }),
+      })
+      .meta({ id: 'RollOutDevice' }),
   ),
   timestamp,
 });

@@ -56,6 +56,7 @@ function register(deps: PurposeRouteDeps): Route {
   const inTurn = createInTurn(3);
   return defineRoute({
     ...common,
+    name: 'registerPurpose',
     method: 'post',
     path: '/v2/purposes',
     summary: 'Register New Purpose',
@@ -80,6 +81,7 @@ function register(deps: PurposeRouteDeps): Route {
 function list({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
+    name: 'listPurposes',
     method: 'get',
     path: '/v2/purposes',
     summary: 'Get Purposes',
@@ -97,6 +99,7 @@ function list({ db }: PurposeRouteDeps): Route {
 function read({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
+    name: 'getPurpose',
     method: 'get',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Get Purpose',
@@ -116,6 +119,7 @@ function update(deps: PurposeRouteDeps): Route {
   const { db, quotas, limitsOf } = deps;
   return defineRoute({
     ...common,
+    name: 'updatePurpose',
     method: 'put',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Update Purpose',
@@ -145,6 +149,7 @@ function update(deps: PurposeRouteDeps): Route {
 function remove({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
+    name: 'deletePurpose',
     method: 'delete',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Delete Purpose',

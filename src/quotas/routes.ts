@@ -10,6 +10,7 @@ export type QuotaRouteDeps = UsageSources & { db: Sql };
 export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
   return [
     defineRoute({
+      name: 'getUsage',
       method: 'get',
       path: '/v2/accounts/usage',
       summary: 'Get what the account may use, and uses',

@@ -4,13 +4,16 @@ import { timestamp } from '../http/schema.ts';
 /** The answer of GET /v2/accounts/usage. */
 export const UsageList = z.object({
   usage: z.array(
-    z.object({
-      quota: z.string().meta({ description: 'As in refusals.', example: 'devices' }),
-      limit: z.int(),
-      used: z.int().nullable().meta({
-        description: 'Null for the size of one thing, and for what each process counts for itself.',
-      }),
-    }),
+    z
+      .object({
+        quota: z.string().meta({ description: 'As in refusals.', example: 'devices' }),
+        limit: z.int(),
+        used: z.int().nullable().meta({
+          description:
+            'Null for the size of one thing, and for what each process counts for itself.',
+        }),
+      })
+      .meta({ id: 'QuotaUsage' }),
   ),
   timestamp,
 });
