@@ -153,6 +153,8 @@ const settings: SettingsInput = {
     sessions: 50,
     /** Event streams open at once, in one process. */
     streams: 20,
+    /** API keys. */
+    keys: 50,
     /**
      * Queries that are answered in more than one piece, at once in one process (of all accounts four);
      * others wait for ten seconds at most, then 429.

@@ -122,6 +122,7 @@ export const rooms: Room[] = [
   },
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/'),
+  featureRoom('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
   featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
   featureRoom('broker-hooks', 'contract/ db/ http/ errors.ts'),
@@ -129,7 +130,7 @@ export const rooms: Room[] = [
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
+  featureRoom('measurements', 'contract/ db/ engine/ history/ http/ quotas/ errors.ts'),
   featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
   {

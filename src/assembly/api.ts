@@ -15,6 +15,10 @@ import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
+import { createKeyAuthentication } from '../api-keys/authenticate.ts';
+import { isKeyText } from '../api-keys/key-text.ts';
+import { keyRoutes } from '../api-keys/routes.ts';
+import { checkReach } from '../devices/check-reach.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
@@ -22,7 +26,7 @@ import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
-import type { Route } from '../http/route.ts';
+import type { Account, Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
 import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
@@ -67,7 +71,21 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     isDisabled: shared.disabled.has,
     onEnded: writeEndedSessions(shared),
   });
-  const routes = await listRoutes(shared, sessions, connector, () => http.port);
+  const authenticateKey = createKeyAuthentication({
+    db,
+    clock,
+    isDisabled: shared.disabled.has,
+    onError: (err) =>
+      log
+        .child({ component: 'keys' })
+        .warn(
+          { event: 'keys.use-unwritten', err },
+          'When an API key was used could not be written.',
+        ),
+  });
+  const authenticate = (token: string): Promise<Account> =>
+    isKeyText(token) ? authenticateKey(token) : sessions.authenticate(token);
+  const routes = await listRoutes(shared, { sessions, authenticate }, connector, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const isReachable = () => answers(() => sessionStore.find(noSession, clock()));
@@ -83,7 +101,8 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
       ...all,
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
-    authenticate: sessions.authenticate,
+    authenticate,
+    checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
     clock,
@@ -124,9 +143,11 @@ async function startSessionStore({ config, log, db, releases }: Shared): Promise
   return store;
 }
 
+type Doors = { sessions: Sessions; authenticate: (token: string) => Promise<Account> };
+
 async function listRoutes(
   shared: Shared,
-  sessions: Sessions,
+  { sessions, authenticate }: Doors,
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
@@ -164,6 +185,7 @@ async function listRoutes(
       onDevicesRemoved: removal.finishRemoval,
     }),
     ...auditRoutes({ db }),
+    ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),
     ...deviceRoutes({
       db,
       bus,
@@ -183,7 +205,7 @@ async function listRoutes(
       db,
       bus,
       getDeviceId,
-      authenticate: sessions.authenticate,
+      authenticate,
       streams,
       exports,
       monotonicClock,

@@ -1,6 +1,9 @@
 import type { AuditActor, AuditDetails, AuditKind } from './schema.ts';
 
-/** Who did something, and from where. */
+/** `sessionId`: of a key the key's identifier. */
+type Caller = { sessionId: string; key?: object };
+
+/** Who did something, and from where. `sessionId`: of a session, or of a key. */
 export type Actor = { by: AuditActor; sessionId: string | null; address: string | null };
 
 /** Who did something, from where, and when: `ts` in ms. */
@@ -12,16 +15,14 @@ export type NewEntry = DoneBy & { kind: AuditKind; details?: AuditDetails };
 /** Whoever works at the service's own machine. */
 export const operator: Actor = { by: 'operator', sessionId: null, address: null };
 
-/** Who called a route with an account's token. */
-function actorOf(account: { sessionId: string }, request: { address: string }): Actor {
-  return { by: 'session', sessionId: account.sessionId, address: request.address };
+/** Who called a route with an account's token, or with a key of it. */
+function actorOf(account: Caller, request: { address: string }): Actor {
+  const by = account.key ? 'key' : 'session';
+  return { by, sessionId: account.sessionId, address: request.address };
 }
 
 /** The same, with when the request arrived. */
-export function doneBy(
-  account: { sessionId: string },
-  request: { address: string; receivedTs: number },
-): DoneBy {
+export function doneBy(account: Caller, request: { address: string; receivedTs: number }): DoneBy {
   return { actor: actorOf(account, request), ts: request.receivedTs };
 }
 

@@ -81,7 +81,7 @@ function toEntry({ id, ts, kind, actor, sessionId, address, ...row }: Row): Audi
     timestamp: ts,
     kind,
     by: actor,
-    ...(sessionId === null ? {} : { sessionId }),
+    ...(sessionId === null ? {} : { [actor === 'key' ? 'keyId' : 'sessionId']: sessionId }),
     ...(address ? { address } : {}),
     ...(row.isCounted ? { count: row.count, lastTs: row.lastTs ?? ts } : {}),
     details: row.details ?? {},

@@ -17,6 +17,8 @@ export const AuditKind = z.enum([
   'device-token-rotated',
   'device-token-revoked',
   'device-token-retired',
+  'key-made',
+  'key-revoked',
   'quota-changed',
   'sms-allowed',
   'sms-denied',
@@ -29,7 +31,7 @@ export type AuditKind = z.infer<typeof AuditKind>;
 export type AuditDetails = Record<string, string | number | string[]>;
 
 /** Who did it. `service`: one of its own rules; `nobody`: somebody without credentials. */
-export const AuditActor = z.enum(['session', 'device', 'operator', 'service', 'nobody']);
+export const AuditActor = z.enum(['session', 'key', 'device', 'operator', 'service', 'nobody']);
 export type AuditActor = z.infer<typeof AuditActor>;
 
 export const AuditEntry = z.object({
@@ -42,6 +44,7 @@ export const AuditEntry = z.object({
       'nobody: who did it was not logged in.',
   }),
   sessionId: z.guid().optional().meta({ description: 'The session that did it, or that began.' }),
+  keyId: z.guid().optional().meta({ description: 'The API key that did it.' }),
   address: z.string().optional().meta({ description: "The client's; absent where there is none." }),
   count: z.int().optional().meta({
     description: 'So many within an hour from this address; `lastTs` is the last of them.',

@@ -1,4 +1,5 @@
 import { accountsRoutes } from '../accounts/routes.ts';
+import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
@@ -17,6 +18,7 @@ export function listDocumentedRoutes(): Route[] {
   return [
     ...accountsRoutes(nothing),
     ...auditRoutes(nothing),
+    ...keyRoutes(nothing),
     ...deviceRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),

@@ -91,6 +91,8 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
 function label({ db }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/labels',
     summary: 'Replace the labels of a device',

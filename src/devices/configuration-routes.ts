@@ -17,6 +17,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
   const describeDevice = createDescribeDevice(db);
   return defineRoute({
     name: 'getDeviceConfiguration',
+    scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
     summary: 'Get Configuration',
@@ -47,6 +48,7 @@ export function configureRoute({
 }): Route {
   return defineRoute({
     name: 'updateDeviceConfiguration',
+    scope: 'devices:write',
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/configuration',
     summary: 'Update Configuration',

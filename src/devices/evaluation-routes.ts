@@ -34,6 +34,7 @@ export type FindNewestOf = (
 export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewestOf }): Route {
   return defineRoute({
     name: 'explainEvaluation',
+    scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',
     summary: 'Explain where the purpose engine stands',

@@ -24,11 +24,18 @@ type Row = ListedDevice & {
 const pageDevices = 5_000;
 const pageNameBytes = 1_048_576;
 
-/** Pages of an account's devices, in the order of their registration; none where it has none. */
-export async function* listDevices(db: Sql, accountId: number): AsyncGenerator<ListedDevice[]> {
+/**
+ * Pages of an account's devices, in the order of their registration; none where it has none. `labels`: only
+ * those that have one of these; null: all.
+ */
+export async function* listDevices(
+  db: Sql,
+  accountId: number,
+  labels: readonly string[] | null = null,
+): AsyncGenerator<ListedDevice[]> {
   let after = { created: '-infinity', id: 0 };
   for (;;) {
-    const rows = await readPage(db, accountId, after);
+    const rows = await readPage(db, { accountId, labels }, after);
     const last = rows.at(-1);
     if (!last) return;
     yield rows;
@@ -40,7 +47,7 @@ export async function* listDevices(db: Sql, accountId: number): AsyncGenerator<L
 /** Those whose names begin within the page's bytes: one at least. The others' names are not read. */
 async function readPage(
   db: Sql,
-  accountId: number,
+  { accountId, labels }: { accountId: number; labels: readonly string[] | null },
   after: Pick<Row, 'created' | 'id'>,
 ): Promise<Row[]> {
   const { rows } = await db.query<Row>(
@@ -56,13 +63,14 @@ async function readPage(
               select id, created_at, uuid, token_version, name, labels
                 from device
                where account_id = $1 and (created_at, id) > ($2::timestamptz, $3)
+                 and ($4::text[] is null or labels && $4)
                order by created_at, id
                limit ${pageDevices}) d) p
         join device_state s on s.device_id = p.id
         left join presence c on c.device_id = p.id
        where p.before < ${pageNameBytes}
        order by p.created_at, p.id`,
-    [accountId, after.created, after.id],
+    [accountId, after.created, after.id, labels],
   );
   return rows;
 }

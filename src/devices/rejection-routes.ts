@@ -11,6 +11,7 @@ import { RejectionList, RejectionsQuery } from './schema.ts';
 export function rejectionsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listRejections',
+    scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/rejections',
     summary: 'List what a device sent that was wrong',

@@ -3,6 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Database } from '../db/database.ts';
+import { labelsOf } from '../http/rights.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
@@ -65,6 +66,8 @@ function register(deps: DeviceRouteDeps): Route {
   const registerDevice = createRegistration(db, quotas);
   return defineRoute({
     name: 'registerDevice',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
     method: 'post',
     path: '/v2/devices',
     summary: 'Register Device',
@@ -98,6 +101,7 @@ function register(deps: DeviceRouteDeps): Route {
 function list({ db, keys, exports }: DeviceRouteDeps): Route {
   return defineRoute({
     name: 'listDevices',
+    scope: 'devices:read',
     method: 'get',
     path: '/v2/devices',
     summary: 'Get user devices',
@@ -106,9 +110,13 @@ function list({ db, keys, exports }: DeviceRouteDeps): Route {
     response: DeviceList,
     errors: [],
     room: 4_194_304,
-    handler: async ({ account: { accountId }, request }) => {
-      const pages = await exports.run(accountId, request.signal, listDevices(db, accountId));
-      return stream('application/json', writeDeviceList(keys, pages, request.now()));
+    handler: async ({ account, request }) => {
+      const { accountId } = account;
+      const listed = listDevices(db, accountId, labelsOf(account));
+      const pages = await exports.run(accountId, request.signal, listed);
+      // Who reads a list with a key is no device.
+      const tokenKeys = account.key ? null : keys;
+      return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
     },
   });
 }
@@ -116,6 +124,7 @@ function list({ db, keys, exports }: DeviceRouteDeps): Route {
 function remove({ removeDevice }: DeviceRouteDeps): Route {
   return defineRoute({
     name: 'removeDevice',
+    scope: 'devices:write',
     method: 'delete',
     path: '/v2/devices/{deviceAuthUuid}',
     summary: 'Remove device',

@@ -18,6 +18,7 @@ export type TokenRouteDeps = { db: Sql; bus: Bus; keys: readonly Buffer[] };
 export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
   return defineRoute({
     name: 'rotateDeviceToken',
+    scope: 'devices:write',
     method: 'post',
     path: '/v2/devices/{deviceAuthUuid}/token',
     summary: 'Rotate a device token',

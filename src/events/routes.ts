@@ -14,6 +14,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
     ...streamRoutes(deps),
     defineRoute({
       name: 'listDeviceEvents',
+      scope: 'data:read',
       method: 'get',
       path: '/v2/events/{deviceAuthUuid}',
       summary: 'Get device events',

@@ -92,6 +92,8 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     defineRoute({
       ...documentation,
       name: 'streamEvents',
+      scope: 'data:read',
+      isOfWholeAccount: true,
       path: '/v2/events/stream',
       summary: "Stream the events of all the account's devices",
       description,
@@ -101,6 +103,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     defineRoute({
       ...documentation,
       name: 'streamDeviceEvents',
+      scope: 'data:read',
       path: '/v2/events/{deviceAuthUuid}/stream',
       summary: "Stream a device's events",
       description,

@@ -9,7 +9,7 @@ import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
 import type { Allowance } from './rate-limit.ts';
 import { createTakeRoom } from './room.ts';
-import { mountRoutes } from './router.ts';
+import { mountRoutes, type RouterDeps } from './router.ts';
 
 export type AppOptions = {
   routes: Route[];
@@ -17,6 +17,8 @@ export type AppOptions = {
   authenticate: (token: string) => Promise<Account>;
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
+  /** Absent: no key is confined to labels. */
+  checkReach?: RouterDeps['checkReach'];
   log: Logger;
   clock: Clock;
   observe?: Observe;
@@ -53,11 +55,19 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
-  const { takeRequest, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
+  const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
   const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
-  mountRoutes(app, { routes, authenticate, takeRequest, readBody, takeRoom, stopping });
+  mountRoutes(app, {
+    routes,
+    authenticate,
+    takeRequest,
+    checkReach,
+    readBody,
+    takeRoom,
+    stopping,
+  });
   return app;
 }
 

@@ -75,6 +75,11 @@ export function createOpenApi(
           scheme: 'bearer',
           description: 'accountAuthToken of /v2/accounts/login, or data.token of /v1/auth/login.',
         },
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A key of /v2/accounts/keys, with the scope that the operation names.',
+        },
       },
     },
   });
@@ -87,7 +92,7 @@ function describe(route: Route): Operation {
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     tags: [route.tag],
-    security: route.auth !== 'none' ? [{ bearer: [] }] : [],
+    security: securityOf(route),
     requestParams: {
       ...(route.params instanceof z.ZodObject ? { path: route.params } : {}),
       ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
@@ -102,6 +107,12 @@ function describe(route: Route): Operation {
       : {}),
     responses: { '200': success(route), ...failures(route) },
   };
+}
+
+/** OpenAPI 3.1, Security Requirement Object: of a scheme without scopes of its own the list names roles. */
+function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
+  if (auth === 'none') return [];
+  return scope === undefined ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [scope] }];
 }
 
 function describeWebhook({ summary, description, body, headers }: WebhookDocs[string]): Operation {

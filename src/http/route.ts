@@ -4,9 +4,16 @@ import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import { parseInput, parseParams, refuseLargeInvalid } from './parse.ts';
+import type { KeyRights, Scope } from './rights.ts';
 
-/** Who calls: the account a bearer token belongs to, and the session behind that token. */
-export type Account = { accountId: number; accountUuid: string; sessionId: string };
+/** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
+export type Account = {
+  accountId: number;
+  accountUuid: string;
+  /** Of a key its identifier. */
+  sessionId: string;
+  key?: KeyRights;
+};
 
 /** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
 export type RequestInfo = {
@@ -103,6 +110,10 @@ type Documentation = {
   isEndless?: boolean;
   /** Answered also when the service is short of memory, and takes next to none. */
   isVital?: boolean;
+  /** With which scope an API key opens it; absent: none does. */
+  scope?: Scope;
+  /** No device by itself can be told apart in it: a key that is confined to labels does not open it. */
+  isOfWholeAccount?: boolean;
 };
 
 type Definition<

@@ -8,12 +8,17 @@ import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
-import { type Account, type Auth, type Route, JsonText, Streamed } from './route.ts';
+import { checkRights, labelsOf } from './rights.ts';
+import { type Account, type Route, JsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
   /** Throws `unauthenticated` for a token that opens nothing. */
   authenticate: (token: string) => Promise<Account>;
+  /** Throws `not-found` unless the device has one of the labels to which the account's key is confined. */
+  checkReach?:
+    | ((accountId: number, deviceUuid: string, labels: readonly string[]) => Promise<void>)
+    | undefined;
   /** Counts a request of an account; nothing is counted without it. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
   readBody: BodyReader;
@@ -73,7 +78,7 @@ async function answer(
 ): Promise<void> {
   ctx['route'] = route.path;
   ctx['quiet'] = route.quiet;
-  const account = await identify(deps, route.auth, ctx);
+  const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
   const body = route.body ? await deps.readBody(ctx) : undefined;
   const result = await route.call({
@@ -95,12 +100,22 @@ async function answer(
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
 }
 
-async function identify({ authenticate, takeRequest }: RouterDeps, auth: Auth, ctx: Context) {
-  if (auth === 'none') return null;
+async function identify(
+  { authenticate, takeRequest, checkReach }: RouterDeps,
+  route: Route,
+  params: unknown,
+  ctx: Context,
+) {
+  if (route.auth === 'none') return null;
   const token = bearer(ctx);
-  if (auth === 'token') return { token };
+  if (route.auth === 'token') return { token };
   const account = await authenticate(token);
   if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
+  checkRights(account, route);
+  const labels = labelsOf(account);
+  const { deviceAuthUuid } = params as { deviceAuthUuid?: string };
+  if (labels && deviceAuthUuid !== undefined)
+    await checkReach?.(account.accountId, deviceAuthUuid, labels);
   return account;
 }
 

@@ -1,6 +1,7 @@
 import { DomainError } from '../errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { linkNext } from '../http/page.ts';
+import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { listFilteredDevices, listLatest } from './latest.ts';
 import { LatestQuery, LatestResponse } from './schema.ts';
@@ -9,6 +10,7 @@ import { LatestQuery, LatestResponse } from './schema.ts';
 export function latestRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listLatestMeasurements',
+    scope: 'data:read',
     method: 'get',
     path: '/v2/measurements/latest',
     summary: 'Get the newest measurements of many devices',
@@ -27,7 +29,7 @@ export function latestRoute({ db }: { db: Sql }): Route {
       const found = await listFilteredDevices(
         db,
         account.accountId,
-        { uuids, label },
+        { uuids, label, labels: labelsOf(account) },
         { limit: limit + 1, after: cursor ?? 0 },
       );
       // A label that is named too may leave some of them out: only then fewer are right.

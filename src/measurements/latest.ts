@@ -3,8 +3,12 @@ import type { Sql } from '../db/sql.ts';
 import { toMeasurementView } from './queries.ts';
 import type { LatestView } from './schema.ts';
 
-/** Which devices of an account. Absent: any. */
-export type DeviceFilter = { uuids?: string[] | undefined; label?: string | undefined };
+/** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
+export type DeviceFilter = {
+  uuids?: string[] | undefined;
+  label?: string | undefined;
+  labels?: readonly string[] | null;
+};
 
 export type ListedDevice = { id: number; uuid: string };
 
@@ -12,7 +16,7 @@ export type ListedDevice = { id: number; uuid: string };
 export async function listFilteredDevices(
   sql: Sql,
   accountId: number,
-  { uuids, label }: DeviceFilter,
+  { uuids, label, labels }: DeviceFilter,
   { limit, after }: { limit: number; after: number },
 ): Promise<ListedDevice[]> {
   const { rows } = await sql.query<ListedDevice>({
@@ -23,9 +27,10 @@ export async function listFilteredDevices(
        where account_id = $1 and id > $2
          and ($3::uuid[] is null or uuid = any($3))
          and ($4::text is null or labels @> array[$4])
+         and ($6::text[] is null or labels && $6)
        order by id
        limit $5`,
-    values: [accountId, after, uuids, label, limit],
+    values: [accountId, after, uuids, label, limit, labels],
   });
   return rows;
 }

@@ -29,6 +29,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
     latestRoute(deps),
     defineRoute({
       name: 'listMeasurements',
+      scope: 'data:read',
       method: 'get',
       path: '/v2/measurements/{deviceAuthUuid}',
       summary: 'Get measurements',

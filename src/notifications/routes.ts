@@ -21,6 +21,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
   return [
     defineRoute({
       name: 'listNotifications',
+      scope: 'alarms:read',
       method: 'get',
       path: '/v2/devices/{deviceAuthUuid}/notifications',
       summary: 'Get notifications',

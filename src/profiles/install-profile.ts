@@ -40,12 +40,13 @@ const maxWarnedDevices = 1_000;
 /**
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
  * (`not-found`) or the purposes do not fit together (`invalid-input`), on none. Connected devices
- * are handed it at once.
+ * are handed it at once. `labels`: a device without any of these is none of the caller's; null: all are.
  */
 export async function installProfile(
   { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
+  labels: readonly string[] | null = null,
 ): Promise<{ pId: string; warnings: Problem[] }> {
   const uuids = normalize(request.deviceAuthUuids);
   const limits = limitsOf(accountId);
@@ -56,7 +57,7 @@ export async function installProfile(
   const pathOf = placeIn(request);
   const text = toText(purposes);
   const problems = checkInstall(request, purposes, text, limits);
-  const installing = { accountId, uuids, text, problems, quotas };
+  const installing = { accountId, uuids, labels, text, problems, quotas };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
   await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
@@ -85,6 +86,7 @@ function sensesOf(purposes: Purpose[]): string[] {
 type Installing = {
   accountId: number;
   uuids: string[];
+  labels: readonly string[] | null;
   text: ProfileText;
   problems: Problem[];
   quotas: QuotaSettings;
@@ -92,10 +94,10 @@ type Installing = {
 
 async function installWithin(
   tx: Sql,
-  { accountId, uuids, text, problems, quotas }: Installing,
+  { accountId, uuids, labels, text, problems, quotas }: Installing,
 ): Promise<{ pId: string; targets: ProfileTarget[] }> {
   await lockUsage(tx, accountId);
-  const targets = await claimTargets(tx, accountId, uuids);
+  const targets = await claimTargets(tx, accountId, uuids, labels);
   if (targets.length !== uuids.length) {
     throw new DomainError('not-found', 'A device is not there: nothing was installed.');
   }

@@ -39,12 +39,14 @@ export type ProfileTarget = { deviceId: number; uuid: string };
 
 /**
  * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
- * else changes where they stand, and what was computed from how they stood before is void.
+ * else changes where they stand, and what was computed from how they stood before is void. `labels`: only those
+ * that have one of these; null: all.
  */
 export async function claimTargets(
   tx: Sql,
   accountId: number,
   uuids: string[],
+  labels: readonly string[] | null,
 ): Promise<ProfileTarget[]> {
   // In one order, so that two installations do not wait for each other.
   const { rows } = await tx.query<{ device_id: number; uuid: string }>(
@@ -54,6 +56,7 @@ export async function claimTargets(
           from device d
           join device_state s on s.device_id = d.id
          where d.uuid = any($2::uuid[]) and d.account_id = $1
+           and ($3::text[] is null or d.labels && $3)
          order by s.device_id
            for update of s
       )
@@ -62,7 +65,7 @@ export async function claimTargets(
         from target
        where s.device_id = target.device_id
       returning s.device_id, target.uuid`,
-    [accountId, uuids],
+    [accountId, uuids, labels],
   );
   return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
 }
@@ -164,16 +167,17 @@ export async function findRollOut(
   db: Sql,
   accountId: number,
   profileId: string,
+  labels: readonly string[] | null = null,
 ): Promise<RollOutRow[] | null> {
   const { rows } = await db.query<RollOutRow | { [K in keyof RollOutRow]: null }>(
     `
       select d.uuid, dp.state, dp.answer_text, dp.changed_at
         from profile p
         left join device_profile dp on dp.profile_id = p.id
-        left join device d on d.id = dp.device_id
+        left join device d on d.id = dp.device_id and ($3::text[] is null or d.labels && $3)
        where p.id = $2 and p.account_id = $1
        order by d.id`,
-    [accountId, profileId],
+    [accountId, profileId, labels],
   );
   if (rows.length === 0) return null;
   return rows.filter((row): row is RollOutRow => row.uuid !== null);

@@ -1,4 +1,5 @@
 import { DomainError } from '../errors.ts';
+import { labelsOf } from '../http/rights.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
@@ -16,6 +17,7 @@ function install(deps: InstallDeps): Route {
   const inTurn = createInTurn(2);
   return defineRoute({
     name: 'installProfile',
+    scope: 'devices:write',
     method: 'post',
     path: '/v2/devices/profile',
     summary: 'Install device profile',
@@ -28,7 +30,7 @@ function install(deps: InstallDeps): Route {
     room: 4_194_304,
     handler: async ({ account, body, request }) => {
       const { accountId } = account;
-      const install = () => installProfile(deps, accountId, body);
+      const install = () => installProfile(deps, accountId, body, labelsOf(account));
       const { pId, warnings } = await inTurn(accountId, install);
       return { timestamp: request.now(), state: 'pending' as const, pId, warnings };
     },
@@ -38,6 +40,7 @@ function install(deps: InstallDeps): Route {
 function rollOut({ db }: InstallDeps): Route {
   return defineRoute({
     name: 'getRollOut',
+    scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/profile/{pId}',
     summary: 'Show how far the roll-out of a profile is',
@@ -48,7 +51,7 @@ function rollOut({ db }: InstallDeps): Route {
     errors: [404],
     room: 4_194_304,
     handler: async ({ account, params, request }) => {
-      const rows = await findRollOut(db, account.accountId, params.pId);
+      const rows = await findRollOut(db, account.accountId, params.pId, labelsOf(account));
       if (!rows) throw new DomainError('not-found', 'There is no such profile.');
       const devices = rows.map(({ uuid, state, answer_text, changed_at }) => ({
         deviceAuthUuid: uuid,

@@ -57,6 +57,7 @@ function register(deps: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'registerPurpose',
+    scope: 'purposes:write',
     method: 'post',
     path: '/v2/purposes',
     summary: 'Register New Purpose',
@@ -82,6 +83,7 @@ function list({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'listPurposes',
+    scope: 'purposes:read',
     method: 'get',
     path: '/v2/purposes',
     summary: 'Get Purposes',
@@ -100,6 +102,7 @@ function read({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'getPurpose',
+    scope: 'purposes:read',
     method: 'get',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Get Purpose',
@@ -120,6 +123,7 @@ function update(deps: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'updatePurpose',
+    scope: 'purposes:write',
     method: 'put',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Update Purpose',
@@ -150,6 +154,7 @@ function remove({ db }: PurposeRouteDeps): Route {
   return defineRoute({
     ...common,
     name: 'deletePurpose',
+    scope: 'purposes:write',
     method: 'delete',
     path: '/v2/purposes/{purposeUuid}',
     summary: 'Delete Purpose',

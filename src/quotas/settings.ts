@@ -25,6 +25,7 @@ export const QuotaSettings = z.strictObject({
   storedBytes: count,
   sessions: count,
   streams: count,
+  keys: count,
   exports: count,
   loginsPerAccount: count,
   loginsPerAddress: count,

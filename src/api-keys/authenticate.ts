@@ -1,0 +1,49 @@
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import type { Account } from '../http/route.ts';
+import { coalesce } from '../lib/coalesce.ts';
+import { hashKeyText } from './key-text.ts';
+import { loadKeys, noteUse, type FoundKey } from './queries.ts';
+
+export type KeyAuthDeps = {
+  db: Sql;
+  clock: () => number;
+  /** Whether the operator has shut the account out. */
+  isDisabled: (accountId: number) => boolean;
+  onError: (error: unknown) => void;
+};
+
+const minuteMs = 60_000;
+
+/**
+ * Says whose a key is. It is looked up each time, so that one that was revoked opens nothing from then on,
+ * in any process. Throws `unauthenticated`.
+ */
+export function createKeyAuthentication({
+  db,
+  clock,
+  isDisabled,
+  onError,
+}: KeyAuthDeps): (key: string) => Promise<Account> {
+  const { find } = coalesce({ load: (hashes: string[]) => loadKeys(db, hashes), parallel: 2 });
+
+  function note({ id, usedTs }: FoundKey, nowTs: number): void {
+    if (usedTs !== null && nowTs - usedTs < minuteMs) return;
+    void noteUse(db, id, nowTs).catch(onError);
+  }
+
+  return async (text) => {
+    const hash = hashKeyText(text);
+    const found = hash && (await find(hash.toString('hex')));
+    const nowTs = clock();
+    if (!found || (found.expiresTs !== null && found.expiresTs <= nowTs)) throw noSuchKey();
+    const { accountId, accountUuid, keyId, scopes, labels } = found;
+    if (isDisabled(accountId)) throw noSuchKey();
+    note(found, nowTs);
+    return { accountId, accountUuid, sessionId: keyId, key: { keyId, scopes, labels } };
+  };
+}
+
+function noSuchKey(): DomainError {
+  return new DomainError('unauthenticated', 'The API key is unknown, revoked or expired.');
+}

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { doneBy } from '../audit/entry.ts';
+import type { DoneBy } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { MessageResponse, uuidParam } from '../http/schema.ts';
+import { quotaExceeded } from '../quotas/exceeded.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
+import { lockUsage } from '../quotas/queries.ts';
+import { hashKeyText, makeKeyText } from './key-text.ts';
+import { countKeys, deleteKey, insertKey, listKeys } from './queries.ts';
+import { KeyList, MadeKey, NewKey } from './schema.ts';
+
+export type KeyRouteDeps = {
+  db: Database;
+  limitsOf: LimitsOf;
+  /** A key ended: what is open with it ends too. */
+  onRevoked: (revoked: { accountId: number; sessionId: string }) => void;
+};
+
+const tag = 'API keys';
+
+/** Keys for programs, which need no password then; beyond the specification. */
+export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
+  return [
+    defineRoute({
+      name: 'makeApiKey',
+      method: 'post',
+      path: '/v2/accounts/keys',
+      summary: 'Make an API key',
+      description:
+        'For a program: it opens what its scopes say, and neither the account itself, its sessions, keys ' +
+        'and contacts. The key is told this once; it is sent as a bearer token.',
+      tag,
+      auth: 'account',
+      errors: [403],
+      body: NewKey,
+      response: MadeKey,
+      handler: async ({ account, body, request }) => {
+        if (body.expiresTs !== undefined && body.expiresTs <= request.receivedTs)
+          throw refusePast(body.expiresTs);
+        const { accountId } = account;
+        const limit = limitsOf(accountId).keys;
+        const made = await makeKey(db, { accountId, limit }, body, doneBy(account, request));
+        return { ...made, timestamp: request.now() };
+      },
+    }),
+    defineRoute({
+      name: 'listApiKeys',
+      method: 'get',
+      path: '/v2/accounts/keys',
+      summary: 'List API keys',
+      tag,
+      auth: 'account',
+      errors: [],
+      response: KeyList,
+      handler: async ({ account, request }) => ({
+        keys: await listKeys(db, account.accountId),
+        timestamp: request.now(),
+      }),
+    }),
+    defineRoute({
+      name: 'revokeApiKey',
+      method: 'delete',
+      path: '/v2/accounts/keys/{keyId}',
+      summary: 'Revoke an API key',
+      tag,
+      auth: 'account',
+      errors: [],
+      params: z.object({ keyId: uuidParam }),
+      response: MessageResponse,
+      handler: async ({ account, params: { keyId }, request }) => {
+        const { accountId } = account;
+        await revokeKey(db, accountId, keyId, doneBy(account, request));
+        onRevoked({ accountId, sessionId: keyId });
+        return { timestamp: request.now(), message: 'The API key opens nothing any more.' };
+      },
+    }),
+  ];
+}
+
+async function makeKey(
+  db: Database,
+  { accountId, limit }: { accountId: number; limit: number },
+  given: NewKey,
+  by: DoneBy,
+): Promise<{ keyId: string; key: string }> {
+  const key = makeKeyText();
+  const hash = hashKeyText(key) ?? Buffer.alloc(0);
+  return db.transaction(async (tx) => {
+    await lockUsage(tx, accountId);
+    const used = await countKeys(tx, accountId);
+    if (used >= limit) throw quotaExceeded({ quota: 'keys', limit, used });
+    const keyId = await insertKey(tx, accountId, { ...given, hash, createdTs: by.ts });
+    const details = { keyId, name: given.name, scopes: given.scopes, labels: given.labels };
+    await insertEntry(tx, accountId, { kind: 'key-made', ...by, details });
+    return { keyId, key };
+  });
+}
+
+async function revokeKey(
+  db: Database,
+  accountId: number,
+  keyId: string,
+  by: DoneBy,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const name = await deleteKey(tx, accountId, keyId);
+    if (name === null) throw new DomainError('not-found', 'There is no such API key.');
+    await insertEntry(tx, accountId, { kind: 'key-revoked', ...by, details: { keyId, name } });
+  });
+}
+
+function refusePast(expiresTs: number): DomainError {
+  const problems = [{ path: '/expiresTs', message: `${expiresTs} is past` }];
+  return new DomainError('invalid-input', 'The request is not valid.', { problems });
+}

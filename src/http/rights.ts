@@ -1,0 +1,37 @@
+import { DomainError } from '../errors.ts';
+import type { Account, Route } from './route.ts';
+
+/** What a key of an account may be used for. */
+export const scopes = [
+  'devices:read',
+  'devices:write',
+  'purposes:read',
+  'purposes:write',
+  'data:read',
+  'data:write',
+  'alarms:read',
+  'alarms:write',
+] as const;
+export type Scope = (typeof scopes)[number];
+
+/** What a key may do. `labels`: only with devices that have one of these; empty: with all of the account. */
+export type KeyRights = { keyId: string; scopes: readonly Scope[]; labels: readonly string[] };
+
+/** Throws `forbidden` where a route is closed to the key with which it is called; a session opens all. */
+export function checkRights({ key }: Account, { scope, isOfWholeAccount }: Route): void {
+  if (!key) return;
+  if (scope === undefined)
+    throw new DomainError('forbidden', 'No API key opens this: log in with the password.');
+  if (!key.scopes.includes(scope))
+    throw new DomainError('forbidden', `The API key lacks the scope ${scope}.`);
+  if (isOfWholeAccount && key.labels.length > 0)
+    throw new DomainError(
+      'forbidden',
+      'The API key is confined to devices with certain labels, and this is of the whole account.',
+    );
+}
+
+/** The labels to which whoever calls is confined; null: to none. */
+export function labelsOf({ key }: Account): readonly string[] | null {
+  return key && key.labels.length > 0 ? key.labels : null;
+}
