@@ -3,8 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import type { Database } from '../db/database.ts';
-import { labelsOf } from '../http/rights.ts';
-import { defineRoute, stream } from '../http/route.ts';
+import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
@@ -14,7 +13,7 @@ import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindNewestOf } from './evaluation-routes.ts';
-import { listDevices } from './list-devices.ts';
+import { listRoute } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
 import type { ConnectorAddress } from './pick-connector.ts';
@@ -22,8 +21,7 @@ import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
-import { DeviceList, Registration } from './schema.ts';
-import { writeDeviceList } from './write-device-list.ts';
+import { Registration } from './schema.ts';
 import { tokenRoute } from './token-routes.ts';
 import { deriveToken } from './token.ts';
 
@@ -51,7 +49,7 @@ const tag = 'Devices';
 export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     register(deps),
-    list(deps),
+    listRoute(deps),
     describeRoute(deps),
     configureRoute(deps),
     remove(deps),
@@ -94,29 +92,6 @@ function register(deps: DeviceRouteDeps): Route {
         deviceAuthToken: deriveToken(keys, uuid, 1),
         timestamp: request.now(),
       };
-    },
-  });
-}
-
-function list({ db, keys, exports }: DeviceRouteDeps): Route {
-  return defineRoute({
-    name: 'listDevices',
-    scope: 'devices:read',
-    method: 'get',
-    path: '/v2/devices',
-    summary: 'Get user devices',
-    tag,
-    auth: 'account',
-    response: DeviceList,
-    errors: [],
-    room: 4_194_304,
-    handler: async ({ account, request }) => {
-      const { accountId } = account;
-      const listed = listDevices(db, accountId, labelsOf(account));
-      const pages = await exports.run(accountId, request.signal, listed);
-      // Who reads a list with a key is no device.
-      const tokenKeys = account.key ? null : keys;
-      return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
     },
   });
 }

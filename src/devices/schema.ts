@@ -37,11 +37,16 @@ export const DeviceList = z.object({
         state: DeviceState,
         name: z.string(),
         labels: z.array(z.string()),
+        serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
         connected: z.boolean(),
         lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
       })
       .meta({ id: 'Device' }),
   ),
+  counts: z
+    .object({ all: z.int(), online: z.int(), offline: z.int(), pendingProfile: z.int() })
+    .meta({ id: 'DeviceCounts' })
+    .optional(),
   timestamp,
 });
 export type DeviceList = z.infer<typeof DeviceList>;

@@ -28,7 +28,8 @@ export async function* writeDeviceList(
   yield `],"timestamp":${timestamp}}`;
 }
 
-function toListed(
+/** A device of a list. */
+export function toListed(
   keys: readonly Buffer[] | null,
   row: ListedDevice,
 ): DeviceList['devices'][number] {

@@ -75,7 +75,7 @@ export const MeasurementResponse = z.union([
 /** Devices of a page, and so named in one request. */
 const maxDevices = 500;
 
-export const LatestQuery = z.object({
+export const LatestQuery = z.strictObject({
   devices: z
     .string()
     .transform(namesOf)

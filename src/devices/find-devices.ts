@@ -1,0 +1,101 @@
+import { awaitingAnswer } from '../contract/profile-state.ts';
+import type { Sql } from '../db/sql.ts';
+import { textList } from '../db/text-list.ts';
+import type { FleetQuery } from './fleet-schema.ts';
+import type { ListedDevice } from './list-devices.ts';
+
+/** Which devices are looked for. `labels`: only those that have one of these; null: any. */
+export type FleetFilter = FleetQuery & { accountId: number; labels: readonly string[] | null };
+
+export type FoundDevice = ListedDevice & { id: number; serial: string; sortKey: string };
+
+/** The account's devices within reach, as SQL: `$1` and `$2`. */
+const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
+
+const hasProfile = (states: string) => `exists (
+  select from device_profile p where p.device_id = d.id and p.state in ${states})`;
+const waits = hasProfile(textList(awaitingAnswer));
+const runs = hasProfile(`('current')`);
+
+const profileFilters = {
+  pending: waits,
+  current: runs,
+  none: `not (${waits} or ${runs})`,
+};
+
+/** As text they sort as the values do, but names: these are compared without upper and lower case. */
+const sortKeys = {
+  name: { sql: 'lower(d.name)', type: 'text' },
+  lastSeenTs: { sql: `coalesce(c.last_seen_at, '-infinity')`, type: 'timestamptz' },
+  registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
+};
+
+/** A page of the devices that all the filters let through, and one more where there is another page. */
+export async function findDevices(
+  sql: Sql,
+  filter: FleetFilter,
+  limit: number,
+): Promise<FoundDevice[]> {
+  const { accountId, labels, search, label, online, state, profile, cursor } = filter;
+  const { key, isDescending } = filter.sort ?? { key: 'registeredTs', isDescending: false };
+  const { sql: sortKey, type } = sortKeys[key];
+  const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
+  const { rows } = await sql.query<FoundDevice>(
+    `
+      select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial
+        from (
+          select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
+                 c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
+            from device d
+            join device_state s on s.device_id = d.id
+            left join presence c on c.device_id = d.id
+           where ${within}
+             and ($3::text is null
+                  or strpos(lower(d.name), lower($3)) > 0
+                  or starts_with(d.uuid::text, lower($3))
+                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)
+             and ($4::text is null or d.labels @> array[$4])
+             and ($5::boolean is null or coalesce(c.connected, false) = $5)
+             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ${profile === undefined ? 'true' : profileFilters[profile]}
+             and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
+           order by ${sortKey} ${direction}, d.id ${direction}
+           limit $10) page
+        join device d on d.id = page.id
+       order by page.sort_key ${direction}, page.id ${direction}`,
+    [
+      accountId,
+      labels,
+      search ?? null,
+      label ?? null,
+      online ?? null,
+      state?.puId ?? null,
+      state?.stId ?? null,
+      cursor?.[0] ?? null,
+      cursor?.[1] ?? null,
+      limit + 1,
+    ],
+  );
+  return rows;
+}
+
+export type FleetCounts = { all: number; online: number; offline: number; pendingProfile: number };
+
+/** Of all devices within reach, whatever is looked for. */
+export async function countDevices(
+  sql: Sql,
+  { accountId, labels }: Pick<FleetFilter, 'accountId' | 'labels'>,
+): Promise<FleetCounts> {
+  const { rows } = await sql.query<FleetCounts>(
+    `
+      select count(*)::integer as all,
+             (count(*) filter (where c.connected))::integer as online,
+             (count(*) filter (where c.connected is not true))::integer as offline,
+             (count(*) filter (where ${waits}))::integer as "pendingProfile"
+        from device d
+        left join presence c on c.device_id = d.id
+       where ${within}`,
+    [accountId, labels],
+  );
+  return rows[0] ?? { all: 0, online: 0, offline: 0, pendingProfile: 0 };
+}

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { cursorQuery } from '../http/page.ts';
+import { cursorText, limitQuery } from '../http/schema.ts';
+
+const sortKeys = ['name', 'lastSeenTs', 'registeredTs'] as const;
+
+const Sort = z
+  .enum([...sortKeys, ...sortKeys.map((key) => `-${key}` as const)])
+  .transform((text) => ({
+    key: text.replace('-', '') as (typeof sortKeys)[number],
+    isDescending: text.startsWith('-'),
+  }))
+  .meta({ description: '`registeredTs` if absent; with `-` before it descending.' });
+
+const Place = z
+  .string()
+  .regex(/^-?\d{1,10}:-?\d{1,10}$/, 'expected puId:stId, such as 1:2')
+  .transform((text) => {
+    const [puId = 0, stId = 0] = text.split(':').map(Number);
+    return { puId, stId };
+  });
+
+/** Where a page ends: the sort key as text, and the device. */
+const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
+
+/** What else GET /v2/devices is asked for. Without any of it the answer is that of the specification. */
+export const FleetQuery = z.object({
+  search: z.string().min(1).max(200).optional().meta({
+    description: 'A part of the name or of the serial number, or how the uuid begins.',
+  }),
+  label: z.string().min(1).max(64).optional(),
+  online: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional(),
+  state: Place.optional().meta({ description: 'puId:stId' }),
+  profile: z.enum(['pending', 'current', 'none']).optional().meta({
+    description: 'pending: one waits for an answer; current: one runs; none: neither.',
+  }),
+  sort: Sort.optional(),
+  counts: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({ description: 'Adds how many devices there are, whatever the filters.' }),
+  // Its default would make a page of what was asked for without any parameter.
+  limit: limitQuery(1_000)
+    .unwrap()
+    .optional()
+    .meta({ description: 'At most 1000; 100 if absent.' }),
+  cursor: cursorQuery(FleetCursor),
+});
+export type FleetQuery = z.output<typeof FleetQuery>;

@@ -1,0 +1,67 @@
+import type { Sql } from '../db/sql.ts';
+import { linkNext } from '../http/page.ts';
+import { labelsOf } from '../http/rights.ts';
+import { defineRoute, stream, type Route } from '../http/route.ts';
+import type { Exports } from '../quotas/exports.ts';
+import { countDevices, findDevices } from './find-devices.ts';
+import { FleetQuery } from './fleet-schema.ts';
+import { listDevices } from './list-devices.ts';
+import { DeviceList } from './schema.ts';
+import { toListed, writeDeviceList } from './write-device-list.ts';
+
+export type ListDeps = {
+  db: Sql;
+  /** What device tokens are derived from, newest first. */
+  keys: readonly Buffer[];
+  /** The quota `exports`: lists that are read and sent at once. */
+  exports: Pick<Exports, 'run'>;
+};
+
+/** Devices of a page where the request names no limit. */
+const defaultLimit = 100;
+
+/** All devices, as in specification section 4.3; or those that are looked for, in pages. */
+export function listRoute({ db, keys, exports }: ListDeps): Route {
+  return defineRoute({
+    name: 'listDevices',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices',
+    summary: 'Get user devices',
+    description:
+      'Without any parameter all of them, in one answer. With one of those below those that are looked ' +
+      `for, in pages: of ${defaultLimit} unless \`limit\` says else.`,
+    tag: 'Devices',
+    auth: 'account',
+    query: FleetQuery,
+    response: DeviceList,
+    errors: [],
+    responseHeaders: { Link: 'The next page, where there is one.' },
+    room: 4_194_304,
+    handler: async ({ account, query, request }) => {
+      const { accountId } = account;
+      const labels = labelsOf(account);
+      // Who reads a list with a key is no device.
+      const tokenKeys = account.key ? null : keys;
+      if (Object.values(query).every((value) => value === undefined)) {
+        const pages = await exports.run(
+          accountId,
+          request.signal,
+          listDevices(db, accountId, labels),
+        );
+        return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
+      }
+      const filter = { ...query, accountId, labels };
+      const limit = query.limit ?? defaultLimit;
+      const [found, counts] = await Promise.all([
+        findDevices(db, filter, limit),
+        query.counts ? countDevices(db, filter) : undefined,
+      ]);
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
+      const devices = page.map((row) => ({ ...toListed(tokenKeys, row), serial: row.serial }));
+      return { devices, counts, timestamp: request.now() };
+    },
+  });
+}

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { configuration, purpose, startApp, type App } from './app.ts';
+
+type Device = { uuid: string; name: string; serial: string; labels: string[]; token: string };
+type List = { devices: Device[]; counts?: Record<string, number> };
+
+let app: App;
+beforeAll(async () => void (app = await startApp()));
+afterAll(() => app?.close());
+
+async function addDevice(token: string, name: string, serial = 's-1'): Promise<string> {
+  const body = { ...configuration, device: { ...configuration.device, name, serial } };
+  const answer = await app.call('POST', '/v2/devices', { token, body });
+  return String(answer.body['deviceAuthUuid']);
+}
+
+/** By name. */
+async function find(token: string, query: string): Promise<List> {
+  const answer = await app.call('GET', `/v2/devices?sort=name&${query}`, { token });
+  expect([answer.status, answer.body]).toEqual([200, expect.anything()]);
+  return answer.body as unknown as List;
+}
+
+const namesOf = async (token: string, query: string) =>
+  (await find(token, query)).devices.map(({ name }) => name);
+
+/** What presence, state and labels of a device are. */
+async function set(uuid: string, sql: string, ...values: unknown[]): Promise<void> {
+  await app.db.query(sql.replace('DEVICE', '(select id from device where uuid = $1)'), [
+    uuid,
+    ...values,
+  ]);
+}
+
+const isSeen = (uuid: string, connected: boolean, ts: number) =>
+  set(
+    uuid,
+    `insert into presence (device_id, connector_id, connected, last_seen_at)
+     values (DEVICE, 1, $2, ms_to_timestamp($3))`,
+    connected,
+    ts,
+  );
+
+test('is searched by a part of the name or the serial number, and by how the uuid begins', async () => {
+  const token = await app.account();
+  const uuid = await addDevice(token, 'Freezer North', 'AB-100');
+  await addDevice(token, 'Freezer South', 'AB-200');
+  await addDevice(token, '100 % wine', 'x_1');
+  expect(await namesOf(token, 'search=freezer')).toEqual(['Freezer North', 'Freezer South']);
+  expect(await namesOf(token, 'search=ab-2')).toEqual(['Freezer South']);
+  expect(await namesOf(token, `search=${uuid.slice(0, 13).toUpperCase()}`)).toEqual([
+    'Freezer North',
+  ]);
+  expect(await namesOf(token, 'search=100%20%25')).toEqual(['100 % wine']);
+  expect(await namesOf(token, 'search=_')).toEqual(['100 % wine']);
+  expect((await find(token, 'search=x_1')).devices[0]).toMatchObject({ serial: 'x_1' });
+});
+
+test('is filtered by label, presence, state and profile, all at once', async () => {
+  const token = await app.account();
+  const [a, b, c] = [
+    await addDevice(token, 'a'),
+    await addDevice(token, 'b'),
+    await addDevice(token, 'c'),
+  ];
+  await isSeen(a, true, 2_000);
+  await isSeen(b, false, 1_000);
+  await set(a, `update device set labels = $2 where id = DEVICE`, ['cellar']);
+  await set(b, 'update device_state set pu_id = 7, st_id = -2 where device_id = DEVICE');
+  await app.call('POST', '/v2/devices/profile', {
+    token,
+    body: { deviceAuthUuids: [c], purposes: [purpose(1)] },
+  });
+  expect(await namesOf(token, 'label=cellar')).toEqual(['a']);
+  expect(await namesOf(token, 'online=true')).toEqual(['a']);
+  expect(await namesOf(token, 'online=false')).toEqual(['b', 'c']);
+  expect(await namesOf(token, 'state=7:-2')).toEqual(['b']);
+  expect(await namesOf(token, 'profile=pending')).toEqual(['c']);
+  expect(await namesOf(token, 'profile=none')).toEqual(['a', 'b']);
+  expect(await namesOf(token, 'profile=current')).toEqual([]);
+  expect(await namesOf(token, 'profile=none&online=false')).toEqual(['b']);
+  const { counts } = await find(token, 'counts=true&label=cellar');
+  expect(counts).toEqual({ all: 3, online: 1, offline: 2, pendingProfile: 1 });
+});
+
+test.each([
+  ['name', ['Alpha', 'beta', 'beta', 'Gamma', 'never']],
+  ['lastSeenTs', ['never', 'beta', 'Alpha', 'Gamma', 'beta']],
+  ['registeredTs', ['Gamma', 'beta', 'Alpha', 'beta', 'never']],
+])('is sorted by %s, page by page, in both directions', async (sort, expected) => {
+  const token = await app.account();
+  const seenTs = [3_000, 1_000, 2_000, 4_000];
+  for (const [n, name] of ['Gamma', 'beta', 'Alpha', 'beta'].entries())
+    await isSeen(await addDevice(token, name), true, seenTs[n] ?? 0);
+  await addDevice(token, 'never');
+  const walk = async (query: string) => {
+    const uuids: string[] = [];
+    const names: string[] = [];
+    let path: string | undefined = `/v2/devices?limit=2&${query}`;
+    while (path !== undefined) {
+      const answer = await app.call('GET', path, { token });
+      const { devices } = answer.body as unknown as List;
+      names.push(...devices.map(({ name }) => name));
+      uuids.push(...devices.map(({ uuid }) => uuid));
+      path = /<([^>]+)>; rel="next"/.exec(answer.headers.get('link') ?? '')?.[1];
+    }
+    expect(new Set(uuids).size).toBe(5);
+    return names;
+  };
+  expect(await walk(`sort=${sort}`)).toEqual(expected);
+  expect(await walk(`sort=-${sort}`)).toEqual(expected.toReversed());
+});
+
+test.each(['limit=0', 'online=yes', 'state=1', 'profile=old', 'sort=age', 'cursor=here'])(
+  'refuses %s, and says which parameter it is',
+  async (query) => {
+    const answer = await app.call('GET', `/v2/devices?${query}`, { token: await app.account() });
+    const [name] = query.split('=');
+    expect([answer.status, answer.body['errors']]).toMatchObject([400, [{ path: name }]]);
+  },
+);
+
+test('is all of them, as before, for whoever asks for nothing that is known', async () => {
+  const token = await app.account();
+  for (const name of ['b', 'a']) await addDevice(token, name);
+  const answer = await app.call('GET', '/v2/devices?page=2', { token });
+  const { devices } = answer.body as unknown as List;
+  expect(devices.map(({ name }) => name)).toEqual(['b', 'a']);
+  expect(devices[0]).not.toHaveProperty('serial');
+});
