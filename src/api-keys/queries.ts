@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { Scope } from '../http/rights.ts';
+import type { Scope } from '../http/scope.ts';
 import type { Key, NewKey } from './schema.ts';
 
 /** A key as it is found by its hash. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { scopes } from '../http/rights.ts';
+import { scopes } from '../http/scope.ts';
 import { timestamp } from '../http/schema.ts';
 
 const Scopes = z

@@ -15,8 +15,6 @@ import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
-import { createKeyAuthentication } from '../api-keys/authenticate.ts';
-import { isKeyText } from '../api-keys/key-text.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { findDeviceId } from '../devices/queries.ts';
@@ -26,7 +24,7 @@ import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
-import type { Account, Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { startHttp } from '../http/server.ts';
 import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
@@ -43,53 +41,28 @@ import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
-import { startDatabaseSessions } from '../sessions/database.ts';
-import { createSessions } from '../sessions/sessions.ts';
-import type { Sessions } from '../sessions/sessions.ts';
-import { startRedisSessions } from '../sessions/redis.ts';
-import type { SessionStore } from '../sessions/store.ts';
 import { version } from '../version.ts';
-import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
+import { forgetOldEntries, startRefusals } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { listContactRoutes } from './contacts.ts';
-import { answerOf, answers, databaseAnswers } from './health.ts';
+import { startDoors, type Doors } from './doors.ts';
+import { answerOf, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
   const { config, log, db, metrics, clock, monotonicClock } = shared;
-  const sessionStore = await startSessionStore(shared);
-  const sessions = createSessions({
-    store: sessionStore,
-    keys: shared.keys,
-    clock,
-    limitOf: (accountId) => shared.limitsOf(accountId).sessions,
-    onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
-    isDisabled: shared.disabled.has,
-    onEnded: writeEndedSessions(shared),
-  });
-  const authenticateKey = createKeyAuthentication({
-    db,
-    clock,
-    isDisabled: shared.disabled.has,
-    onError: (err) =>
-      log
-        .child({ component: 'keys' })
-        .warn(
-          { event: 'keys.use-unwritten', err },
-          'When an API key was used could not be written.',
-        ),
-  });
-  const authenticate = (token: string): Promise<Account> =>
-    isKeyText(token) ? authenticateKey(token) : sessions.authenticate(token);
-  const routes = await listRoutes(shared, { sessions, authenticate }, connector, () => http.port);
+  const doors = await startDoors(shared);
+  const routes = await listRoutes(shared, doors, connector, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
-      const isReachable = () => answers(() => sessionStore.find(noSession, clock()));
-      const [database, sessionsUp] = await Promise.all([databaseAnswers(db), isReachable()]);
+      const [database, sessionsUp] = await Promise.all([
+        databaseAnswers(db),
+        doors.areSessionsReachable(),
+      ]);
       return [...(database ? [] : ['database']), ...(sessionsUp ? [] : ['sessions'])];
     },
     listBridges: async () => (await answerOf(() => listSeenBridges(db, config.connectors))) ?? [],
@@ -101,7 +74,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
       ...all,
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
-    authenticate,
+    authenticate: doors.authenticate,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
@@ -127,23 +100,6 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
     connector.acceptWebSocket(request, socket, head, address);
   };
 }
-
-const noSession = '00000000-0000-4000-8000-000000000000';
-
-async function startSessionStore({ config, log, db, releases }: Shared): Promise<SessionStore> {
-  const sessionLog = log.child({ component: 'sessions' });
-  const onError = (err: unknown) =>
-    sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
-  const onBack = () => tellOfRedis(sessionLog);
-  const store =
-    config.redisUrl === null
-      ? startDatabaseSessions(db, { onError })
-      : await startRedisSessions({ url: config.redisUrl, onError, onBack });
-  releases.add('sessions', () => store.close());
-  return store;
-}
-
-type Doors = { sessions: Sessions; authenticate: (token: string) => Promise<Account> };
 
 async function listRoutes(
   shared: Shared,

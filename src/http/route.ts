@@ -4,7 +4,7 @@ import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import { parseInput, parseParams, refuseLargeInvalid } from './parse.ts';
-import type { KeyRights, Scope } from './rights.ts';
+import type { KeyRights, Scope } from './scope.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
 export type Account = {

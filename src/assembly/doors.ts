@@ -1,0 +1,64 @@
+import { createKeyAuthentication } from '../api-keys/authenticate.ts';
+import { isKeyText } from '../api-keys/key-text.ts';
+import type { Account } from '../http/route.ts';
+import { startDatabaseSessions } from '../sessions/database.ts';
+import { startRedisSessions } from '../sessions/redis.ts';
+import { createSessions, type Sessions } from '../sessions/sessions.ts';
+import type { SessionStore } from '../sessions/store.ts';
+import { writeEndedSessions } from './audit.ts';
+import { answers } from './health.ts';
+import { tellOfRedis, type Shared } from './shared.ts';
+
+/** What lets people and programs in: sessions, and keys. */
+export type Doors = {
+  sessions: Sessions;
+  /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
+  authenticate: (token: string) => Promise<Account>;
+  areSessionsReachable: () => Promise<boolean>;
+};
+
+const noSession = '00000000-0000-4000-8000-000000000000';
+
+export async function startDoors(shared: Shared): Promise<Doors> {
+  const { clock } = shared;
+  const store = await startSessionStore(shared);
+  const sessions = createSessions({
+    store,
+    keys: shared.keys,
+    clock,
+    limitOf: (accountId) => shared.limitsOf(accountId).sessions,
+    onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+    isDisabled: shared.disabled.has,
+    onEnded: writeEndedSessions(shared),
+  });
+  const authenticateKey = startKeys(shared);
+  return {
+    sessions,
+    authenticate: (token) =>
+      isKeyText(token) ? authenticateKey(token) : sessions.authenticate(token),
+    areSessionsReachable: () => answers(() => store.find(noSession, clock())),
+  };
+}
+
+async function startSessionStore({ config, log, db, releases }: Shared): Promise<SessionStore> {
+  const sessionLog = log.child({ component: 'sessions' });
+  const onError = (err: unknown) =>
+    sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
+  const onBack = () => tellOfRedis(sessionLog);
+  const store =
+    config.redisUrl === null
+      ? startDatabaseSessions(db, { onError })
+      : await startRedisSessions({ url: config.redisUrl, onError, onBack });
+  releases.add('sessions', () => store.close());
+  return store;
+}
+
+function startKeys({ log, db, clock, disabled }: Shared) {
+  const keysLog = log.child({ component: 'keys' });
+  const onError = (err: unknown) =>
+    keysLog.warn(
+      { event: 'keys.use-unwritten', err },
+      'When an API key was used could not be written.',
+    );
+  return createKeyAuthentication({ db, clock, isDisabled: disabled.has, onError });
+}
