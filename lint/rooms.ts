@@ -130,7 +130,7 @@ export const rooms: Room[] = [
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('measurements', 'contract/ db/ engine/ history/ http/ quotas/ errors.ts'),
+  featureRoom('measurements', 'contract/ db/ engine/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
   {

@@ -1,9 +1,9 @@
-import { DomainError } from '../errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { listFilteredDevices, listLatest } from './latest.ts';
+import { refuseUnknown } from './refuse-unknown.ts';
 import { LatestQuery, LatestResponse } from './schema.ts';
 
 /** The newest value of each sense of many devices, for lists and walls. */
@@ -41,13 +41,4 @@ export function latestRoute({ db }: { db: Sql }): Route {
       return { latest, timestamp: request.now() };
     },
   });
-}
-
-function refuseUnknown(uuids: string[], found: { uuid: string }[]): void {
-  const known = new Set(found.map(({ uuid }) => uuid));
-  const unknown = uuids.filter((uuid) => !known.has(uuid));
-  if (unknown.length === 0) return;
-  const names = unknown.slice(0, 3).join(', ');
-  const more = unknown.length > 3 ? ` and ${unknown.length - 3} more` : '';
-  throw new DomainError('not-found', `There is no such device: ${names}${more}.`);
 }

@@ -5,6 +5,7 @@ import type { HistoryKind } from '../history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { exportRoute } from './export-route.ts';
 import { latestRoute } from './latest-route.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
@@ -27,6 +28,7 @@ const lastTs = 8_640_000_000_000_000;
 export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
     latestRoute(deps),
+    exportRoute(deps),
     defineRoute({
       name: 'listMeasurements',
       scope: 'data:read',

@@ -47,10 +47,10 @@ const bucketQuery = z
   .optional()
   .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
 
-const namesOf = (text: string) =>
+export const namesOf = (text: string) =>
   [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
 
-const sensesQuery = z
+export const sensesQuery = z
   .string()
   .transform(namesOf)
   .refine((senses) => senses.length <= 256, 'names more than 256 senses')

@@ -1,0 +1,143 @@
+import type { Sql } from '../db/sql.ts';
+import type { BucketWidth, StatName } from './export-schema.ts';
+import type { ExportRange, ExportSeries } from './export-points.ts';
+
+export type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
+
+export type ExportBucket = { deviceAuthUuid: string; sId: string; ts: number } & Partial<
+  Record<StatName, number>
+>;
+
+/** Buckets that a statement gives at most of one series; and series that it looks at where they are few. */
+const blockBuckets = 10_000;
+
+const unitNames = { s: 'second', m: 'minute', h: 'hour', d: 'day', mo: 'month' };
+const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_400_000 };
+
+const first = '(array_agg(val order by ts))[1]';
+const last = '(array_agg(val order by ts desc))[1]';
+const expressions: Record<StatName, string> = {
+  min: 'min(val)',
+  max: 'max(val)',
+  // Beyond that a sum would overflow; buckets of one device say the same.
+  avg: 'sum(greatest(least(val, 1e290), -1e290)) / count(*)',
+  sum: 'sum(greatest(least(val, 1e290), -1e290))',
+  count: 'count(*)::integer',
+  first,
+  last,
+  delta: `greatest(least(${last} - ${first}, 1.7976931348623157e308), -1.7976931348623157e308)`,
+};
+
+/**
+ * All buckets of some series, one series after the other, positions left out. A statement covers as many buckets
+ * as it may give, from the first point on that there is: what is empty is passed over.
+ */
+export async function* walkExportBuckets(
+  sql: Sql,
+  all: ExportSeries[],
+  range: ExportRange,
+  wanted: BucketsWanted,
+): AsyncGenerator<ExportBucket[]> {
+  for (const series of all) {
+    let left: ExportRange | null = range;
+    while (left) {
+      const part = await findPart(sql, series.seriesId, left, wanted.width, wanted.tz);
+      if (!part) break;
+      const rows = await readBuckets(sql, series, part, wanted);
+      if (rows.length > 0) yield rows;
+      left = restOf(left, part);
+    }
+  }
+}
+
+function restOf(range: ExportRange, part: ExportRange): ExportRange | null {
+  const rest =
+    range.order === 'asc' ? { ...range, start: part.end + 1 } : { ...range, end: part.start - 1 };
+  return rest.start <= rest.end ? rest : null;
+}
+
+/** What the next statement covers: whole buckets, but where the range ends. Null: there are no more points. */
+async function findPart(
+  sql: Sql,
+  seriesId: number,
+  range: ExportRange,
+  width: BucketWidth,
+  tz: string,
+): Promise<ExportRange | null> {
+  const edge = await findEdge(sql, seriesId, range);
+  if (edge === null) return null;
+  const spanMs = width.count * unitMs[width.unit] * blockBuckets;
+  const [lowest, highest] = range.order === 'asc' ? [edge, edge + spanMs] : [edge - spanMs, edge];
+  const { rows } = await sql.query<{ lower: number; upper: number }>(
+    `select ${boundOf('ms_to_timestamp($1)', width.unit, 0)} as lower,
+            ${boundOf('ms_to_timestamp($2)', width.unit, 1)} as upper`,
+    [Math.max(0, lowest), Math.min(highest, range.end), width.count, tz],
+  );
+  const { lower = range.start, upper = range.end + 1 } = rows[0] ?? {};
+  return {
+    order: range.order,
+    start: Math.max(range.start, lower),
+    end: Math.min(range.end, upper - 1),
+  };
+}
+
+/** The first point in the order that is asked for, ms. */
+async function findEdge(
+  sql: Sql,
+  seriesId: number,
+  { start, end, order }: ExportRange,
+): Promise<number | null> {
+  const { rows } = await sql.query<{ ts: number }>({
+    name: `export-edge-${order}`,
+    text: `
+      select ts from measurement
+       where series_id = $1 and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3::bigint + 1)
+       order by ts ${order} limit 1`,
+    values: [seriesId, start, end],
+  });
+  return rows[0]?.ts ?? null;
+}
+
+/**
+ * Where the bucket of a time begins, as SQL, or with 1 where the next one does. It is `$3` units wide, in the time
+ * zone `$4`; counted from 1970 on. Hours and less go by the offset of that moment: where a clock is set back there
+ * are two of one.
+ */
+function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): string {
+  const width = `($3::integer * interval '1 ${unitNames[unit]}')`;
+  const local = `(${ts} at time zone $4::text)`;
+  if (unit === 'mo') {
+    const months = `((extract(year from ${local}) - 1970) * 12 + extract(month from ${local}) - 1)`;
+    const bucket = `(floor(${months} / $3::integer)::integer + ${next})`;
+    return `((timestamp '1970-01-01' + ${bucket} * ${width}) at time zone $4::text)`;
+  }
+  if (unit === 'd') {
+    const day = `date_bin(${width}, ${local}, timestamp '1970-01-01')`;
+    return `((${day} + ${next} * ${width}) at time zone $4::text)`;
+  }
+  const offset = `(${local} - (${ts} at time zone 'UTC'))`;
+  const begin = `(date_bin(${width}, ${local}, timestamp '1970-01-01') - ${offset})`;
+  return `((${begin} + ${next} * ${width}) at time zone 'UTC')`;
+}
+
+async function readBuckets(
+  sql: Sql,
+  { seriesId, deviceAuthUuid, sId }: ExportSeries,
+  { start, end, order }: ExportRange,
+  { width, tz, stats }: BucketsWanted,
+): Promise<ExportBucket[]> {
+  const columns = stats.map((stat) => `${expressions[stat]} as "${stat}"`).join(', ');
+  const { rows } = await sql.query<Omit<ExportBucket, 'deviceAuthUuid' | 'sId'>>(
+    `
+      select bucket as ts, ${columns}
+        from (
+          select ${boundOf('m.ts', width.unit, 0)} as bucket, m.ts, m.val
+            from measurement m
+           where m.series_id = $5 and m.long = 'NaN'
+             and m.ts >= ms_to_timestamp($1) and m.ts < ms_to_timestamp($2::bigint + 1)) points
+       group by bucket
+       order by bucket ${order}`,
+    [start, end, width.count, tz, seriesId],
+  );
+  return rows.map((row) => ({ deviceAuthUuid, sId, ...row }));
+}

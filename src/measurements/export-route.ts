@@ -1,0 +1,111 @@
+import type { Database } from '../db/database.ts';
+import { labelsOf } from '../http/rights.ts';
+import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
+import type { Exports } from '../quotas/exports.ts';
+import { walkExportBuckets } from './export-buckets.ts';
+import { walkPoints, type ExportRange, type ExportSeries } from './export-points.ts';
+import { ExportQuery, ExportResponse } from './export-schema.ts';
+import { listExportSeries, refuseTooMuch } from './export-series.ts';
+import * as text from './export-text.ts';
+import { listFilteredDevices } from './latest.ts';
+import { refuseUnknown } from './refuse-unknown.ts';
+import { csvType } from './write-list.ts';
+
+export type ExportRouteDeps = { db: Database; exports: Exports };
+
+const ndjsonType = 'application/x-ndjson';
+/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
+const lastTs = 8_640_000_000_000_000;
+const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
+
+/** What many devices measured, in one answer that is sent as it is read. */
+export function exportRoute({ db, exports }: ExportRouteDeps): Route {
+  return defineRoute({
+    name: 'queryMeasurements',
+    scope: 'data:read',
+    method: 'get',
+    path: '/v2/measurements',
+    summary: 'Query the measurements of many devices',
+    description:
+      'Of the devices named, or of those with a label: all points of the range, or buckets of them, one ' +
+      'series behind the other. JSON, CSV or, with `Accept: application/x-ndjson`, a line for each. Ten ' +
+      'million points at most.',
+    tag: 'Measurements',
+    errors: [400, 404],
+    streams: { types: [csvType, ndjsonType], json: true },
+    auth: 'account',
+    room: 16_777_216,
+    query: ExportQuery,
+    response: ExportResponse,
+    handler: async ({ query, account, request }) => {
+      const { accountId } = account;
+      const filter = {
+        accountId,
+        uuids: query.devices,
+        label: query.label,
+        senses: query.senses?.length ? query.senses : undefined,
+        within: labelsOf(account),
+      };
+      if (query.devices && query.label === undefined) {
+        const limits = { limit: query.devices.length, after: 0 };
+        const named = { uuids: query.devices, labels: filter.within };
+        refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named, limits));
+      }
+      const series = await listExportSeries(db, filter);
+      const { start = 0, end = lastTs, order } = query;
+      const range = { start, end, order };
+      await refuseTooMuch(db, series, range);
+      const run = <T>(pages: AsyncIterable<T>) => exports.run(accountId, request.signal, pages);
+      return query.bucket
+        ? answerBuckets({ db, series, range, run, request }, query)
+        : answerPoints({ db, series, range, run, request }, query);
+    },
+  });
+}
+
+type Asked = {
+  db: Database;
+  series: ExportSeries[];
+  range: ExportRange;
+  run: <T>(pages: AsyncIterable<T>) => Promise<AsyncIterable<T>>;
+  request: RequestInfo;
+};
+
+async function answerPoints(
+  { db, series, range, run, request }: Asked,
+  { shape }: ExportQuery,
+): Promise<Streamed> {
+  const type = typeOf(request);
+  const formats = { [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
+  const format =
+    type === 'application/json' ? (shape === 'rows' ? 'json' : 'columns') : formats[type];
+  const blocks = await run(walkPoints(db, series, range, format));
+  switch (format) {
+    case 'json':
+      return stream(type, text.pointsAsJson(blocks, request.now()));
+    case 'columns':
+      return stream(type, text.pointsAsColumns(blocks, request.now()));
+    case 'ndjson':
+      return stream(type, text.pointsAsLines(blocks, ''));
+    case 'csv':
+      return stream(type, text.pointsAsLines(blocks, text.pointHeader));
+  }
+}
+
+async function answerBuckets(
+  { db, series, range, run, request }: Asked,
+  { bucket, tz = 'UTC', stats = [...defaultStats] }: ExportQuery,
+): Promise<Streamed> {
+  const width = bucket ?? { count: 1, unit: 'h' as const };
+  const blocks = await run(walkExportBuckets(db, series, range, { width, tz, stats }));
+  const type = typeOf(request);
+  if (type === csvType) return stream(type, text.bucketsAsCsv(blocks, stats));
+  if (type === ndjsonType) return stream(type, text.bucketsAsNdjson(blocks));
+  return stream(type, text.bucketsAsJson(blocks, request.now()));
+}
+
+type Type = 'application/json' | typeof csvType | typeof ndjsonType;
+
+function typeOf(request: RequestInfo): Type {
+  return (request.accepts('application/json', csvType, ndjsonType) || 'application/json') as Type;
+}

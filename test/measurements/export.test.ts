@@ -1,0 +1,232 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as app from '../events/app.ts';
+import { databaseKinds } from '../support/database.ts';
+import { pointsIn } from './harness.ts';
+
+type Row = { deviceAuthUuid: string; sId: string; ts: number; val: unknown };
+type Answer = { measurements: Row[]; buckets: Record<string, unknown>[]; series: Series[] };
+type Series = { deviceAuthUuid: string; sId: string; ts: number[]; val: unknown[] };
+
+const hourMs = 3_600_000;
+const t0 = Date.UTC(2026, 5, 1);
+
+describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
+  let history: app.OwnHistory;
+  const { store } = pointsIn(() => history);
+  beforeAll(async () => {
+    history = await app.openHistory(kind);
+  });
+  afterAll(() => history?.close());
+
+  async function addDevice(accountId: number, labels: string[] = []): Promise<app.Device> {
+    const device = await app.newDevice(history.db);
+    await history.db.query('update device set account_id = $1, labels = $2 where id = $3', [
+      accountId,
+      labels,
+      device.deviceId,
+    ]);
+    return { ...device, accountId };
+  }
+
+  const ask = (accountId: number, query: string, accept = 'application/json') =>
+    history.get(`/v2/measurements?${query}`, accountId, { accept });
+
+  async function json(accountId: number, query: string): Promise<Answer> {
+    const response = await ask(accountId, query);
+    const text = await response.text();
+    expect([response.status, text]).toEqual([200, expect.any(String)]);
+    return JSON.parse(text) as Answer;
+  }
+
+  const dense = (sId: string, count: number) =>
+    Array.from({ length: count }, (_, n) => ({ sId, ts: t0 + n * 1_000, val: n / 10 }));
+
+  test('come one series behind the other, by time, more than a statement gives too', async () => {
+    const first = await app.newDevice(history.db);
+    const second = await addDevice(first.accountId, ['cellar']);
+    await store(first, ...dense('0x1', 25_000));
+    await store(first, { sId: '0x2', ts: t0, val: 52.5, long: -13.25 });
+    await store(second, ...dense('0x1', 30));
+    const { accountId } = first;
+    const devices = `devices=${second.uuid},${first.uuid}`;
+    const { measurements } = await json(accountId, devices);
+    const expected = [
+      ...dense('0x1', 25_000).map((row) => ({ deviceAuthUuid: first.uuid, ...row })),
+      { deviceAuthUuid: first.uuid, sId: '0x2', ts: t0, val: { lat: 52.5, long: -13.25 } },
+      ...dense('0x1', 30).map((row) => ({ deviceAuthUuid: second.uuid, ...row })),
+    ];
+    expect(measurements).toEqual(expected);
+    const down = await json(accountId, `devices=${first.uuid}&senses=0x1&order=desc`);
+    expect(down.measurements).toEqual(expected.slice(0, 25_000).toReversed());
+    const { series } = await json(accountId, `${devices}&shape=columns`);
+    const rows = series.flatMap(({ ts, val, ...of }) =>
+      ts.map((one, n) => ({ ...of, ts: one, val: val[n] })),
+    );
+    expect(rows).toEqual(expected);
+    const lines = await (await ask(accountId, devices, 'application/x-ndjson')).text();
+    expect(
+      lines
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Row),
+    ).toEqual(expected);
+    expect((await json(accountId, 'label=cellar')).measurements).toEqual(expected.slice(25_001));
+  });
+
+  test('of one millisecond all come, in both directions, also at the end of a block', async () => {
+    const device = await app.newDevice(history.db);
+    await store(device, ...dense('0x1', 19_998));
+    const late = t0 + 20_000_000;
+    await store(device, ...[1, 2, 3, 4].map((val) => ({ sId: '0x1', ts: late, val })));
+    for (const order of ['asc', 'desc']) {
+      const { measurements } = await json(
+        device.accountId,
+        `devices=${device.uuid}&order=${order}`,
+      );
+      const vals = measurements.filter(({ ts }) => ts === late).map(({ val }) => val);
+      expect(vals).toEqual(order === 'asc' ? [1, 2, 3, 4] : [4, 3, 2, 1]);
+      expect(measurements).toHaveLength(20_002);
+    }
+  });
+
+  test('are CSV that a spreadsheet reads', async () => {
+    const device = await app.newDevice(history.db);
+    await store(device, { sId: '0x1', ts: t0, val: 1.5 }, { sId: '0x2', ts: t0, val: 1, long: 2 });
+    const response = await ask(device.accountId, `devices=${device.uuid}`, 'text/csv');
+    expect(response.headers.get('content-type')).toMatch(/^text\/csv/);
+    expect(await response.text()).toBe(
+      `deviceAuthUuid,sId,ts,val,lat,long\r\n${device.uuid},0x1,${t0},1.5,,\r\n${device.uuid},0x2,${t0},,1,2\r\n`,
+    );
+  });
+
+  test('are those between two times, in milliseconds or as ISO 8601', async () => {
+    const device = await app.newDevice(history.db);
+    await store(device, ...dense('0x1', 10));
+    const between = async (start: string, end: string) => {
+      const range = new URLSearchParams({ devices: device.uuid, start, end });
+      return (await json(device.accountId, range.toString())).measurements.length;
+    };
+    expect(await between(String(t0 + 2_000), String(t0 + 4_000))).toBe(3);
+    expect(await between('2026-06-01T00:00:02Z', '2026-06-01T02:00:04+02:00')).toBe(3);
+    expect(await between('2026-06-01', '2026-06-02')).toBe(10);
+  });
+
+  test.each([
+    ['Europe/Berlin', '2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z', 23],
+    ['Europe/Berlin', '2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z', 25],
+    ['Asia/Kathmandu', '2026-06-01T18:15:00Z', '2026-06-02T18:15:00Z', 24],
+  ])('in %s a day goes from %s to %s', async (tz, from, until, hours) => {
+    const device = await app.newDevice(history.db);
+    const [start, end] = [Date.parse(from), Date.parse(until)];
+    const count = (end - start) / hourMs + 2;
+    const rows = Array.from({ length: count }, (_, n) => ({
+      sId: '0x1',
+      ts: start + (n - 1) * hourMs,
+      val: 1,
+    }));
+    await store(device, ...rows);
+    const days = await json(
+      device.accountId,
+      `devices=${device.uuid}&bucket=1d&tz=${tz}&stats=count,first,last,sum,delta`,
+    );
+    expect(days.buckets.find(({ ts }) => ts === start)).toMatchObject({
+      deviceAuthUuid: device.uuid,
+      sId: '0x1',
+      count: hours,
+      sum: hours,
+      delta: 0,
+    });
+    // Each hour is one, also the two that a clock shows alike.
+    const each = await json(device.accountId, `devices=${device.uuid}&bucket=1h&tz=${tz}`);
+    expect(each.buckets.map((bucket) => bucket['count'])).toEqual(rows.map(() => 1));
+  });
+
+  test('in buckets say what a count by hand says, whatever their width and order', async () => {
+    const widths = { s: 1_000, m: 60_000, h: hourMs, d: 24 * hourMs };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(fc.integer({ min: 0, max: 400 * 24 * 60 }), { minLength: 1, maxLength: 40 }),
+        fc.constantFrom(...(['s', 'm', 'h', 'd'] as const)),
+        fc.integer({ min: 1, max: 90 }),
+        fc.boolean(),
+        async (minutes, unit, count, isUp) => {
+          const device = await app.newDevice(history.db);
+          const rows = minutes
+            .toSorted((a, b) => a - b)
+            .map((minute, n) => ({ sId: '0x1', ts: t0 + minute * 60_000, val: (n % 7) - 3 }));
+          await store(device, ...rows);
+          const order = isUp ? 'asc' : 'desc';
+          const stats = 'min,max,avg,sum,count,first,last,delta';
+          const query = `devices=${device.uuid}&bucket=${count}${unit}&order=${order}&stats=${stats}`;
+          const { buckets } = await json(device.accountId, query);
+          const width = count * widths[unit];
+          const groups = Map.groupBy(rows, ({ ts }) => Math.floor(ts / width) * width);
+          const expected = [...groups].map(([ts, points]) => {
+            const vals = points.map(({ val }) => val);
+            const sum = vals.reduce((a, b) => a + b, 0);
+            const [first = 0, last = 0] = [vals[0], vals.at(-1)];
+            return {
+              deviceAuthUuid: device.uuid,
+              sId: '0x1',
+              ts,
+              min: Math.min(...vals),
+              max: Math.max(...vals),
+              avg: expect.closeTo(sum / vals.length, 9) as number,
+              sum,
+              count: vals.length,
+              first,
+              last,
+              delta: last - first,
+            };
+          });
+          expect(buckets).toEqual(isUp ? expected : expected.toReversed());
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  test('a month is as long as it is', async () => {
+    const device = await app.newDevice(history.db);
+    const at = [
+      '2025-12-31T22:59:59Z',
+      '2025-12-31T23:00:00Z',
+      '2026-02-28T22:59:59Z',
+      '2026-02-28T23:00:00Z',
+    ];
+    await store(device, ...at.map((text) => ({ sId: '0x1', ts: Date.parse(text), val: 1 })));
+    const { buckets } = await json(
+      device.accountId,
+      `devices=${device.uuid}&bucket=1mo&tz=Europe/Berlin&stats=count`,
+    );
+    expect(buckets.map(({ ts, count }) => [new Date(Number(ts)).toISOString(), count])).toEqual([
+      ['2025-11-30T23:00:00.000Z', 1],
+      ['2025-12-31T23:00:00.000Z', 1],
+      ['2026-01-31T23:00:00.000Z', 1],
+      ['2026-02-28T23:00:00.000Z', 1],
+    ]);
+  });
+
+  test.each([
+    ['', 'devices'],
+    ['devices=freezer', 'devices'],
+    ['label=a&start=yesterday', 'start'],
+    ['label=a&bucket=1w', 'bucket'],
+    ['label=a&bucket=1d&tz=Mars/Base', 'tz'],
+    ['label=a&stats=count', 'stats'],
+    ['label=a&bucket=1h&stats=median', 'stats'],
+    ['label=a&from=1', ''],
+  ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
+    const device = await app.newDevice(history.db);
+    const response = await ask(device.accountId, query);
+    const { errors } = (await response.json()) as { errors: { path: string }[] };
+    expect([response.status, errors[0]?.path]).toEqual([400, path]);
+  });
+
+  test('of a device that is not the account’s are 404', async () => {
+    const [device, foreign] = [await app.newDevice(history.db), await app.newDevice(history.db)];
+    const query = `devices=${device.uuid},${foreign.uuid}`;
+    expect((await ask(device.accountId, query)).status).toBe(404);
+  });
+});
