@@ -13,7 +13,7 @@ const Time = z
   .transform((text, context): number => {
     const isDigits = /^\d{1,16}$/.test(text);
     const isIso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?$/.test(text);
-    const ts = isDigits ? Number(text) : isIso ? Date.parse(text) : Number.NaN;
+    const ts = isDigits ? Number(text) : isIso ? new Date(text).getTime() : Number.NaN;
     if (ts >= 0 && ts <= lastTs) return ts;
     const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
     context.addIssue({ code: 'custom', message });
