@@ -1,6 +1,9 @@
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
 
+/** Which event of a device's current profile; its alarm is named by it. */
+export type EventName = { puId: number; stId: number; evId: number };
+
 /** The measurement that completed a cause; a position gives 1 (inside) or 0 and its place beside it. */
 export type CauseSense = { sId: string; val: number; ts: number; lat?: number; long?: number };
 
