@@ -47,8 +47,10 @@ export class RunAhead {
   isAhead(index: number, draft: Draft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
-    if (newest < (this.#until[index] as number)) return true;
-    if (this.#isBlocked(index, this.#vals[newest] as number)) {
+    const val = this.#vals[newest] as number;
+    const isWatched = this.#isWatched(index, val, draft);
+    if (newest < (this.#until[index] as number) && !isWatched) return true;
+    if (!isWatched && this.#isBlocked(index, val)) {
       this.#until[index] = newest + 1;
       return true;
     }
@@ -76,6 +78,15 @@ export class RunAhead {
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
+  /** Whether this number may end an episode of the reader's event: that is said at once. */
+  #isWatched(index: number, val: number, draft: Draft): boolean {
+    const { event, causes, limits } = this.#readers[index] as CauseReader;
+    if (!event.hasEpisodes || !limits || !draft.get(event.index)?.isInEpisode) return false;
+    if (event.isLenient) return true;
+    for (let at = 0; at < causes.length; at++) if (!agreesWithLimits(limits, at, val)) return true;
+    return false;
+  }
+
   /** Whether a reader of which only the newest number counts has a cause that disagrees with this one. */
   #isBlocked(index: number, val: number): boolean {
     const { isNewestOnly, limits, causes } = this.#readers[index] as CauseReader;
@@ -98,7 +109,13 @@ export class RunAhead {
     const reader = this.#readers[index] as CauseReader;
     const newest = end - 1;
     if (reader.isNewestOnly)
-      collect(reader, draft, this.#vals[newest] as number, this.#onces[newest] as CauseEvidence);
+      collect(
+        reader,
+        draft,
+        this.#vals[newest] as number,
+        this.#onces[newest] as CauseEvidence,
+        false,
+      );
     else collectRun(reader, draft, this.#vals, this.#onces, from, end);
   }
 }
@@ -127,7 +144,6 @@ function collectRun(
 ): void {
   if (!limits) return;
   let own: EventEvidence | null = null;
-  let ended = false;
   for (let at = 0; at < indexes.length; at++) {
     const index = indexes[at] as number;
     const cause = event.causes[index] as CompiledCause;
@@ -146,7 +162,6 @@ function collectRun(
         outcomes = (outcomes << 1) | (val > above && val < below ? meets : 1 - meets);
       }
       const count = next - first;
-      if (outcomes !== 2 ** count - 1) ended = true;
       first = next;
       if (!window) {
         if (outcomes === 0 && before && isAllDisagreed(before, cause)) continue;
@@ -159,8 +174,6 @@ function collectRun(
     }
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
   }
-  // As in `collect`: an episode ends with the first outcome that disagrees.
-  if (own && ended) own.notified = false;
 }
 
 const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);

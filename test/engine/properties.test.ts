@@ -24,7 +24,9 @@ test('what is generated fires, moves and has episodes, or the rest would prove l
   const firings = evaluations.flatMap((evaluation) => evaluation.firings);
   expect(firings.length).toBeGreaterThan(300);
   expect(evaluations.filter(({ transition }) => transition).length).toBeGreaterThan(100);
-  expect(firings.filter(({ event }) => event.notified === false).length).toBeGreaterThan(10);
+  expect(
+    firings.filter(({ tells, isFirst }) => tells === 'alarm' && !isFirst).length,
+  ).toBeGreaterThan(10);
 });
 
 test('the same input gives the same output', () => {
@@ -141,7 +143,8 @@ test('every valid profile can be evaluated, explained and warned of, and a move 
       for (const evaluation of evaluations) {
         if (evaluation.transition) {
           expect(evaluation.runtime).toMatchObject(evaluation.transition.to);
-          expect(evaluation.runtime.local).toEqual([]);
+          // Where the state is entered again, its episodes go on.
+          if (evaluation.transition.event) expect(evaluation.runtime.local).toEqual([]);
         }
       }
       const explanation = explain(profile, runtime, seen);

@@ -1,5 +1,5 @@
-import type { Firing, Transition } from '../../../src/engine/evaluator.ts';
-import type { SenseEvent } from '../../../src/contract/event.ts';
+import type { Evaluated, Firing, Tells, Transition } from '../../../src/engine/outcome.ts';
+import type { EventName, SenseEvent } from '../../../src/contract/event.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
 import { detailsOf, isInFull, judge } from './cause.ts';
@@ -7,7 +7,8 @@ import type { Collected } from './cause.ts';
 
 /** A live event with the number of the state that holds it. */
 type Live = { stId: number; isGlobal: boolean; event: PurposeEvent; causes: Cause[] };
-type Memory = { causes: Collected[]; rung: boolean };
+/** `lately`: by cause, whether each outcome since the episode began agreed. */
+type Memory = { causes: Collected[]; rung: boolean; lately: boolean[][] };
 
 /**
  * The purpose engine as docs/engine.md words it, and no more: every measurement is offered to every
@@ -29,30 +30,52 @@ export class ReferenceEngine {
   }
 
   /** Of a measurement that is news. */
-  measure(measurement: Measurement): { firings: Firing[]; transition?: Transition } {
+  measure(measurement: Measurement): Evaluated {
     const firings: Firing[] = [];
-    for (const live of this.live()) {
+    const ended: EventName[] = [];
+    const given = { ended, arrivedTs: measurement.ts };
+    const all = this.live();
+    for (const [position, live] of all.entries()) {
       const memory = this.memoryOf(live);
       const before = JSON.stringify(memory);
-      for (const [index, cause] of live.causes.entries()) {
-        const collected = memory.causes[index];
-        if (!collected || cause.sId !== measurement.sId) continue;
-        const judgement = judge(cause, measurement.val, collected.baseline);
-        if (!judgement) continue;
-        if (cause.threshold?.relative && typeof measurement.val === 'number') {
-          collected.baseline ??= measurement.val + 0;
-        }
-        collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
-        if (!judgement.agrees) memory.rung = false;
-      }
+      this.#take(live, measurement, false, ended);
       const isOffered = JSON.stringify(memory) !== before;
       const holdsAll = live.causes.every((cause, i) => isInFull(cause, memory.causes[i]));
       if (!isOffered || live.causes.length === 0 || !holdsAll) continue;
       firings.push(this.#fire(live, memory, measurement.ts));
-      const transition = this.#move(live, measurement.ts);
-      if (transition) return { firings, transition };
+      const to = this.#targetOf(live);
+      if (!to) continue;
+      const stays = ({ isGlobal }: Live) =>
+        to.puId === this.puId && (isGlobal || to.stId === this.stId);
+      for (const later of all.slice(position + 1))
+        if (stays(later)) this.#take(later, measurement, true, ended);
+      return { firings, transition: this.#move(live, to, measurement.ts), ...given };
     }
-    return { firings };
+    return { firings, ...given };
+  }
+
+  /** What a measurement is to an event; where it leaves a state, only if it disagrees. */
+  #take(live: Live, measurement: Measurement, isLeaving: boolean, ended: EventName[]): void {
+    const memory = this.memoryOf(live);
+    const { rung } = memory;
+    for (const [index, cause] of live.causes.entries()) {
+      const collected = memory.causes[index];
+      if (!collected || cause.sId !== measurement.sId) continue;
+      const judgement = judge(cause, measurement.val, collected.baseline);
+      if (!judgement || (isLeaving && judgement.agrees)) continue;
+      if (cause.threshold?.relative && typeof measurement.val === 'number') {
+        collected.baseline ??= measurement.val + 0;
+      }
+      collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
+      const n = cause.threshold?.count ?? 1;
+      const m = Math.max(n, cause.measurement?.count ?? 0);
+      if (rung) memory.lately[index]?.push(judgement.agrees);
+      const last = memory.lately[index]?.slice(-m) ?? [];
+      if (rung && last.filter((agrees) => !agrees).length > m - n) memory.rung = false;
+    }
+    if (!rung || memory.rung) return;
+    memory.lately = live.causes.map(() => []);
+    ended.push({ puId: this.puId, stId: live.stId, evId: live.event.evId });
   }
 
   /** In the order in which they are tried. */
@@ -70,7 +93,8 @@ export class ReferenceEngine {
     const key = `${stId}/${event.evId}`;
     const known = scope.get(key);
     if (known) return known;
-    const memory = { causes: causes.map((): Collected => ({ outcomes: [] })), rung: false };
+    const collected = causes.map((): Collected => ({ outcomes: [] }));
+    const memory = { causes: collected, rung: false, lately: causes.map(() => []) };
     scope.set(key, memory);
     return memory;
   }
@@ -85,42 +109,67 @@ export class ReferenceEngine {
       cause: { engine, senses: details.map(({ sense }) => sense) },
       why: details.map(({ why }) => why),
     };
-    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
-    const ring = sends && !memory.rung;
-    if (sends && !ring) sense.notified = false;
+    const tells = this.#tellsOf({ stId, event });
+    const isFirst = !memory.rung;
     for (const collected of memory.causes) collected.outcomes = [];
-    memory.rung = sends && !causes.every((cause) => isAnyOnly(cause));
+    memory.rung = tells === 'alarm' || tells === 'silent-alarm';
     const { sendEvent, sendLog } = actions.cloud ?? {};
     const record = eventLog || sendEvent === true || sendLog === true;
-    return { event: sense, name, record, notify: ring, actions };
+    return { event: sense, name, record, actions, tells, isFirst, ageMs: 0 };
   }
 
-  #move({ stId, event }: Live, ts: number): Transition | null {
+  #tellsOf({ stId, event }: Pick<Live, 'stId' | 'event'>): Tells {
+    const { actions, causes } = event;
+    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
+    if (actions.alarm === true) return sends ? 'alarm' : 'silent-alarm';
+    if (!sends) return 'nobody';
+    const { initStId } = this.#purposes.find(({ puId }) => puId === this.puId) ?? {};
+    const { gotoPuId = this.puId, gotoStId = gotoPuId === this.puId ? initStId : NaN } =
+      actions.engine ?? {};
+    const leads = actions.engine?.gotoPuId !== undefined || actions.engine?.gotoStId !== undefined;
+    const leadsBack = leads && stId !== initStId && gotoPuId === this.puId && gotoStId === initStId;
+    const isNotice = actions.alarm === false || causes.every((it) => isAnyOnly(it)) || leadsBack;
+    return isNotice ? 'notice' : 'alarm';
+  }
+
+  #targetOf({ event }: Live): { puId: number; stId: number } | null {
     const { gotoPuId, gotoStId } = event.actions.engine ?? {};
     const puId = gotoPuId ?? this.puId;
     const purpose = this.#purposes.find((it) => it.puId === puId);
     const to = { puId, stId: gotoStId ?? purpose?.initStId ?? NaN };
     const goes = gotoPuId !== undefined || gotoStId !== undefined;
-    if (!goes || !purpose?.states.some((it) => it.stId === to.stId)) return null;
+    return goes && purpose?.states.some((it) => it.stId === to.stId) ? to : null;
+  }
+
+  #move({ stId, event }: Live, to: { puId: number; stId: number }, ts: number): Transition {
     const from = { puId: this.puId, stId: this.stId };
     const engine = { pId: 'p', puId: this.puId, stId, evId: event.evId, ts };
     const moved = { type: 'device' as const, ts, cause: { engine } };
-    this.enter(to, gotoPuId !== undefined);
-    if (from.puId !== puId) {
+    this.enter(to, event.actions.engine?.gotoPuId !== undefined);
+    if (from.puId !== to.puId) {
       const event = 'purposeChanged' as const;
-      return { to, event: { ...moved, event, newValue: puId, oldValue: from.puId } };
+      return { to, event: { ...moved, event, newValue: to.puId, oldValue: from.puId } };
     }
     if (from.stId === to.stId) return { to };
     const changed = { event: 'stateChanged' as const, newValue: to.stId, oldValue: from.stId };
     return { to, event: { ...moved, ...changed } };
   }
 
-  enter(to: { puId: number; stId: number }, entersPurpose = to.puId !== this.puId): void {
-    this.local = new Map();
-    if (entersPurpose) this.global = new Map();
+  /** Episodes go on in what is not left. */
+  enter(to: { puId: number; stId: number }, namesPurpose: boolean): void {
+    const staysInPurpose = to.puId === this.puId;
+    this.local = staysInPurpose && to.stId === this.stId ? anew(this.local) : new Map();
+    if (namesPurpose) this.global = staysInPurpose ? anew(this.global) : new Map();
     this.puId = to.puId;
     this.stId = to.stId;
   }
+}
+
+function anew(memories: Map<string, Memory>): Map<string, Memory> {
+  const emptied = [...memories].map(([key, { causes, rung, lately }]): [string, Memory] => {
+    return [key, { causes: causes.map(() => ({ outcomes: [] })), rung, lately }];
+  });
+  return new Map(emptied);
 }
 
 /** Where `orderId` is the same, as in the purpose. */
@@ -128,7 +177,8 @@ function inOrder(causes: Cause[]): Cause[] {
   return causes.toSorted((one, other) => (one.orderId ?? 0) - (other.orderId ?? 0));
 }
 
-function isAnyOnly({ thresholds }: Cause): boolean {
+function isAnyOnly({ thresholds, threshold }: Cause): boolean {
   const { isAny, ...others } = thresholds;
+  if (threshold?.negate) return false;
   return isAny === true && Object.values(others).every((member) => member === undefined);
 }
