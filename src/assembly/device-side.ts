@@ -12,7 +12,7 @@ import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
-import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
+import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { ringsOf } from '../notifications/rings-of.ts';
@@ -193,6 +193,7 @@ async function startIngestion(
         },
       },
       findNewest,
+      findStored,
       eventQuota,
       clock,
       nowMs: shared.monotonicClock,
