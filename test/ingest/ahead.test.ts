@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DeviceIdentity, SentMeasurement } from '../../src/contract/uplink.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import {
   countingPurpose,
@@ -8,7 +8,8 @@ import {
   insertDevice,
   installProfile,
 } from './harness.ts';
-import { now, recordedEvents, storedValues, uplink, type IngestProcess } from './harness.ts';
+import { now, storedValues, uplink, type IngestProcess } from './harness.ts';
+import { listFired, listRemarks, send as sendPoints, type Point } from './points.ts';
 
 let database: TestDatabase;
 let process: IngestProcess;
@@ -26,32 +27,8 @@ afterAll(async () => {
 
 const minuteMs = 60_000;
 
-/** Values of 0x01, each with its time and the time of its arrival, after `now`; without a time: null. */
-type Point = [ts: number | null, val: number, arrived?: number];
-
-async function send(by: IngestProcess, ...points: Point[]): Promise<void> {
-  for (const [at, val, arrived = 0] of points) {
-    const value: SentMeasurement = { sId: '0x01', val, ...(at !== null && { ts: now + at }) };
-    const items = [{ index: null, value }];
-    await by.ingest.ingest(device, uplink({ kind: 'measurements', items }, now + arrived), forever);
-  }
-}
-
-/** When events of causes were recorded, after `now`, and which value fired each. */
-async function fired(): Promise<[number, number | undefined][]> {
-  const events = await recordedEvents(database.db, device);
-  const found = events.flatMap(({ body, ts }): [number, number | undefined][] =>
-    'senses' in body.cause ? [[ts - now, body.cause.senses[0]?.val]] : [],
-  );
-  // What several processes have stored has no order.
-  return found.toSorted(([one], [other]) => one - other);
-}
-
-const remarks = (by: IngestProcess, since: number) =>
-  by.down
-    .slice(since)
-    .filter(({ topic }) => topic === 'errors')
-    .map(({ payload }) => (payload as { reason: string }).reason);
+const send = (by: IngestProcess, ...points: Point[]) => sendPoints(by, device, points);
+const fired = () => listFired(database.db, device);
 
 async function start(count = 1): Promise<void> {
   device = await insertDevice(database.db);
@@ -135,15 +112,15 @@ describe('a value more than 10 s ahead of its arrival', () => {
     await send(process, [minuteMs, 1], [minuteMs + 1, 1, 1]);
     await send(another, [minuteMs + 2, 1, 2], [minuteMs + 3_600_000, 1, 3_600_000]);
     await send(process, [minuteMs + 3_600_001, 1, 3_600_001]);
-    expect(remarks(process, own)).toEqual(['clock-ahead']);
-    expect(remarks(another, others)).toEqual(['clock-ahead']);
+    expect(listRemarks(process, own)).toEqual(['clock-ahead']);
+    expect(listRemarks(another, others)).toEqual(['clock-ahead']);
   });
 
   test('is remarked where nothing is installed, too', async () => {
     device = await insertDevice(database.db);
     const own = process.down.length;
     await send(process, [minuteMs, 1], [minuteMs + 1, 1, 1]);
-    expect(remarks(process, own)).toEqual(['clock-ahead']);
+    expect(listRemarks(process, own)).toEqual(['clock-ahead']);
   });
 });
 
