@@ -59,6 +59,8 @@ export type DeviceContext = {
   /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
   clocks: ReadonlyMap<string, SenseClock> | null;
   remarked: Remarked | null;
+  /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
+  waitingSenses: ReadonlySet<string> | null;
   /** Its rejections of the last minute that had any; null where this process has seen none. */
   recentRejections: RecentRejections | null;
 };

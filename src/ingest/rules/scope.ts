@@ -1,3 +1,5 @@
+import type { Listening } from '../../engine/listening.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Budget } from './cost.ts';
@@ -12,6 +14,8 @@ export type ApplyLimits = {
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;
   ringMaxAgeMs: number;
+  /** When the connector of a device did not listen; absent: all always do. */
+  listeningOf?: (device: DeviceIdentity) => Listening | undefined;
   /** How much an account's devices may say of themselves; absent: anything. */
   sizesOf?: (accountId: number) => Sizes;
   /** Rejections of one message that are kept one by one. */

@@ -155,6 +155,7 @@ const elsewhere: ReadonlySet<keyof DeviceContext> = new Set([
   'seen',
   'clocks',
   'remarked',
+  'waitingSenses',
   'recentRejections',
 ]);
 
