@@ -13,7 +13,7 @@ import type { Ingest } from '../ingest/ingest.ts';
 import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
-import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
+import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { ringsOf } from '../notifications/rings-of.ts';
@@ -207,6 +207,7 @@ async function startIngestion(
         },
       },
       findNewest,
+      findStored,
       eventQuota,
       clock,
       nowMs: shared.monotonicClock,

@@ -73,8 +73,11 @@ export type ProfileMessage = z.infer<typeof ProfileMessage>;
 /** Measurements, or events, in one message. */
 export const maxItems = 1_000;
 
-/** `index` is the item's place in the array that was sent, or null where a single one was sent. */
-export type Item<T> = { index: number | null; value: T };
+/**
+ * `index` is the item's place in the array that was sent, or null where a single one was sent. `isStamped`: it
+ * came without a time, and has that of its arrival.
+ */
+export type Item<T> = { index: number | null; value: T; isStamped?: true };
 
 /** What a payload turned out to be. Items that are wrong are left out here and listed as rejections. */
 export type UplinkContent =

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { createBatcher, type BatcherOptions } from './queue/batcher.ts';
-import { stampArrivals } from './queue/device-queue.ts';
 import { DeviceQueues } from './queue/device-queues.ts';
+import { stamp } from './queue/stamp.ts';
 import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
 import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
@@ -52,6 +52,7 @@ export type IngestDeps = Pick<
   'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe'
 > & {
   findNewest: FindNewest;
+  findStored: StoreDeps['findStored'];
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
   clock: () => number;
@@ -119,7 +120,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const queue = queues.queueOf(device);
     queue.device = device;
-    const content = stampArrivals(uplink, queue);
+    const content = stamp(uplink, queue);
     const message = new Message(uplink, delivery, deps.newUuid);
     queues.add(queue, newUnit(message, content, uplink.rejections));
     batcher.wake();

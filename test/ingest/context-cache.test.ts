@@ -33,6 +33,8 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     dueTs: null,
     watched: new Map(),
     seen: Pages.of([]),
+    clocks: null,
+    remarked: null,
     recentRejections: null,
   };
   const queue: DeviceQueue = { ...newDeviceQueue(device), context };

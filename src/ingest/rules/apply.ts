@@ -10,6 +10,7 @@ import type { Unit, UnitContent } from './message.ts';
 import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
 import type { Applied, ApplyLimits, Scope } from './scope.ts';
 import { applyState } from './state.ts';
+import type { StoredAlready } from './stored-already.ts';
 import { applyTick } from './tick.ts';
 
 /**
@@ -23,6 +24,7 @@ export function apply(
   rows: Changes,
   limits: ApplyLimits,
   budget: Budget,
+  stored: StoredAlready | null,
 ): Applied {
   // Most messages have none.
   let rejections: RejectionCollector | undefined;
@@ -31,8 +33,8 @@ export function apply(
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   for (const rejection of unit.rejections) reject(rejection);
-  const { arrivedTs } = unit.message.uplink;
-  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
+  const { topic, arrivedTs } = unit.message.uplink;
+  const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored };
   const applied = applyContent(context, unit.content, scope);
   if (!rejections) return applied;
   const recentRejections = rejections.end();

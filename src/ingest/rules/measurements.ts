@@ -2,7 +2,6 @@ import { messagesOf } from '../../contract/actions/actions.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
-import { newestAfter } from '../../engine/last-seen.ts';
 import type { Firing, Transition } from '../../engine/outcome.ts';
 import type { Place } from '../../contract/place.ts';
 import { costs } from './cost.ts';
@@ -11,6 +10,7 @@ import { logAfter } from './evidence-log.ts';
 import { recordEvent } from './record-event.ts';
 import type { Applied, Scope } from './scope.ts';
 import { describe, signal } from './signal.ts';
+import { TakeTime } from './take-time.ts';
 import { checkSense, checkTime } from './validate.ts';
 
 /**
@@ -22,14 +22,14 @@ export function applyMeasurements(
   items: Item<SentMeasurement>[],
   scope: Scope,
 ): Applied {
-  const { senses, watched } = before;
+  const { senses } = before;
   const { deviceId } = before.device;
   const { limits, arrivedTs, budget, rows } = scope;
   const evaluation = new Evaluation(before, scope);
-  let { seen } = before;
+  const times = new TakeTime(before, scope);
   let applied = 0;
   while (applied < items.length && (applied === 0 || !budget.isSpent)) {
-    const { index, value } = items[applied++] as Item<SentMeasurement>;
+    const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;
     const { sId, val, ts = arrivedTs } = value;
     const path = index === null ? '' : `/${index}`;
     const wrong =
@@ -46,17 +46,10 @@ export function applyMeasurements(
         ? { deviceId, sId, ts, val, long: undefined }
         : { deviceId, sId, ts, val: val.lat, long: val.long },
     );
-    const number = watched.get(sId);
-    const newest = number === undefined ? null : newestAfter(seen.get(number), measurement);
-    if (number === undefined || !newest) continue;
-    seen = seen.with(number, newest);
-    evaluation.measure(measurement);
+    const t = times.take({ measurement, isStamped, path });
+    if (t !== null) evaluation.measure(measurement, t);
   }
-  const context = evaluation.end();
-  return {
-    context: seen === before.seen ? context : { ...context, seen },
-    items: Math.max(1, applied),
-  };
+  return { context: times.end(evaluation.end()), items: Math.max(1, applied) };
 }
 
 /** The evaluation of one message's measurements, where the service evaluates them for its device. */
@@ -77,19 +70,19 @@ class Evaluation {
       current?.engine === 'service' && runtime ? new Evaluator(current.profile, runtime) : null;
   }
 
-  /** Of a measurement that the device's purposes have not seen yet. */
-  measure(measurement: Measurement): void {
+  /** Of a measurement that the device's purposes have not seen yet, as of `t`. */
+  measure(measurement: Measurement, t: number): void {
     const evaluator = this.#evaluator;
     if (!evaluator) return;
     const before = evaluator.cost;
     if (this.#before.evidenceLog) this.#evaluated.push(measurement);
-    const moment = { t: measurement.ts, arrivedTs: this.#scope.arrivedTs };
+    const moment = { t, arrivedTs: this.#scope.arrivedTs };
     const { firings, transition } = evaluator.measure(measurement, moment, false);
     this.#scope.budget.spent += (evaluator.cost - before) * costs.cause;
     const movedTo = transition?.to ?? null;
     for (const firing of firings) perform(this.#context, firing, movedTo, this.#scope);
     if (firings.length > 0) this.#hasFired = true;
-    if (transition) this.#context = move(this.#context, transition, measurement.ts, this.#scope);
+    if (transition) this.#context = move(this.#context, transition, t, this.#scope);
   }
 
   /** The device as it stands afterwards. */

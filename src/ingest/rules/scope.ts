@@ -5,6 +5,7 @@ import type { Listening } from '../../engine/listening.ts';
 import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
+import type { StoredAlready } from './stored-already.ts';
 
 /** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
 export type ApplyLimits = {
@@ -25,12 +26,15 @@ export type ApplyLimits = {
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */
 export type Scope = {
+  topic: string;
   arrivedTs: number;
   rows: Changes;
   limits: ApplyLimits;
   /** Where it is spent, what is left of the message's items waits for another transaction. */
   budget: Budget;
   reject: (rejection: Rejection) => void;
+  /** Null: of the device's measurements nothing is stored already, or the transaction fails. */
+  stored: StoredAlready | null;
 };
 
 /** The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`). */

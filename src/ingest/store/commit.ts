@@ -7,6 +7,7 @@ import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { ContextCache } from './context-cache.ts';
 import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
+import { findStoredAlready, type FindStored } from './find-stored.ts';
 import type { ContextLoader } from './load-contexts.ts';
 import { isOnlyTicks, tickedTs } from './plan-due.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
@@ -17,6 +18,7 @@ export type CommitDeps = TellDeps & {
   db: Database;
   writers: Writers;
   loadContexts: ContextLoader;
+  findStored: FindStored;
   /** Told of the devices that were read or used. */
   remembered: ContextCache;
   /** Charged for what a plan costs. */
@@ -62,7 +64,9 @@ export async function commitBatch(
     const tooMany = await load(works, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: Work) => tooMany.has(queue);
     const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
-    plan = planBatch(read, deps.limits, deps.maxBatchItems);
+    const stored = areNew ? undefined : await findStoredAlready(tx, read, deps.findStored);
+    if (isOver()) throw new StaleContext();
+    plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
     if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.dropBeyond(plan, plan.works);

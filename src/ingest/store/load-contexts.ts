@@ -17,6 +17,7 @@ import { Pages } from '../rules/pages.ts';
 import { claimDue } from './due.ts';
 import { claimStates, listDeviceStates } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
+import { clocksOf } from './sense-clocks.ts';
 import type { ContextCache } from './context-cache.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
@@ -61,10 +62,12 @@ export function createContextLoader(
     const layouts = await loadContents(tx, rows, remembered);
     const read = await toContexts(rows, layouts);
     const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const stored = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
     const contexts = new Map(
       read.map((context) => {
         const { deviceId } = context.device;
-        return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
+        const clocks = clocksOf(context, stored.get(deviceId) ?? null, newest.get(deviceId) ?? {});
+        return [deviceId, { ...context, ...clocks }];
       }),
     );
     return { contexts, left };
@@ -127,6 +130,8 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     dueTs: row.due_at,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
+    clocks: null,
+    remarked: null,
     recentRejections: null,
   };
 }
@@ -148,11 +153,6 @@ function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, nu
   if (!current || !pending) return (current ?? pending)?.senses ?? none;
   const both = new Set([...current.senses.keys(), ...pending.senses.keys()]);
   return numbered(both);
-}
-
-function pagesOf({ watched }: DeviceContext, newest: LastSeen): Pages<Newest> {
-  const senses = [...watched.keys()];
-  return Pages.of(senses.map((sId) => (Object.hasOwn(newest, sId) ? newest[sId] : undefined)));
 }
 
 function wantedOf({ device: { deviceId }, watched }: DeviceContext) {

@@ -8,6 +8,7 @@ import type { Changes } from '../rules/changes.ts';
 import type { DueRow } from '../rules/due.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import { planDue, tickedTs } from './plan-due.ts';
+import type { StoredAlready } from '../rules/stored-already.ts';
 import { shareOut } from './share-out.ts';
 import { divideUnit } from './split.ts';
 
@@ -42,11 +43,19 @@ export type Plan = {
   charges: Map<number, number>;
 };
 
+const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
+
 /**
  * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
- * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are.
+ * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are. `stored`: what is
+ * known of what the history has already, by device (`findStoredAlready`).
  */
-export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
+export function planBatch(
+  batch: Work[],
+  limits: ApplyLimits,
+  maxCost: number,
+  stored: ReadonlyMap<number, StoredAlready> = nothingStored,
+): Plan {
   const plan: Plan = {
     rows: noChanges(),
     moved: [],
@@ -73,7 +82,7 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
     for (const work of works) {
       if (budget.isSpent) plan.postponed.push(work);
-      else planDevice(work, plan, limits, budget);
+      else planDevice(work, plan, limits, budget, stored);
     }
     plan.charges.set(accountId, budget.spent - before - charged);
   }
@@ -90,7 +99,13 @@ export function postponeUnread(plan: Plan, unread: Work[]): void {
   }
 }
 
-function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
+function planDevice(
+  work: Work,
+  plan: Plan,
+  limits: ApplyLimits,
+  budget: Budget,
+  stored: ReadonlyMap<number, StoredAlready>,
+): void {
   const { queue, units } = work;
   const before = contextOf(queue);
   if (!before) {
@@ -98,6 +113,7 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
     plan.works.push(work);
     return;
   }
+  const own = stored.get(before.device.deviceId) ?? null;
   let context = before;
   let done = 0;
   let divided: [Unit, Unit] | null = null;
@@ -105,7 +121,7 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
   while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
     const from = plan.rows.events.length;
-    const applied = apply(context, unit, plan.rows, limits, budget);
+    const applied = apply(context, unit, plan.rows, limits, budget, own);
     context = applied.context;
     if (plan.rows.events.length > from) plan.sources.push({ message: unit.message, from });
     if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
@@ -153,15 +169,21 @@ function divide(work: Work, done: number, divided: [Unit, Unit] | null, plan: Pl
   plan.postponed.push({ queue, units: postponed });
 }
 
+const elsewhere: ReadonlySet<keyof DeviceContext> = new Set([
+  'seen',
+  'clocks',
+  'remarked',
+  'recentRejections',
+]);
+
 /**
- * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has, or
- * how many rejections it had.
+ * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history and a
+ * table of their clocks have, or how many rejections it had.
  */
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
   for (const member of Object.keys(after) as (keyof DeviceContext)[]) {
-    const isElsewhere = member === 'seen' || member === 'recentRejections';
-    if (!isElsewhere && after[member] !== before[member]) return false;
+    if (!elsewhere.has(member) && after[member] !== before[member]) return false;
   }
   return true;
 }

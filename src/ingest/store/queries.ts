@@ -8,6 +8,7 @@ import { plainArrays } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import { ingestLock } from '../../db/locks.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
+import type { StoredClocks } from './sense-clocks.ts';
 
 export type DeviceRow = {
   device_id: number;
@@ -31,6 +32,7 @@ export type DeviceRow = {
   engine: 'service' | 'device' | null;
   pending_profile: string | null;
   pending_content: number | null;
+  clocks: StoredClocks | null;
 };
 
 /** How much of a device's row, and of what its profiles say, there is to read. */
@@ -104,7 +106,9 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
                                                 from evidence_log l
                                                where l.device_id = s.device_id) as evidence_log,
              c.profile_id as current_profile, cp.content_id as current_content, c.engine,
-             p.profile_id as pending_profile, pp.content_id as pending_content
+             p.profile_id as pending_profile, pp.content_id as pending_content,
+             (select json_object_agg(k.s_id, k.state)
+                from sense_clock k where k.device_id = s.device_id) as clocks
         from unnest($1::bigint[]) as wanted (device_id)
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id

@@ -6,6 +6,7 @@ import { saveDue } from './due.ts';
 import { MillisecondFull } from './millisecond-full.ts';
 import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
+import { saveClocks } from './sense-clocks.ts';
 import type { Plan } from './plan-batch.ts';
 import type { MeasurementRow, ProfileAnswerRow, RejectionRow, Changes } from '../rules/changes.ts';
 
@@ -92,6 +93,7 @@ async function writeRows(
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+    rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
   ]);
   return recorded;
 }
