@@ -126,7 +126,13 @@ export type AccountThrottle = {
 };
 
 /** A device whose credentials were checked. */
-export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
+export type DeviceIdentity = {
+  deviceId: number;
+  uuid: string;
+  accountId: number;
+  /** The connector that it was last seen at, or else was given; absent where nobody asks. */
+  connectorId?: number;
+};
 
 /** A message towards a device. `pId` names the profile that an acknowledgement settles. */
 export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };

@@ -30,6 +30,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     pending: null,
     runtime: null,
     evidenceLog: null,
+    dueTs: null,
     watched: new Map(),
     seen: Pages.of([]),
     clocks: null,

@@ -9,6 +9,7 @@ import type { Unit } from '../rules/message.ts';
  * begun behind the commit of the other.
  */
 export type DeviceQueue = {
+  /** As it was seen last: at the connector of its last message, or of its last tick. */
   device: DeviceIdentity;
   accountId: number;
   /** Its neighbours in its account's queue. */

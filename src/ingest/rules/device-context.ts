@@ -53,6 +53,8 @@ export type DeviceContext = {
   runtime: Runtime | null;
   /** How its evidence is stored, where that is long; null: always as a whole. */
   evidenceLog: EvidenceLog | null;
+  /** When it is due to be evaluated without a message, as its row in `device_due` says; null: it has none. */
+  dueTs: number | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;

@@ -2,6 +2,8 @@ import type { Listening } from '../../engine/listening.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
+import type { Listening } from '../../engine/listening.ts';
 import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
@@ -22,6 +24,8 @@ export type ApplyLimits = {
   rejectionsPerMessage: number;
   /** What a device's rejections may take: no payload is kept beyond that. */
   rejectionBytesPerDevice: number;
+  /** When the device's connector did not listen; absent, or undefined: it always did. Asked often. */
+  listeningOf?: (device: DeviceIdentity) => Listening | undefined;
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */

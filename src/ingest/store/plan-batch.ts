@@ -5,7 +5,9 @@ import type { Message, Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import { noChanges } from '../rules/changes.ts';
 import type { Changes } from '../rules/changes.ts';
+import type { DueRow } from '../rules/due.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
+import { planDue, tickedTs } from './plan-due.ts';
 import type { StoredAlready } from '../rules/stored-already.ts';
 import { shareOut } from './share-out.ts';
 import { divideUnit } from './split.ts';
@@ -20,6 +22,8 @@ export type Plan = {
   /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
   held: DeviceContext[];
   unchanged: DeviceContext[];
+  /** When devices are due next, where that changes. */
+  due: DueRow[];
   /** What each queue knows after the commit. */
   after: { queue: DeviceQueue; context: DeviceContext }[];
   /** The messages, or parts of them, that are stored with it. */
@@ -58,6 +62,7 @@ export function planBatch(
     evaluated: [],
     held: [],
     unchanged: [],
+    due: [],
     after: [],
     units: [],
     orphaned: [],
@@ -102,7 +107,7 @@ function planDevice(
   stored: ReadonlyMap<number, StoredAlready>,
 ): void {
   const { queue, units } = work;
-  const before = queue.context;
+  const before = contextOf(queue);
   if (!before) {
     plan.orphaned.push(...units);
     plan.works.push(work);
@@ -122,8 +127,15 @@ function planDevice(
     if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
   }
   divide(work, done, divided, plan);
+  const ticked = tickedTs(units.slice(0, done));
+  const due = planDue(before, context, ticked, limits);
+  context = due.context;
+  if (due.row) plan.due.push(due.row);
+  // A tick raises the version whatever it finds: what others remember of the device's due time is void.
+  const hasSignals = plan.rows.signals.length > signalled;
+  if (ticked !== null) budget.spent += 1;
   // Where alarms are decided, one transaction of the device does so after the other: each writes its row.
-  if (plan.rows.signals.length === signalled && keepsRow(before, context)) {
+  else if (!hasSignals && keepsRow(before, context)) {
     (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
     if (context !== before) plan.after.push({ queue, context });
     return;
@@ -132,6 +144,12 @@ function planDevice(
     budget.spent += evidenceCost(context.current.profile, context.runtime);
   (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
   plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+}
+
+/** What is known of the device, at the connector where it was seen last. */
+function contextOf({ context, device }: DeviceQueue): DeviceContext | null {
+  if (!context || context.device.connectorId === device.connectorId) return context;
+  return { ...context, device };
 }
 
 /** Divides a device's units into those that the plan holds, and those that are postponed. */
