@@ -1,5 +1,3 @@
-import type { Listening } from '../../engine/listening.ts';
-import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
@@ -16,8 +14,6 @@ export type ApplyLimits = {
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;
   ringMaxAgeMs: number;
-  /** When the connector of a device did not listen; absent: all always do. */
-  listeningOf?: (device: DeviceIdentity) => Listening | undefined;
   /** How much an account's devices may say of themselves; absent: anything. */
   sizesOf?: (accountId: number) => Sizes;
   /** Rejections of one message that are kept one by one. */

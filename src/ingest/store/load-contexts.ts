@@ -71,7 +71,10 @@ export function createContextLoader(
     const layouts = await loadContents(tx, rows, remembered);
     const read = await toContexts(rows, layouts);
     const newest = await findNewest(tx, read.flatMap(wantedOf));
-    const waiting = await listWaitingSenses(tx, deviceIds);
+    const waiting = await listWaitingSenses(
+      tx,
+      rows.map(({ device_id }) => device_id),
+    );
     const stored = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
     const contexts = new Map(
       read.map((context) => {
