@@ -2,9 +2,10 @@ import { newestAfter, type Newest } from '../../engine/last-seen.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Pages } from './pages.ts';
-import { remark, type Remarked } from './remark.ts';
+import { remark } from './remark.ts';
 import type { Scope } from './scope.ts';
-import { aheadMs, extendRun, isSetBack, type LateRun, type SenseClock } from './sense-clock.ts';
+import { aheadMs, extendRun, isSetBack } from './sense-clock.ts';
+import type { LateRun, Remarked, SenseClock } from './sense-clock.ts';
 import { nameOfStored } from './stored-already.ts';
 
 /** `isStamped`: the service gave it the time of its arrival. `path`: where its message has it. */
