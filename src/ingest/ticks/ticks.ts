@@ -38,6 +38,7 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
   let isAway = false;
 
   async function look(): Promise<number> {
+    feed.beginLook();
     const nowTs = clock();
     const anybodysTs = nowTs - pace.othersAfterMs;
     const limit = pace.atOnce;
@@ -50,14 +51,14 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
     return feed.add([...others, ...own].filter(({ accountId }) => !deps.isHeld(accountId)));
   }
 
-  /** Much is due: some of each account, and none of those that have to wait. */
+  /** Much is due: some of each account in turn, and nothing of those that have to wait. */
   async function lookAtEach(toTs: number, first: DueDevice[]): Promise<DueDevice[]> {
-    const accounts = [...new Set(first.map(({ accountId }) => accountId))];
-    const but = accounts.filter(deps.isHeld);
-    // Those of one account alone are taken in at once.
-    const perAccount =
-      accounts.length === 1 && but.length === 0 ? pace.atOnce : pace.ofAccountAtOnce;
-    return listDueOfEach(db, { toTs, perAccount, but });
+    const but = [...new Set(first.map(({ accountId }) => accountId))].filter(deps.isHeld);
+    const some = await listDueOfEach(db, { toTs, perAccount: pace.ofAccountAtOnce, but });
+    const accounts = Map.groupBy(some, ({ accountId }) => accountId).size;
+    const perAccount = Math.floor(pace.atOnce / Math.max(1, accounts));
+    if (perAccount <= pace.ofAccountAtOnce) return inTurn(some);
+    return inTurn(await listDueOfEach(db, { toTs, perAccount, but }));
   }
 
   async function run(): Promise<void> {
@@ -92,4 +93,11 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
       await running;
     },
   };
+}
+
+/** The first of each account, then the second of each, and so on. */
+function inTurn(devices: DueDevice[]): DueDevice[] {
+  const accounts = [...Map.groupBy(devices, ({ accountId }) => accountId).values()];
+  const most = Math.max(0, ...accounts.map(({ length }) => length));
+  return Array.from({ length: most }, (_, n) => accounts.flatMap((its) => its[n] ?? [])).flat();
 }
