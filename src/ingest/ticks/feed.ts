@@ -28,7 +28,7 @@ const portionMs = 10;
 export function createTickFeed(
   { maxUnderWay, perSecond, atOnce }: TickPace,
   { nowMs, tick, observe }: TickFeedDeps,
-  onRefused: (device: DueDevice, error: unknown) => void,
+  putOff: (device: DueDevice, error: unknown) => Promise<void>,
 ): TickFeed {
   let waiting: DueDevice[] = [];
   let at = 0;
@@ -87,9 +87,8 @@ export function createTickFeed(
       isWithdrawn: false,
       stored: () => end(device, 'stored'),
       failed(error) {
-        const isLeft = isPassing(error);
-        end(device, isLeft ? 'left' : 'put-off');
-        if (!isLeft) onRefused(device, error);
+        if (isPassing(error)) end(device, 'left');
+        else void putOff(device, error).finally(() => end(device, 'put-off'));
       },
     };
   }

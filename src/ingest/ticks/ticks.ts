@@ -34,7 +34,7 @@ export type Ticks = {
 export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Ticks {
   const { db, clock, log, observe } = deps;
   const stopping = new AbortController();
-  const feed = createTickFeed(pace, deps, onRefused);
+  const feed = createTickFeed(pace, deps, putOffRefused);
   let isAway = false;
 
   async function look(): Promise<number> {
@@ -77,12 +77,13 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
     }
   }
 
-  function onRefused(device: DueDevice, err: unknown): void {
+  async function putOffRefused(device: DueDevice, err: unknown): Promise<void> {
     log.error(
       { event: 'tick.put-off', err, device: device.uuid },
       'What time brings to a device could not be stored; it is put off.',
     );
-    putOff(db, device.deviceId, clock()).catch(() => undefined);
+    // Where that cannot be written either it is tried again with the next look.
+    await putOff(db, device.deviceId, clock()).catch(() => undefined);
   }
 
   const running = run();
