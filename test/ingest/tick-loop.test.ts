@@ -41,6 +41,7 @@ function start(deps: Partial<TicksDeps> = {}, changed: Partial<TickPace> = {}): 
       nowMs: () => performance.now(),
       tick: (device, delivery) => void store(device, delivery),
       isHere: () => false,
+      isHeardOf: () => true,
       isHeld: () => false,
       log: pino({ level: 'silent' }),
       observe: {
@@ -111,6 +112,18 @@ test('an account of which much is due hides nothing of others, and one that must
   expect(place).toBeLessThan(20);
   await looks(3);
   expect(brought.some(({ accountId }) => accountId === heldId)).toBe(false);
+});
+
+test('one of a device that perhaps nobody listened to waits until that is known', async () => {
+  const [known, unknown] = (await insertDevices(db, 2)) as [DeviceIdentity, DeviceIdentity];
+  await fallDue([known, unknown], now - 6_000);
+  let isKnown = false;
+  start({ isHeardOf: ({ deviceId }) => isKnown || deviceId === known.deviceId });
+  await expect.poll(() => brought.length).toBe(1);
+  await looks(3);
+  expect(idsOf(brought)).toEqual([known.deviceId]);
+  isKnown = true;
+  await expect.poll(() => idsOf(brought)).toEqual(idsOf([known, unknown]));
 });
 
 test('no more are under way than may be, and each once', async () => {

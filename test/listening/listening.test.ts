@@ -103,6 +103,23 @@ test('a connector that never listened has a gap since ever; one that is not conf
   expect(watch.of(9)).toBeUndefined();
 });
 
+test('whether a connector of another process listened is known once it is heard of again, or for too long not', async () => {
+  let now = await time();
+  const watch = await start(() => now);
+  await noteListening(db, [1]);
+  await expect.poll(() => watch.of(1)?.gaps).toEqual([]);
+  const askedTs = now + 8_000;
+  now = askedTs + 1_000;
+  expect(watch.isKnownAt(1, askedTs)).toBe(false);
+  now += 10_000;
+  expect(watch.isKnownAt(1, askedTs)).toBe(true);
+  now -= 10_000;
+  await moveTime(9_000);
+  await noteListening(db, [1]);
+  await expect.poll(() => watch.isKnownAt(1, askedTs)).toBe(true);
+  expect(watch.isKnownAt(9, askedTs)).toBe(true);
+});
+
 test('it is written while the connector listens, and seen in all processes', async () => {
   const now = await time();
   const [one, other] = [await start(() => now), await start(() => now)];

@@ -15,6 +15,8 @@ export type TicksDeps = {
   tick(device: DeviceIdentity, delivery: Delivery): void;
   /** Whether this process has the device's connection, or the bridge that serves it. */
   isHere(device: DueDevice): boolean;
+  /** Whether it is known if somebody listened to the device when it fell due; if not its tick waits. */
+  isHeardOf(device: DueDevice): boolean;
   /** Whether the account brings too many events for now: its ticks wait. */
   isHeld(accountId: number): boolean;
   log: Log;
@@ -48,7 +50,8 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
     observe?.behind(Math.max(0, nowTs - oldestTs) / 1_000);
     const own = fresh.filter(deps.isHere);
     const others = anybodys.length < limit ? anybodys : await lookAtEach(anybodysTs, anybodys);
-    return feed.add([...others, ...own].filter(({ accountId }) => !deps.isHeld(accountId)));
+    const mayRun = (due: DueDevice) => !deps.isHeld(due.accountId) && deps.isHeardOf(due);
+    return feed.add([...others, ...own].filter(mayRun));
   }
 
   /** Much is due: some of each account in turn, and nothing of those that have to wait. */
