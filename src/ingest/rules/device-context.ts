@@ -49,6 +49,8 @@ export type DeviceContext = {
   current: RunningProfile | null;
   /** Handed over, or to be, and not answered yet. */
   pending: Profile | null;
+  /** When that was installed, ms; null where there is none. */
+  pendingTs: number | null;
   runtime: Runtime | null;
   /** How its evidence is stored, where that is long; null: always as a whole. */
   evidenceLog: EvidenceLog | null;
