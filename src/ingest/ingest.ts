@@ -6,7 +6,11 @@ import { stamp } from './queue/stamp.ts';
 import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
 import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
-import { createContextLoader, type FindNewest } from './store/load-contexts.ts';
+import {
+  createContextLoader,
+  type FindNewest,
+  type ListWaitingSenses,
+} from './store/load-contexts.ts';
 import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
 import { storeBatch, type StoreDeps } from './store/store-batch.ts';
 
@@ -53,6 +57,8 @@ export type IngestDeps = Pick<
 > & {
   findNewest: FindNewest;
   findStored: StoreDeps['findStored'];
+  /** Absent: no alarm waits for a measurement. */
+  listWaitingSenses?: ListWaitingSenses | undefined;
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
   clock: () => number;
@@ -99,7 +105,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     limits,
     maxBatchItems,
     remembered,
-    loadContexts: createContextLoader(deps.findNewest, remembered),
+    loadContexts: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     repeats: createRedeliveries(deps.nowMs),
     retry: options.retry ?? retryBounds,

@@ -36,6 +36,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     seen: Pages.of([]),
     clocks: null,
     remarked: null,
+    waitingSenses: null,
     recentRejections: null,
   };
   const queue: DeviceQueue = { ...newDeviceQueue(device), context };

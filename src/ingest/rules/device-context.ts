@@ -6,8 +6,7 @@ import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
 import type { Pages } from './pages.ts';
-import type { Remarked } from './remark.ts';
-import type { SenseClock } from './sense-clock.ts';
+import type { Remarked, SenseClock } from './sense-clock.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
@@ -63,6 +62,8 @@ export type DeviceContext = {
   /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
   clocks: ReadonlyMap<string, SenseClock> | null;
   remarked: Remarked | null;
+  /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
+  waitingSenses: ReadonlySet<string> | null;
   /** Its rejections of the last minute that had any; null where this process has seen none. */
   recentRejections: RecentRejections | null;
 };

@@ -65,8 +65,7 @@ export async function commitBatch(
     const tooMany = await load(works, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: Work) => tooMany.has(queue);
     const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
-    const stored = areNew ? undefined : await findStoredAlready(tx, read, deps.findStored);
-    if (isOver()) throw new StaleContext();
+    const stored = areNew ? undefined : await findKept(tx, read);
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
@@ -77,6 +76,14 @@ export async function commitBatch(
       if (isOver()) throw new StaleContext();
     }
     return write(tx, plan, areNew, deps.writers);
+  }
+
+  async function findKept(tx: Transaction, read: Work[]) {
+    const known = read.filter(({ queue }) => queue.context !== null);
+    const stored = await findStoredAlready(tx, known, deps.findStored);
+    // Forgotten meanwhile: that is no sign of a removal.
+    if (isOver() || known.some(({ queue }) => queue.context === null)) throw new StaleContext();
+    return stored;
   }
 
   function onCommitting(committing: Committing): void {

@@ -31,6 +31,14 @@ export type FindNewest = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
+/** Of devices whose alarms wait for a fresh measurement: of which senses. */
+export type ListWaitingSenses = (
+  tx: Sql,
+  deviceIds: number[],
+) => Promise<ReadonlyMap<number, ReadonlySet<string>>>;
+
+const noneWait: ListWaitingSenses = async () => new Map();
+
 /** What was read, by device; `left`: queues that there was no room for. */
 type Loaded = {
   contexts: ReadonlyMap<number, DeviceContext>;
@@ -54,6 +62,7 @@ export type ContextLoader = (
 export function createContextLoader(
   findNewest: FindNewest,
   remembered: ContextCache,
+  listWaitingSenses: ListWaitingSenses = noneWait,
 ): ContextLoader {
   return async (tx, queues, ticked = new Map<DeviceQueue, number>()) => {
     const left = await pickLeft(tx, queues, remembered);
@@ -62,12 +71,17 @@ export function createContextLoader(
     const layouts = await loadContents(tx, rows, remembered);
     const read = await toContexts(rows, layouts);
     const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const waiting = await listWaitingSenses(
+      tx,
+      rows.map(({ device_id }) => device_id),
+    );
     const stored = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
     const contexts = new Map(
       read.map((context) => {
         const { deviceId } = context.device;
+        const waitingSenses = waiting.get(deviceId) ?? null;
         const clocks = clocksOf(context, stored.get(deviceId) ?? null, newest.get(deviceId) ?? {});
-        return [deviceId, { ...context, ...clocks }];
+        return [deviceId, { ...context, ...clocks, waitingSenses }];
       }),
     );
     return { contexts, left };
@@ -133,6 +147,7 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     seen: Pages.of<Newest>([]),
     clocks: null,
     remarked: null,
+    waitingSenses: null,
     recentRejections: null,
   };
 }

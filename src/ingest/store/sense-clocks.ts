@@ -4,8 +4,8 @@ import type { LastSeen, Newest } from '../../engine/last-seen.ts';
 import type { ClockRow } from '../rules/changes.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import { Pages } from '../rules/pages.ts';
-import { ofDevice, type Remarked } from '../rules/remark.ts';
-import type { SenseClock } from '../rules/sense-clock.ts';
+import { ofDevice } from '../rules/sense-clock.ts';
+import type { Remarked, SenseClock } from '../rules/sense-clock.ts';
 
 /** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
 export type StoredClocks = Record<string, SenseClock | Remarked>;
@@ -51,4 +51,36 @@ export function clocksOf(
     clocks: clocks.size > 0 ? clocks : null,
     remarked: (stored?.[ofDevice] as Remarked | undefined) ?? null,
   };
+}
+
+/**
+ * What there is to say of the clock of a sense. `clockTs`: the newest time that was not ahead, ms, null where all
+ * were; below it values are too late. `late`: so many of them came since the last one that was not.
+ * `aheadTs`: the newest time, where that is a later one.
+ */
+export type ClockNote = {
+  sId: string;
+  clockTs: number | null;
+  late: number;
+  aheadTs: number | null;
+};
+
+/** Of the senses of a device of which there is anything to say; `newest`: what the history has as the newest. */
+export async function listClockNotes(
+  db: Sql,
+  deviceId: number,
+  newest: LastSeen,
+): Promise<ClockNote[]> {
+  const { rows } = await db.query<{ s_id: string; state: SenseClock }>(
+    'select s_id, state from sense_clock where device_id = $1 and s_id <> $2 order by s_id',
+    [deviceId, ofDevice],
+  );
+  const isValid = ({ s_id, state }: { s_id: string; state: SenseClock }) =>
+    Object.hasOwn(newest, s_id) && newest[s_id]?.ts === state.newestTs;
+  return rows.filter(isValid).flatMap(({ s_id: sId, state }) => {
+    const { newestTs, clockTs } = state;
+    const late = state.late?.total ?? 0;
+    const aheadTs = newestTs === clockTs ? null : newestTs;
+    return late > 0 || aheadTs !== null ? [{ sId, clockTs, late, aheadTs }] : [];
+  });
 }
