@@ -20,9 +20,7 @@ const purpose = {
         {
           evId: 1,
           eventLog: true,
-          causes: [
-            { sId: '0x01', threshold: { noneForMs: silenceMs }, thresholds: { isAny: true } },
-          ],
+          causes: [{ sId: '0x01', threshold: { noneForMs: silenceMs } }],
         },
       ],
     },

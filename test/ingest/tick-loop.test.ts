@@ -24,7 +24,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-const pace: TickPace = { ...usualTickPace, lookMs: 5 };
+const pace: TickPace = { ...usualTickPace, lookMs: 5, portionMs: 5 };
 
 /** Each tick is stored as soon as it is brought: its row goes. */
 async function store(device: DeviceIdentity, { stored }: Delivery): Promise<void> {

@@ -22,11 +22,8 @@ export type TickFeed = {
   stop(): void;
 };
 
-/** Between two portions, while there are more than a second may have. */
-const portionMs = 10;
-
 export function createTickFeed(
-  { maxUnderWay, perSecond, atOnce }: TickPace,
+  { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
   { nowMs, tick, observe }: TickFeedDeps,
   putOff: (device: DueDevice, error: unknown) => Promise<void>,
 ): TickFeed {
