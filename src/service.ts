@@ -10,7 +10,7 @@ import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
 import { startMetrics } from './metrics/metrics.ts';
-import { monotonicClock, systemClock } from './lib/clock.ts';
+import { systemClock } from './lib/clock.ts';
 import type { Clocks } from './lib/clock.ts';
 import type { ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check-ports.ts';
@@ -48,7 +48,7 @@ export async function startService(
   config: Config,
   log: ServiceLog,
   onMoved: (lines: string[]) => void,
-  clocks: Clocks = { clock: systemClock, monotonicClock },
+  clocks?: Clocks,
 ): Promise<Service> {
   await checkPorts(config);
   const readiness = createReadiness();
@@ -61,7 +61,7 @@ export async function startService(
         ...config.healthListen,
         listUnready: readiness.listUnready,
         log: log.child({ component: 'health' }),
-        clock: clocks.clock,
+        clock: clocks?.clock ?? systemClock,
       })
     : null;
   const { stopTimeoutMs } = config;

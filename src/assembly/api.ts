@@ -14,6 +14,7 @@ import { readHistoryKind } from '../history/kind.ts';
 import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
+import { forgetGaps } from '../listening/queries.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { checkReach } from '../devices/check-reach.ts';
@@ -215,6 +216,7 @@ async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
+    () => forgetGaps(db),
     forgetOldEntries(shared),
   ];
   releases.add(

@@ -7,6 +7,8 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { startServiceClock, type ServiceClock } from '../db/service-clock.ts';
+import { monotonicClock } from '../lib/clock.ts';
 import type { Clock, Clocks, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
@@ -47,13 +49,14 @@ export type Shared = {
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
   /** Told once when a later version has taken the tables away from this one. */
   onMoved: (lines: string[]) => void;
-  clocks: Clocks;
+  /** Absent: the database's clock, and this machine's. */
+  clocks?: Clocks | undefined;
 };
 
 export async function startShared(
   config: Config,
   log: ServiceLog,
-  { releases, edges, readiness, onMoved, clocks }: SharedOptions,
+  { releases, edges, readiness, onMoved, clocks: given }: SharedOptions,
 ): Promise<Shared> {
   await checkRedisOf(config, log);
   const storage = await openStorage(config, log, releases);
@@ -62,7 +65,7 @@ export async function startShared(
   readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
-  const bus = await startBus(config, log, clocks);
+  const bus = await startBus(config, log, given?.monotonicClock ?? monotonicClock);
   releases.add('bus', () => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
@@ -78,8 +81,34 @@ export async function startShared(
     releases,
   });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
+  const clocks = given ?? { clock: (await startClock(db, log, releases)).now, monotonicClock };
   const publicUrl = createPublicUrl(config);
   return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, publicUrl };
+}
+
+/** All processes go by the database's clock. */
+async function startClock(
+  db: Database,
+  serviceLog: ServiceLog,
+  releases: ReleaseSteps,
+): Promise<ServiceClock> {
+  const log = serviceLog.child({ component: 'database' });
+  const clock = await startServiceClock({
+    db,
+    monotonicClock,
+    onError: (err) =>
+      log.warn(
+        { event: 'clock.unread', err },
+        'The database did not say what time it is; the clock runs on by itself.',
+      ),
+    onMoved: (byMs) =>
+      log.warn(
+        { event: 'clock.moved', byMs },
+        "The database's clock was set: the service's time jumps.",
+      ),
+  });
+  releases.add('clock', () => clock.close());
+  return clock;
 }
 
 /** Before the database, which may have to be made first. */
@@ -130,7 +159,7 @@ export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redi
 async function startBus(
   { redisUrl }: Config,
   serviceLog: ServiceLog,
-  { monotonicClock }: Clocks,
+  nowMs: MonotonicClock,
 ): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
@@ -142,5 +171,5 @@ async function startBus(
       'Redis does not answer: other processes are told nothing meanwhile.',
     );
   const onBack = () => tellOfRedis(log);
-  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError, onBack });
+  return startRedisBus({ url: redisUrl, monotonicClock: nowMs, onListenerError, onError, onBack });
 }

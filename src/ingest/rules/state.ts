@@ -3,8 +3,10 @@ import { enter, hasPlace } from '../../engine/runtime.ts';
 import type { StateReport } from '../../contract/uplink.ts';
 import type { DeviceContext, Reported } from './device-context.ts';
 import { checkTime } from './validate.ts';
+import { evaluatedProfile } from './evaluated-profile.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
+import { signalMove } from './signal.ts';
 
 /** A device reports its state: it counts unless it is older than the report before. */
 export function applyState(
@@ -20,24 +22,30 @@ export function applyState(
     return context;
   }
   if (isOld(context.reported, { ...to, ts })) return context;
+  const reported = { ...to, ts };
+  // It stands there already: nothing that was collected there ends.
+  if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
+  const profile = evaluatedProfile(context);
   recordMove(context, to, { evId: report.evId ?? 0, ts }, scope);
+  signalMove(context, { to, isReport: true }, scope);
   return {
     ...context,
     place: to,
     placeTs: ts,
-    reported: { ...to, ts },
+    reported,
     runtime:
-      context.current?.engine === 'service' && context.runtime
-        ? enter(context.current.profile, context.runtime, to, scope.arrivedTs)
+      profile && context.runtime
+        ? enter(profile, context.runtime, to, scope.arrivedTs)
         : context.runtime,
   };
 }
 
+const isSame = (one: Place, other: Place) => one.puId === other.puId && one.stId === other.stId;
+
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
 function isOld(reported: Reported | null, report: Reported): boolean {
   if (!reported) return false;
-  const again = reported.puId === report.puId && reported.stId === report.stId;
-  return report.ts < reported.ts || (report.ts === reported.ts && again);
+  return report.ts < reported.ts || (report.ts === reported.ts && isSame(reported, report));
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */

@@ -1,0 +1,147 @@
+import { newestAfter, type Newest } from '../../engine/last-seen.ts';
+import type { Measurement } from '../../contract/measurement.ts';
+import type { DeviceContext } from './device-context.ts';
+import type { Pages } from './pages.ts';
+import { remark } from './remark.ts';
+import type { Scope } from './scope.ts';
+import { aheadMs, extendRun, isSetBack } from './sense-clock.ts';
+import type { LateRun, Remarked, SenseClock } from './sense-clock.ts';
+import { nameOfStored } from './stored-already.ts';
+
+type Given = {
+  measurement: Measurement;
+  isStamped: boolean;
+  path: string;
+  /** Of its sense, among those that are watched. */
+  number: number;
+  isAhead: boolean;
+};
+
+/**
+ * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
+ * below the clock of their sense (`SenseClock`). That clock is mostly the newest measurement, and nothing else
+ * is to be looked at.
+ */
+export class TakeTime {
+  readonly #device: DeviceContext;
+  readonly #scope: Scope;
+  #seen: Pages<Newest>;
+  #clocks: ReadonlyMap<string, SenseClock> | null;
+  #remarked: Remarked | null;
+
+  constructor(device: DeviceContext, scope: Scope) {
+    this.#device = device;
+    this.#scope = scope;
+    this.#seen = device.seen;
+    this.#clocks = device.clocks;
+    this.#remarked = device.remarked;
+  }
+
+  /**
+   * The time as of which a measurement is evaluated, ms; null where it is not. `isStamped`: the service gave
+   * it the time of its arrival. `path`: where its message has it.
+   */
+  take(measurement: Measurement, isStamped: boolean, path: string): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs, stored } = this.#scope;
+    const isAhead = ts > arrivedTs + aheadMs;
+    if (isAhead && !isStamped) this.#remarkAhead(measurement, path);
+    const number = this.#device.watched.get(sId);
+    if (number === undefined) return null;
+    const isAgain = stored !== null && stored.isAgain(nameOfStored(measurement));
+    const last = this.#seen.get(number);
+    const isBelow = last !== undefined && ts < last.ts;
+    const isPlain = !isAhead && !isBelow && !this.#clocks?.has(sId);
+    if (isPlain) return this.#goOn(measurement, number, last);
+    return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
+  }
+
+  /** The same of one of which the newest of its sense does not tell. */
+  #weigh({ measurement, isStamped, path, number, isAhead }: Given): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs } = this.#scope;
+    const last = this.#seen.get(number);
+    const clock = this.#clocks?.get(sId);
+    const isBelow = last !== undefined && ts < last.ts;
+    const newest = {
+      newestTs: clock?.newestTs ?? last?.ts ?? ts,
+      newestVal: clock ? clock.newestVal : last?.vals.at(-1),
+    };
+    const { newestTs } = newest;
+    const clockTs = last?.ts ?? null;
+    if (isAhead) {
+      const isNewest = ts >= newestTs;
+      const own = isNewest ? { newestTs: ts, newestVal: measurement.val } : newest;
+      this.#keep(sId, { ...own, clockTs, late: null });
+      return arrivedTs;
+    }
+    if (isBelow && isStamped) {
+      if (clock?.late) this.#keep(sId, { ...newest, clockTs, late: null });
+      return ts;
+    }
+    if (isBelow) {
+      const late = extendRun(clock?.late ?? null, ts, arrivedTs);
+      if (isSetBack(late, arrivedTs))
+        return this.#setBack({ measurement, path, number }, newest, late);
+      this.#keep(sId, { ...newest, clockTs, late });
+      return null;
+    }
+    // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
+    if (ts > newestTs) this.#forget(sId);
+    else this.#keep(sId, { ...newest, clockTs: ts, late: null });
+    return this.#goOn(measurement, number, last);
+  }
+
+  /** The device afterwards, where `after` is what the evaluation made of it. */
+  end(after: DeviceContext): DeviceContext {
+    const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
+    const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
+    return isSame ? after : { ...after, seen, clocks, remarked };
+  }
+
+  #goOn(measurement: Measurement, number: number, last: Newest | undefined): number | null {
+    const newest = newestAfter(last, measurement);
+    if (!newest) return null;
+    this.#seen = this.#seen.with(number, newest);
+    return measurement.ts;
+  }
+
+  #setBack(
+    { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
+    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    run: LateRun,
+  ): number {
+    const { sId, ts, val } = measurement;
+    const clockTs = this.#seen.get(number)?.ts ?? newest.newestTs;
+    this.#remark('clock-back', path, backMessage(sId, run, clockTs));
+    this.#seen = this.#seen.with(number, { ts, vals: [val] });
+    this.#keep(sId, { ...newest, clockTs: ts, late: null });
+    return ts;
+  }
+
+  #remarkAhead({ sId, ts }: Measurement, path: string): void {
+    const message = `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's clock. The value is stored with it, and evaluated as of its arrival. This is said once an hour.`;
+    this.#remark('clock-ahead', `${path}/ts`, message);
+  }
+
+  #remark(reason: 'clock-ahead' | 'clock-back', path: string, message: string): void {
+    this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
+  }
+
+  #keep(sId: string, state: SenseClock): void {
+    const { deviceId } = this.#device.device;
+    this.#clocks = new Map(this.#clocks).set(sId, state);
+    this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
+  }
+
+  #forget(sId: string): void {
+    const clocks = new Map(this.#clocks);
+    clocks.delete(sId);
+    this.#clocks = clocks.size > 0 ? clocks : null;
+  }
+}
+
+function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
+  const [was, is] = [clockTs, lastTs].map((ts) => new Date(ts).toISOString());
+  return `The last ${total} values of sense ${sId} are older than the newest, of ${was}, and go on as a clock does: it was set back. From ${is} on values are evaluated again.`;
+}
