@@ -1,6 +1,7 @@
 import { Evaluator } from '../../engine/evaluator.ts';
 import { startRuntime } from '../../engine/runtime.ts';
 import type { DeviceContext } from './device-context.ts';
+import { listeningUntil } from './listening-until.ts';
 import { becomeCurrent } from './profile.ts';
 import type { ApplyLimits, Scope } from './scope.ts';
 
@@ -21,10 +22,11 @@ export function runPending(context: DeviceContext, scope: Scope): DeviceContext 
 /** When time alone makes a plain sensor's pending profile current, ms; null: only a message does. */
 export function findPendingDue(
   context: DeviceContext,
-  { listeningOf }: ApplyLimits,
+  nowTs: number,
+  limits: ApplyLimits,
 ): number | null {
   const { pending, pendingTs, device } = context;
   if (!pending?.isTimed || pendingTs === null || !isPlain(context)) return null;
   const runtime = startRuntime(pending, pendingTs);
-  return new Evaluator(pending, runtime, listeningOf?.(device)).nextDueTs();
+  return new Evaluator(pending, runtime, listeningUntil(nowTs, device, limits)).nextDueTs();
 }

@@ -10,7 +10,7 @@ import type { Scope } from './scope.ts';
  */
 export function runTicks(context: DeviceContext, scope: Scope): DeviceContext {
   const { arrivedTs } = scope;
-  const dueTs = findPendingDue(context, scope.limits);
+  const dueTs = findPendingDue(context, arrivedTs, scope.limits);
   if (dueTs === null || dueTs > arrivedTs) return runUntil(context, arrivedTs, scope);
   const before = runUntil(context, dueTs, scope);
   const running = runPending(before, { ...scope, arrivedTs: dueTs });

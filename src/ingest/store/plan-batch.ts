@@ -128,7 +128,8 @@ function planDevice(
   }
   divide(work, done, divided, plan);
   const ticked = tickedTs(units.slice(0, done));
-  const due = planDue(before, context, ticked, limits);
+  const { arrivedTs } = (units[done - 1] as Unit).message.uplink;
+  const due = planDue(before, context, { arrivedTs, isTick: ticked !== null }, limits);
   context = due.context;
   if (due.row) plan.due.push(due.row);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void.
