@@ -5,7 +5,8 @@ import type { Reason } from './reasons.ts';
 /** The channel on which a process that has committed messages to contacts says so to those that deliver. */
 export const dueChannel = 'sensorium_due';
 
-export type MessageType = 'notice' | 'confirm' | 'test';
+export type MessageType =
+  'notice' | 'confirm' | 'test' | 'opened' | 'repeated' | 'escalated' | 'closed';
 
 /** What a webhook is told of an event beside the text. */
 export type NoticeData = {

@@ -6,7 +6,7 @@ import type { Allotted, Counter } from './allot.ts';
 import { bodyOf, titleOf, type Wording } from './compose.ts';
 import { isLimit, reasons } from './reasons.ts';
 import type { Unsent } from './sort-out.ts';
-import { dueChannel, type NoticeData } from './dispatch-queries.ts';
+import { dueChannel, type MessageType, type NoticeData } from './dispatch-queries.ts';
 
 /** The task that delivers one notification. */
 export const deliverTask = 'deliver-notification';
@@ -75,10 +75,11 @@ export async function writeNotifications(
       with asked as (
         select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
                              $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[],
-                             $19::bigint[], $20::text[])
+                             $19::bigint[], $20::text[], $22::bigint[], $23::integer[], $24::text[],
+                             $25::bigint[])
           with ordinality
           as a (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
-                contact_id, data, place)
+                contact_id, data, alarm_id, announcement, type, due_ms, place)
       ), counted as (
         update message_count c
            set used = c.used + m.more
@@ -87,12 +88,13 @@ export async function writeNotifications(
          where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
       ), queued as (
         insert into notification
-          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, due_at,
-           created_at, changed_at)
+          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, alarm_id,
+           announcement, type, counted_on, due_at, created_at, changed_at)
         select account_id, device_id, kind, recipient, title, body, engine::json, state, contact_id,
-               data::json, case when contact_id is not null then ms_to_timestamp($16) end,
+               data::json, alarm_id, announcement, type, ${day('$16')},
+               case when contact_id is not null then ms_to_timestamp(due_ms) end,
                ms_to_timestamp($16), ms_to_timestamp($16)
-          from asked where state = 'queued' order by place
+          from asked where state in ('queued', 'planned') order by place
         returning id, contact_id
       ), unsent as (
         insert into notification as n
@@ -100,7 +102,7 @@ export async function writeNotifications(
            unsent_day, created_at, changed_at)
         select account_id, device_id, kind, recipient, title, body, engine::json, state, reason, error,
                count, ${day('$16')}, ms_to_timestamp($16), ms_to_timestamp($16)
-          from asked where state <> 'queued' order by device_id, kind, reason
+          from asked where state not in ('queued', 'planned') order by device_id, kind, reason
         on conflict (device_id, kind, reason, unsent_day) where unsent_day is not null do update
           set count = least(n.count::bigint + excluded.count, 2147483647),
               changed_at = excluded.changed_at
@@ -130,7 +132,7 @@ export async function writeNotifications(
       ],
       all.map(({ notification }) => JSON.stringify(notification.event.cause.engine)),
       [
-        ...queued.map(() => 'queued'),
+        ...queued.map(({ dueMs }) => (dueMs === undefined ? 'queued' : 'planned')),
         ...unsent.map(({ reason }) => (isLimit(reason) ? 'held-back' : 'failed')),
       ],
       [...queued.map(() => null), ...unsent.map(({ reason }) => reason)],
@@ -146,9 +148,16 @@ export async function writeNotifications(
       [...queued.map(({ contactId }) => contactId), ...unsent.map(() => null)],
       [...queued.map(dataOf), ...unsent.map(() => null)],
       dueChannel,
+      all.map(({ notification }) => notification.about?.alarmId ?? null),
+      all.map(({ notification }) => notification.about?.announcement ?? null),
+      [...queued.map(typeOf), ...unsent.map(() => 'notice')],
+      [...queued.map(({ dueMs }) => dueMs ?? nowMs), ...unsent.map(() => nowMs)],
     ],
   });
 }
+
+const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
+  dueMs === undefined ? (notification.about?.type ?? 'notice') : 'escalated';
 
 /** Of a webhook only: others are told in words. */
 function dataOf({ channel, notification }: Allotted): string | null {

@@ -14,11 +14,14 @@ import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import type { MessageChannel } from './sort-out.ts';
+import { tell, type Ask, type Told } from './tell.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Notifications = {
   /** Writes push and SMS within the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
+  /** Queues what people are told of alarms and notices within the caller's transaction. */
+  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
@@ -86,6 +89,14 @@ export async function startNotifications(options: NotificationsOptions): Promise
     ...(onOutcome && { onOutcome }),
     channels: channelsOf(config),
   });
+  const ownChannels: MessageChannel[] = [
+    ...(config.push || options.drivers ? (['push'] as const) : []),
+    // A log counts: whoever tries the service out wants alarms that go on as if they had rung.
+    'sms',
+    ...(options.contacts.email ? (['email'] as const) : []),
+    'webhook',
+  ];
+  const rules = { quotasOf, isAllowedNumber, isSmsForAll };
   const tend = async () => {
     await contactSide.tend();
     await freeAbandonedJobs(db, abandonedAfterMs);
@@ -102,12 +113,8 @@ export async function startNotifications(options: NotificationsOptions): Promise
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
-      enqueueNotifications(tx, notifications, {
-        quotasOf,
-        isAllowedNumber,
-        isSmsForAll,
-        nowMs: clock(),
-      }),
+      enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
+    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
     close: async () => {
       clearInterval(timer);
       await Promise.all([worker.close(), contactSide.close()]);
@@ -116,9 +123,9 @@ export async function startNotifications(options: NotificationsOptions): Promise
   };
 }
 
-/** Of those that the operator configures; a log reaches nobody. */
+/** Of those that the operator configures; a log reaches nobody, and has a name of its own. */
 function channelsOf({ push, sms }: NotificationSettings): string[] {
-  return [...(push ? ['push'] : []), ...(sms.driver === 'log' ? [] : ['sms'])];
+  return [...(push ? ['push'] : []), sms.driver === 'log' ? 'sms-log' : 'sms'];
 }
 
 /** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
