@@ -74,6 +74,9 @@ export type ChangeKind =
 export type Quiet = { untilTs: number; reason: string | null; by: string };
 export type Snooze = Quiet & { of: EventName; pId: string };
 
+/** What the actions say of how long an alarm stays, and how often it is told; ms. */
+export const lastingOf = (actions: Actions): { keepMs?: number; repeatMs?: number } => actions as object;
+
 /** As text, to find an event by. */
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 
@@ -107,7 +110,7 @@ export function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alar
     announcement: 0,
     failures: 0,
     nextTs: null,
-    repeatMs: actions.repeatMs ?? null,
+    repeatMs: lastingOf(actions).repeatMs ?? null,
     waitsForFresh: false,
     lookedTs: null,
     acknowledgedTs: null,

@@ -1,3 +1,5 @@
+import type { NotNotified } from './notification.ts';
+
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
 
@@ -31,13 +33,15 @@ export type DeviceEvent = {
   oldValue: number;
 };
 
-/** An event of a purpose fired. `notified: false` says that people were notified of its episode already. */
+/** An event of a purpose fired. `notified`: whether people were told of this firing; absent: it asks for nobody. */
 export type SenseEvent = {
   type: 'sense';
   ts: number;
   cause: { engine: EngineCause; senses: CauseSense[] };
   why?: CauseDetail[];
   notified?: boolean;
+  /** Why not. */
+  notNotified?: NotNotified;
 };
 
 export type RecordedEvent = DeviceEvent | SenseEvent;
