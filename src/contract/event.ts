@@ -1,4 +1,4 @@
-import type { NotNotified } from './notification.ts';
+import type { NotNotified } from './not-notified.ts';
 
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
@@ -21,6 +21,11 @@ export type CauseDetail = {
   matched: number;
   of: number;
   needed: number;
+  /** Of `forMs`: how long it was known to have lasted; of `noneForMs`: from `sinceTs` until it was complete. Ms. */
+  heldMs?: number;
+  silentMs?: number;
+  /** When that began: the time of the first measurement that agreed, or of the arrival of the last one. */
+  sinceTs?: number;
 };
 
 /** The device moved: `newValue` and `oldValue` are puIds, or stIds where only the state changed. */
@@ -33,14 +38,16 @@ export type DeviceEvent = {
   oldValue: number;
 };
 
-/** An event of a purpose fired. `notified`: whether people were told of this firing; absent: it asks for nobody. */
+/** An event of a purpose fired. `notified: false` says that people were notified of its episode already. */
 export type SenseEvent = {
   type: 'sense';
   ts: number;
   cause: { engine: EngineCause; senses: CauseSense[] };
   why?: CauseDetail[];
+  /** When the measurement that fired it arrived, or its tick was due; ms. */
+  arrivedTs?: number;
   notified?: boolean;
-  /** Why not. */
+  /** Why nobody was notified, where `notified` is false. */
   notNotified?: NotNotified;
 };
 

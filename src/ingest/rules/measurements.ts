@@ -1,8 +1,9 @@
 import { messagesOf } from '../../contract/actions/actions.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
-import { Evaluator, type Firing, type Transition } from '../../engine/evaluator.ts';
+import { Evaluator } from '../../engine/evaluator.ts';
 import { newestAfter } from '../../engine/last-seen.ts';
+import type { Firing, Transition } from '../../engine/outcome.ts';
 import type { Place } from '../../contract/place.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
@@ -82,7 +83,8 @@ class Evaluation {
     if (!evaluator) return;
     const before = evaluator.cost;
     if (this.#before.evidenceLog) this.#evaluated.push(measurement);
-    const { firings, transition } = evaluator.measure(measurement, false);
+    const moment = { t: measurement.ts, arrivedTs: this.#scope.arrivedTs };
+    const { firings, transition } = evaluator.measure(measurement, moment, false);
     this.#scope.budget.spent += (evaluator.cost - before) * costs.cause;
     const movedTo = transition?.to ?? null;
     for (const firing of firings) perform(this.#context, firing, movedTo, this.#scope);
@@ -120,7 +122,7 @@ function perform(
   if (described) {
     const isFresh = event.ts >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
     const of = {
-      isFirst: firing.notify,
+      isFirst: firing.isFirst,
       isFresh,
       isRecorded: record,
       from: context.place,

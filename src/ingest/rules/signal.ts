@@ -1,6 +1,5 @@
 import type { AlarmSignal, FiredSignal } from '../../contract/alarm-signal.ts';
 import type { EventName } from '../../contract/event.ts';
-import type { LiveEvent } from '../../engine/compile-event.ts';
 import { findEvent, type Profile } from '../../engine/compile.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Scope } from './scope.ts';
@@ -22,7 +21,7 @@ export function signal({ device }: DeviceContext, told: Told, scope: Scope): voi
 /** The event, as alarms know it; null where the profile has no such event, or it concerns nobody. */
 export function describe(profile: Profile, of: EventName): Described | null {
   const event = findEvent(profile, of, of.evId);
-  const tells = event ? tellsOf(event) : 'nobody';
+  const tells = event?.tells ?? 'nobody';
   if (!event || tells === 'nobody') return null;
   const purpose = profile.purposes.get(of.puId);
   return {
@@ -36,9 +35,4 @@ export function describe(profile: Profile, of: EventName): Described | null {
     isGlobal: event.isGlobal,
     sIds: [...new Set(event.causes.map(({ sId }) => sId))],
   };
-}
-
-function tellsOf({ notifies, notifiesAlways }: LiveEvent): FiredSignal['tells'] | 'nobody' {
-  if (!notifies) return 'nobody';
-  return notifiesAlways ? 'notice' : 'alarm';
 }
