@@ -1,20 +1,10 @@
 import type { Actions } from '../contract/actions/actions.ts';
+import type { AlarmTold, Closing } from '../contract/alarm.ts';
 import type { FiredSignal } from '../contract/alarm-signal.ts';
 import type { EventName, SenseEvent } from '../contract/event.ts';
-import type { NotNotified } from '../contract/notification.ts';
+import type { NotNotified } from '../contract/not-notified.ts';
 import type { Place } from '../contract/place.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
-
-/** Why an alarm closed. `person`: somebody closed it. */
-export const closings = [
-  'cleared',
-  'left-state',
-  'profile',
-  'configuration',
-  'expired',
-  'person',
-] as const;
-export type Closing = (typeof closings)[number];
 
 /**
  * An alarm as its row has it. Times in ms; by the service's clock but for `sinceTs` and `lastFiringTs`, which
@@ -41,7 +31,7 @@ export type Alarm = {
   endsTs: number | null;
   endsAs: Closing | null;
   expiresTs: number | null;
-  told: 'none' | 'queued' | 'told' | 'withdrawn';
+  told: AlarmTold;
   notNotified: NotNotified | null;
   announcedTs: number | null;
   announcement: number;
@@ -57,25 +47,9 @@ export type Alarm = {
   isBeyondQuota: boolean;
 };
 
-/** What happened to an alarm, as streams say it. */
-export type ChangeKind =
-  | 'opened'
-  | 'fired'
-  | 'ending'
-  | 'told'
-  | 'withdrawn'
-  | 'acknowledged'
-  | 'snoozed'
-  | 'unsnoozed'
-  | 'closed'
-  | 'removed';
-
 /** Nobody is told of an event, or of a device, until then. */
 export type Quiet = { untilTs: number; reason: string | null; by: string };
 export type Snooze = Quiet & { of: EventName; pId: string };
-
-/** What the actions say of how long an alarm stays, and how often it is told; ms. */
-export const lastingOf = (actions: Actions): { keepMs?: number; repeatMs?: number } => actions as object;
 
 /** As text, to find an event by. */
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
@@ -110,7 +84,7 @@ export function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alar
     announcement: 0,
     failures: 0,
     nextTs: null,
-    repeatMs: lastingOf(actions).repeatMs ?? null,
+    repeatMs: actions.repeatMs ?? null,
     waitsForFresh: false,
     lookedTs: null,
     acknowledgedTs: null,

@@ -63,7 +63,7 @@ async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]>
 
 type SnoozeRow = Quiet & EventName & { deviceId: number; pId: string };
 
-async function listSnoozes(
+export async function listSnoozes(
   tx: Sql,
   deviceIds: readonly number[],
 ): Promise<(Snooze & { deviceId: number })[]> {
@@ -79,7 +79,7 @@ async function listSnoozes(
   return rows.map(({ puId, stId, evId, ...rest }) => ({ ...rest, of: { puId, stId, evId } }));
 }
 
-async function listMutes(tx: Sql, deviceIds: readonly number[]) {
+export async function listMutes(tx: Sql, deviceIds: readonly number[]) {
   const { rows } = await tx.query<Quiet & { deviceId: number }>({
     name: 'alarms-mutes',
     text: `

@@ -32,8 +32,7 @@ export function toAlarm(row: AlarmRow): Alarm {
     ...rest,
     device: { deviceId, uuid, accountId },
     of: { puId, stId, evId },
-    movedTo:
-      movedPuId === null || movedStId === null ? null : { puId: movedPuId, stId: movedStId },
+    movedTo: movedPuId === null || movedStId === null ? null : { puId: movedPuId, stId: movedStId },
   };
 }
 

@@ -1,8 +1,14 @@
+import type { Closing } from '../../contract/alarm.ts';
 import type { Place } from '../../contract/place.ts';
-import { lastingOf, nameKey, type Alarm, type Closing } from '../alarm.ts';
+import { nameKey, type Alarm } from '../alarm.ts';
 import { note, type DeviceDraft, type Draft } from './draft.ts';
 
-export function close(device: DeviceDraft, draft: Draft, closedBy: Closing, closedTs: number): void {
+export function close(
+  device: DeviceDraft,
+  draft: Draft,
+  closedBy: Closing,
+  closedTs: number,
+): void {
   Object.assign(draft.alarm, closedAs(closedBy, closedTs));
   note(draft, 'closed');
   device.open.delete(nameKey(draft.alarm.of));
@@ -19,7 +25,7 @@ export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
 export function end(device: DeviceDraft, draft: Draft, as: Closing, nowTs: number): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
-  const { keepMs = 0 } = lastingOf(alarm.actions);
+  const { keepMs = 0 } = alarm.actions;
   if (keepMs === 0) {
     close(device, draft, as, nowTs);
     return;
@@ -30,7 +36,11 @@ export function end(device: DeviceDraft, draft: Draft, as: Closing, nowTs: numbe
 }
 
 /** When an alarm closes by itself, and as what; null: it does not. */
-export function dueClosing({ endsTs, endsAs, expiresTs }: Alarm): { ts: number; as: Closing } | null {
+export function dueClosing({
+  endsTs,
+  endsAs,
+  expiresTs,
+}: Alarm): { ts: number; as: Closing } | null {
   const ends = endsTs !== null && endsAs !== null ? { ts: endsTs, as: endsAs } : null;
   if (expiresTs === null || (ends && ends.ts <= expiresTs)) return ends;
   return { ts: expiresTs, as: 'expired' };

@@ -1,8 +1,10 @@
+import type { AlarmChangeKind } from '../../contract/alarm.ts';
 import type { AlarmSignal, FiredSignal } from '../../contract/alarm-signal.ts';
 import type { EventName, SenseEvent } from '../../contract/event.ts';
-import type { Announced, NotNotified } from '../../contract/notification.ts';
+import type { NotNotified } from '../../contract/not-notified.ts';
+import type { Announced } from '../../contract/notification.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
-import { nameKey, type Alarm, type ChangeKind, type Quiet, type Snooze } from '../alarm.ts';
+import { nameKey, type Alarm, type Quiet, type Snooze } from '../alarm.ts';
 
 export type RuleOptions = {
   /** Beyond that age a measurement is too old to tell people of; also how often the timer looks. */
@@ -15,7 +17,7 @@ export type RuleOptions = {
 export type Draft = {
   alarm: Alarm;
   isNew: boolean;
-  changes: ChangeKind[];
+  changes: AlarmChangeKind[];
   /** The ask of this transaction that tells of it, by its place; its answer is not known yet. */
   ask: number | null;
 };
@@ -85,7 +87,7 @@ export function beginDraft(
 }
 
 /** Notes a change, once in a transaction. */
-export function note({ changes }: Draft, kind: ChangeKind): void {
+export function note({ changes }: Draft, kind: AlarmChangeKind): void {
   if (!changes.includes(kind)) changes.push(kind);
 }
 

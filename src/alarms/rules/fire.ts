@@ -1,5 +1,5 @@
 import type { SenseEvent } from '../../contract/event.ts';
-import type { NotNotified } from '../../contract/notification.ts';
+import type { NotNotified } from '../../contract/not-notified.ts';
 import type { Place } from '../../contract/place.ts';
 import { nameKey, openedBy, type Alarm } from '../alarm.ts';
 import { isSame } from './close.ts';
@@ -72,7 +72,12 @@ function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
   const { event, isFresh, arrivedTs } = fired;
   if (draft.ask !== null) {
     // It tells of this firing too, or nobody can be told of either.
-    device.verdicts.push({ event, because: isFresh ? null : 'too-old', ask: draft.ask, isAsking: false });
+    device.verdicts.push({
+      event,
+      because: isFresh ? null : 'too-old',
+      ask: draft.ask,
+      isAsking: false,
+    });
     return;
   }
   if (alarm.announcedTs !== null || isInPause(alarm, arrivedTs)) {

@@ -1,4 +1,4 @@
-import type { NotNotified } from '../../contract/notification.ts';
+import type { NotNotified } from '../../contract/not-notified.ts';
 import { note, type PlannedAsk, type RuleOptions, type Verdict } from './draft.ts';
 
 /** How many messages an ask made, for now and for later; both 0: why none. */
@@ -32,6 +32,7 @@ function settleAlarm(
   alarm.waitsForFresh = false;
   if (!isTold) {
     alarm.notNotified = why;
+    note(draft, 'not-told');
     if (isOpen) alarm.nextTs = arrivedTs + ringMaxAgeMs;
     return;
   }
