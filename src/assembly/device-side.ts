@@ -13,14 +13,13 @@ import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
-import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
-import { ringsOf } from '../notifications/rings-of.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
+import { startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
@@ -155,6 +154,7 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
+  const decideAlarms = startAlarms(shared, { tell: outbox.tell, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(
@@ -187,10 +187,7 @@ async function startIngestion(
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async (tx, signals) => {
-          const rings = await ringsOf(tx, signals);
-          if (rings.length > 0) await outbox.enqueue(tx, notificationsOf(rings));
-        },
+        decideAlarms,
       },
       findNewest,
       eventQuota,

@@ -85,6 +85,7 @@ export const logEvents = [
   'batch.untold',
   'item.refused',
   'profile.not-handed-over',
+  'alarms.unclosed',
   'notification.undelivered',
   'notification.logged',
   'notifications.contacts-failed',
@@ -121,6 +122,7 @@ export const components = [
   'mqtt',
   'bridge',
   'ingest',
+  'alarms',
   'notifications',
   'history',
 ] as const;

@@ -1,0 +1,71 @@
+import { createDecideAlarms } from '../alarms/decide-alarms.ts';
+import { startClosing } from '../alarms/close-due.ts';
+import { forgetAlarms } from '../alarms/forget.ts';
+import type { DecideDeps, Telling } from '../alarms/ports.ts';
+import type { OnConfigured } from '../devices/configuration-routes.ts';
+import type { Notifications } from '../notifications/notifications.ts';
+import { dropPlanned } from '../notifications/drop-planned.ts';
+import type { Activity } from '../quotas/activity.ts';
+import type { Shared } from './shared.ts';
+
+/** What alarms ask of notifications. */
+export function tellingOf(tell: Notifications['tell']): Telling {
+  return { tell, dropPlanned, tellOver: async () => undefined };
+}
+
+/** For a process without devices: nothing fires there, alarms only close. */
+const noFirings: Telling['tell'] = async () => {
+  throw new Error('Nobody is told of firings in this process.');
+};
+
+function rulesOf({ config }: Shared): DecideDeps['rules'] {
+  const { ringMaxAgeMs } = config.ingest;
+  return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
+}
+
+/** Decides on alarms where devices are heard, and closes those whose time is over. */
+export function startAlarms(
+  shared: Shared,
+  { tell, activity }: { tell: Notifications['tell']; activity: Activity },
+) {
+  const { db, bus, clock, log, releases } = shared;
+  const telling = tellingOf(tell);
+  const alarmsLog = log.child({ component: 'alarms' });
+  const onError = (err: unknown) =>
+    alarmsLog.warn(
+      { event: 'alarms.unclosed', err },
+      'Alarms whose time is over could not be closed; it is tried again.',
+    );
+  const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
+  releases.add('closing of alarms', () => closing.close());
+  return createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    eventsLeft: activity.eventsLeft,
+    countOpened: (accountId, count) =>
+      activity.count(accountId, { measurements: 0, events: count, leftOut: 0 }),
+  });
+}
+
+/** What routes change of alarms, and of devices that have some. */
+export function createAlarmsOfRoutes(shared: Shared) {
+  const telling = tellingOf(noFirings);
+  const decideAlarms = createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    eventsLeft: () => 0,
+    countOpened: () => undefined,
+  });
+  const onConfigured: OnConfigured = (tx, device, sIds, arrivedTs) =>
+    decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
+  return { telling, onConfigured };
+}
+
+const dayMs = 86_400_000;
+
+/** A chore of the upkeep: closed alarms are kept as long as events. */
+export function forgetOldAlarms({ config, db, clock }: Shared) {
+  return async (signal: AbortSignal): Promise<void> => {
+    await forgetAlarms(db, clock() - config.retention.eventsDays * dayMs, signal);
+  };
+}
