@@ -16,6 +16,7 @@ import { readHistoryKind } from '../history/kind.ts';
 import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
+import { forgetGaps } from '../listening/queries.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
@@ -245,6 +246,7 @@ async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
+    () => forgetGaps(db),
     forgetOldEntries(shared),
     forgetOldAlarms(shared),
   ];
