@@ -74,7 +74,7 @@ export async function closeSome({
     if (rows[0]?.held !== true) return new Map<number, Drafted>();
     const loaded = await loadDevices(tx, await listDue(tx, nowMs));
     const found = [...loaded].map(([deviceId, device]): [number, Drafted] => {
-      const draft = beginDraft(device, rules, []);
+      const draft = beginDraft(device, { options: rules, nowTs: nowMs, asks: [] });
       closeDue(draft, nowMs);
       return [deviceId, { draft, device, ts: nowMs }];
     });

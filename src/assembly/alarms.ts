@@ -41,6 +41,7 @@ export function startAlarms(
   return createDecideAlarms({
     ...telling,
     rules: rulesOf(shared),
+    clock: shared.clock,
     eventsLeft: activity.eventsLeft,
     countOpened: (accountId, count) =>
       activity.count(accountId, { measurements: 0, events: count, leftOut: 0 }),
@@ -53,6 +54,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const decideAlarms = createDecideAlarms({
     ...telling,
     rules: rulesOf(shared),
+    clock: shared.clock,
     eventsLeft: () => 0,
     countOpened: () => undefined,
   });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
+import { listWaitingSenses } from '../alarms/load.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
@@ -205,6 +206,7 @@ async function startIngestion(
       },
       findNewest,
       findStored,
+      listWaitingSenses,
       eventQuota,
       clock,
       nowMs: shared.monotonicClock,
