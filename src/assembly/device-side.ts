@@ -13,6 +13,7 @@ import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
+import { noAlarms } from '../notifications/alarm-port.ts';
 import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
@@ -126,6 +127,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
+    alarms: noAlarms,
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),

@@ -87,7 +87,7 @@ export const logEvents = [
   'profile.not-handed-over',
   'notification.undelivered',
   'notification.logged',
-  'notifications.contacts-failed',
+  'notifications.turns-failed',
   'notifications.unkept',
   'notifications.quota-renamed',
   'worker.restarted',
