@@ -130,6 +130,14 @@ export const rooms: Room[] = [
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
+  featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
+  {
+    files: 'src/alarms/rules/*.ts',
+    from: ['../../'],
+    may: ['../../contract/'],
+    only: ['zod'],
+    why: 'rules/ is pure.',
+  },
   featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
   {
