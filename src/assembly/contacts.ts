@@ -3,7 +3,7 @@ import { makeLinkToken, type LinkPurpose } from '../contacts/links.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { webhookSecrets } from '../contacts/webhook-secret.ts';
 import type { Route } from '../http/route.ts';
-import type { ContactOptions } from '../notifications/contact-side.ts';
+import type { ContactOptions } from '../notifications/delivery-side.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
 import type { Shared } from './shared.ts';
 

@@ -15,6 +15,7 @@ import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
+import { noAlarms } from '../notifications/alarm-port.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
@@ -139,6 +140,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
+    alarms: noAlarms,
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),

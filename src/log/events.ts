@@ -93,7 +93,7 @@ export const logEvents = [
   'alarms.unclosed',
   'notification.undelivered',
   'notification.logged',
-  'notifications.contacts-failed',
+  'notifications.turns-failed',
   'notifications.unkept',
   'notifications.quota-renamed',
   'worker.restarted',

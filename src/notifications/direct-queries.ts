@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { Decided } from './enqueue-queries.ts';
-import { dueChannel } from './dispatch-queries.ts';
+import { dueChannel } from './turn.ts';
 
 /** A message to a contact that no event asks for; `title` and `body` are empty where they are made later. */
 export type NewDirect = {

@@ -1,0 +1,29 @@
+import type { Sql } from '../db/sql.ts';
+
+/** What a message that goes out says of its alarm as it is by now. */
+export type AlarmNow = {
+  alarmId: number;
+  acknowledgedTs: number | null;
+  snoozedUntilTs: number | null;
+  closedTs: number | null;
+};
+
+/** What messages need of the alarms that they are about; both rooms are brought together by assembly/. */
+export type AlarmPort = {
+  /** Those that still exist. */
+  listAlarmsNow: (sql: Sql, alarmIds: readonly number[]) => Promise<AlarmNow[]>;
+  /** Nobody else settles a message of this alarm, nor changes it, until the transaction ends. */
+  lockAlarm: (tx: Sql, alarmId: number) => Promise<void>;
+  /** A message of this announcement reached somebody; told again it changes nothing. */
+  noteTold: (tx: Sql, alarmId: number, announcement: number) => Promise<void>;
+  /** None of the messages of this announcement did, and none is left. */
+  takeBack: (tx: Sql, alarmId: number, announcement: number) => Promise<void>;
+};
+
+/** Where nothing is an alarm. */
+export const noAlarms: AlarmPort = {
+  listAlarmsNow: async () => [],
+  lockAlarm: async () => {},
+  noteTold: async () => {},
+  takeBack: async () => {},
+};
