@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
@@ -13,7 +14,6 @@ import type { Ingest } from '../ingest/ingest.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
-import { noAlarms } from '../notifications/alarm-port.ts';
 import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { ringsOf } from '../notifications/rings-of.ts';
@@ -128,7 +128,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
-    alarms: noAlarms,
+    alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack },
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
