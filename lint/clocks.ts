@@ -23,7 +23,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'embedded/secrets.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'contact-side.ts': 'Names this process among those that deliver.',
+    'delivery-side.ts': 'Names this process among those that deliver.',
   },
   'src/http/*.ts': {
     'guard.ts': 'Names each request, and measures how long it took.',

@@ -133,6 +133,13 @@ export const rooms: Room[] = [
   featureRoom('measurements', 'db/ engine/ history/ http/ quotas/'),
   featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
   {
+    files: 'src/alarms/timer/*.ts',
+    may: ['../*.ts', '../rules/', '../../db/', '../../contract/'],
+    from: ['../../'],
+    not: ['aedes', 'koa', '@koa/*'],
+    why: handed,
+  },
+  {
     files: 'src/alarms/rules/*.ts',
     may: ['../alarm.ts', '../../contract/'],
     only: ['zod'],

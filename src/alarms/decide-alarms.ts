@@ -63,7 +63,8 @@ function reportsOf(signals: readonly AlarmSignal[]) {
   );
 }
 
-function toAsks(asks: readonly PlannedAsk[]): Ask[] {
+/** What notifications are asked, of announcements that are made. */
+export function toAsks(asks: readonly PlannedAsk[]): Ask[] {
   return asks.map(({ draft, type, device, event, actions, name }) => ({
     type,
     device,

@@ -1,17 +1,17 @@
 import { createDecideAlarms } from '../alarms/decide-alarms.ts';
 import { startClosing } from '../alarms/close-due.ts';
+import { senseKey } from '../alarms/timer/run-due.ts';
+import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
 import { forgetAlarms } from '../alarms/forget.ts';
-import type { DecideDeps, Telling } from '../alarms/ports.ts';
+import type { ClosedAlarm, DecideDeps, Telling } from '../alarms/ports.ts';
 import type { OnConfigured } from '../devices/configuration-routes.ts';
 import type { Notifications } from '../notifications/notifications.ts';
-import { dropPlanned } from '../notifications/drop-planned.ts';
+import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
+import { tellOver } from '../notifications/tell-over.ts';
+import type { Sql } from '../db/sql.ts';
+import { findNewest } from '../measurements/newest.ts';
 import type { Activity } from '../quotas/activity.ts';
 import type { Shared } from './shared.ts';
-
-/** What alarms ask of notifications. */
-export function tellingOf(tell: Notifications['tell']): Telling {
-  return { tell, dropPlanned, tellOver: async () => undefined };
-}
 
 /** For a process without devices: nothing fires there, alarms only close. */
 const noFirings: Telling['tell'] = async () => {
@@ -23,13 +23,27 @@ function rulesOf({ config }: Shared): DecideDeps['rules'] {
   return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
 }
 
+const timerEveryMs = 1_000;
+
+const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
+  const found = await findNewest(tx, senses);
+  const times = [...found].flatMap(([deviceId, seen]) =>
+    Object.entries(seen).map(([sId, { ts }]): [string, number] => [
+      senseKey({ deviceId, sId }),
+      ts,
+    ]),
+  );
+  return new Map(times);
+};
+
 /** Decides on alarms where devices are heard, and closes those whose time is over. */
 export function startAlarms(
   shared: Shared,
-  { tell, activity }: { tell: Notifications['tell']; activity: Activity },
+  { outbox, activity }: { outbox: Notifications; activity: Activity },
 ) {
   const { db, bus, clock, log, releases } = shared;
-  const telling = tellingOf(tell);
+  const { tell, dropPlanned, tellOver } = outbox;
+  const telling = { tell, dropPlanned, tellOver };
   const alarmsLog = log.child({ component: 'alarms' });
   const onError = (err: unknown) =>
     alarmsLog.warn(
@@ -38,6 +52,20 @@ export function startAlarms(
     );
   const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
   releases.add('closing of alarms', () => closing.close());
+  const timer = startAlarmTimer({
+    ...telling,
+    db,
+    clock,
+    rules: rulesOf(shared),
+    pollIntervalMs: timerEveryMs,
+    findNewestTs,
+    onError: (err) =>
+      alarmsLog.warn(
+        { event: 'alarms.untimed', err },
+        'What is due of alarms could not be told; it is tried again.',
+      ),
+  });
+  releases.add('timer of alarms', () => timer.close());
   return createDecideAlarms({
     ...telling,
     rules: rulesOf(shared),
@@ -50,7 +78,14 @@ export function startAlarms(
 
 /** What routes change of alarms, and of devices that have some. */
 export function createAlarmsOfRoutes(shared: Shared) {
-  const telling = tellingOf(noFirings);
+  const { limitsOf: quotasOf, clock } = shared;
+  const telling = {
+    tell: noFirings,
+    dropPlanned,
+    putOffPlanned,
+    tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
+      tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+  };
   const decideAlarms = createDecideAlarms({
     ...telling,
     rules: rulesOf(shared),

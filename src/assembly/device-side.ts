@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
@@ -15,7 +16,6 @@ import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
-import { noAlarms } from '../notifications/alarm-port.ts';
 import { startNotifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
@@ -140,7 +140,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
-    alarms: noAlarms,
+    alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack },
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
@@ -169,7 +169,7 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
-  const decideAlarms = startAlarms(shared, { tell: outbox.tell, activity });
+  const decideAlarms = startAlarms(shared, { outbox, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(

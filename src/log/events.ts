@@ -91,6 +91,7 @@ export const logEvents = [
   'tick.put-off',
   'profile.not-handed-over',
   'alarms.unclosed',
+  'alarms.untimed',
   'notification.undelivered',
   'notification.logged',
   'notifications.turns-failed',

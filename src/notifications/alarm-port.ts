@@ -12,18 +12,21 @@ export type AlarmNow = {
 export type AlarmPort = {
   /** Those that still exist. */
   listAlarmsNow: (sql: Sql, alarmIds: readonly number[]) => Promise<AlarmNow[]>;
-  /** Nobody else settles a message of this alarm, nor changes it, until the transaction ends. */
-  lockAlarm: (tx: Sql, alarmId: number) => Promise<void>;
+  /** Nobody else settles messages of these alarms, nor changes them, until the transaction ends. */
+  lockAlarms: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** A message of this announcement reached somebody; told again it changes nothing. */
-  noteTold: (tx: Sql, alarmId: number, announcement: number) => Promise<void>;
+  noteTold: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** None of the messages of this announcement did, and none is left. */
-  takeBack: (tx: Sql, alarmId: number, announcement: number) => Promise<void>;
+  takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
 };
+
+/** `nowTs`: when its last message ended, ms. */
+export type OfAnnouncement = { announcement: number; nowTs: number };
 
 /** Where nothing is an alarm. */
 export const noAlarms: AlarmPort = {
   listAlarmsNow: async () => [],
-  lockAlarm: async () => {},
+  lockAlarms: async () => {},
   noteTold: async () => {},
   takeBack: async () => {},
 };

@@ -9,7 +9,7 @@ import { removePushToken } from './queries.ts';
 import { reasonAgainst } from './reason-against.ts';
 import { reasons, type Reason } from './reasons.ts';
 import { send, type SendDeps } from './send.ts';
-import { settleTurn, type Outcome } from './settle-turn.ts';
+import { listAlarmIds, settleTurn, type Outcome } from './settle-turn.ts';
 import type { MessageChannel } from './sort-out.ts';
 import type { Turn } from './turn.ts';
 
@@ -36,9 +36,12 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
   const { kind } = turn;
   const settle = async (outcome: Omit<Outcome, 'nowMs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
-      if (turn.alarmId !== null) await alarms.lockAlarm(tx, turn.alarmId);
-      await settleTurn(tx, turn, { ...outcome, via, nowMs: clock() });
-      if (outcome.state !== 'queued') await endAnnouncement(tx, turn, alarms);
+      const alarmIds = await listAlarmIds(tx, turn);
+      if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);
+      const nowMs = clock();
+      const settled = await settleTurn(tx, turn, { ...outcome, via, nowMs });
+      if (outcome.state !== 'queued')
+        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
     });
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };

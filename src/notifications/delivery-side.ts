@@ -125,8 +125,8 @@ async function giveUp(db: Database, alarms: AlarmPort, nowMs: number): Promise<v
     const { alarmId } = one;
     if (alarmId === null) continue;
     await db.transaction(async (tx) => {
-      await alarms.lockAlarm(tx, alarmId);
-      await endAnnouncement(tx, one, alarms);
+      await alarms.lockAlarms(tx, [alarmId]);
+      await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
     });
   }
 }

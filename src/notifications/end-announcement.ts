@@ -10,7 +10,7 @@ import type { GivenUp } from './planned.ts';
 export async function endAnnouncement(
   tx: Sql,
   { alarmId, announcement }: GivenUp,
-  alarms: AlarmPort,
+  { alarms, nowTs }: { alarms: AlarmPort; nowTs: number },
 ): Promise<void> {
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
@@ -22,6 +22,7 @@ export async function endAnnouncement(
     [alarmId, announcement],
   );
   const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
-  if (told > 0) await alarms.noteTold(tx, alarmId, announcement);
-  else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, announcement);
+  const of = { announcement, nowTs };
+  if (told > 0) await alarms.noteTold(tx, alarmId, of);
+  else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
 }

@@ -14,6 +14,8 @@ import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import type { MessageChannel } from './sort-out.ts';
+import { dropPlanned } from './planned.ts';
+import { tellOver, type ClosedAlarm } from './tell-over.ts';
 import { tell, type Ask, type Told } from './tell.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
@@ -22,6 +24,10 @@ export type Notifications = {
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
   /** Queues what people are told of alarms and notices within the caller's transaction. */
   tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
+  dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  /** Tells that alarms are over, whoever is to hear of it. */
+  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
@@ -114,6 +120,8 @@ export async function startNotifications(options: NotificationsOptions): Promise
     enqueue: (tx, notifications) =>
       enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
     tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
+    dropPlanned,
+    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
     close: async () => {
       clearInterval(timer);
       await Promise.all([worker.close(), delivering.close()]);

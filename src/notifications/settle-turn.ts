@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { giveBack } from './give-back.ts';
+import type { GivenUp } from './planned.ts';
 import type { Reason } from './reasons.ts';
 import type { Turn } from './turn.ts';
 
@@ -22,26 +23,37 @@ const restMs = 900_000;
 const gatherAfter = 10;
 const gatherMs = 600_000;
 
+/** The alarms that a message is about, and those that went out with it. */
+export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<number[]> {
+  const { rows } = await tx.query<{ alarmId: number }>(
+    `select distinct alarm_id as "alarmId" from notification
+      where grouped_in = $1 and alarm_id is not null`,
+    [id],
+  );
+  return [...new Set([...rows.map((row) => row.alarmId), ...(alarmId === null ? [] : [alarmId])])];
+}
+
 /**
  * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
- * failed for good no longer counts for the limits of its day.
+ * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
-export async function settleTurn(tx: Sql, turn: Turn, outcome: Outcome): Promise<void> {
+export async function settleTurn(tx: Sql, turn: Turn, outcome: Outcome): Promise<GivenUp[]> {
   const { state, reason, error, via, nowMs, dueMs } = outcome;
-  const { rows } = await tx.query<{ countedOn: string | null }>(
+  const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
         set state = $2, reason = $3, error = $4, via = $5, changed_at = ms_to_timestamp($6),
             due_at = ms_to_timestamp($7)
       where (id = $1 or grouped_in = $1) and state = 'queued'
-     returning counted_on::text as "countedOn"`,
+     returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
     [turn.id, state, reason, error, via, nowMs, dueMs],
   );
   await giveTurnBack(tx, turn, outcome, rows.length);
-  if (state !== 'failed') return;
-  await giveBack(
-    tx,
-    rows.map(({ countedOn }) => ({ ...turn, countedOn })),
-  );
+  if (state === 'failed')
+    await giveBack(
+      tx,
+      rows.map(({ countedOn }) => ({ ...turn, countedOn })),
+    );
+  return rows;
 }
 
 /** `told`: of how many messages the recipient now knows. */
