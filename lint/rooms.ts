@@ -120,6 +120,7 @@ export const rooms: Room[] = [
     not: [...servers, 'ioredis'],
     why: handed,
   },
+  featureRoom('listening', 'db/ engine/listening.ts'),
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/'),
   featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
@@ -140,8 +141,7 @@ export const rooms: Room[] = [
   },
   {
     files: 'src/alarms/rules/*.ts',
-    from: ['../../'],
-    may: ['../../contract/'],
+    may: ['../alarm.ts', '../../contract/'],
     only: ['zod'],
     why: 'rules/ is pure.',
   },
@@ -199,6 +199,13 @@ export const rooms: Room[] = [
     ],
     not: servers,
     why: handed,
+  },
+  {
+    files: 'src/ingest/ticks/*.ts',
+    from: ['../queue/', '../rules/', '../store/', '../../'],
+    may: ['../../contract/', '../../db/', '../../lib/', '../../errors.ts', '../../log/logger.ts'],
+    not: servers,
+    why: 'ticks/ brings ingest what is due.',
   },
   {
     files: 'src/metrics/*.ts',

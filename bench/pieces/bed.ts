@@ -14,7 +14,7 @@ import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
-import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
+import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { senseId } from './purposes.ts';
 
@@ -85,6 +85,7 @@ export async function openBed(
         decideAlarms: async () => undefined,
       },
       findNewest,
+      findStored,
       handOver: async () => undefined,
       clock: Date.now,
       nowMs: () => performance.now(),

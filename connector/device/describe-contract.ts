@@ -16,6 +16,12 @@ What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged;
 same array are stored. Of one message the first 10 rejections are said one by one, and of one minute
 the first 60; the others as a number.
 
+\`down/errors\` also says where a clock looks wrong, once an hour; nothing is rejected then.
+\`clock-ahead\`: a \`ts\` is more than 10 s ahead of the service; the value is stored with it, and evaluated
+as of its arrival. \`clock-back\`: all values of a sense were older than its newest for a quarter of an
+hour, and went on as a clock does; they are evaluated again from the newest of them on. Values of one
+message are evaluated in the order of their \`ts\`, whatever their order in it.
+
 Sessions are not kept and nothing is retained: what a device is to know is sent each time it
 subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
 

@@ -157,6 +157,8 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
       }
     },
 
+    isConnected: (uuid: string) => (devices.get(uuid)?.connections.length ?? 0) > 0,
+
     countDevices: () => connectedDevices,
   };
 }

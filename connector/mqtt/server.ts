@@ -50,6 +50,8 @@ export type Connector = {
   snapshot(): ConnectorSnapshot;
   /** Reads nothing from devices, not even a CONNECT, while it is told true; drops nothing either. */
   pause(isPaused: boolean): void;
+  /** Whether the device is connected here. */
+  isConnected(uuid: string): boolean;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
@@ -198,6 +200,7 @@ export async function startConnector(
       midwayBytes: reader.midwayBytes(),
     }),
     pause: reader.pause,
+    isConnected: registry.isConnected,
     reloadCertificate: () => reloadCertificate(),
     close,
   };

@@ -3,7 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import { listStoredReports, loadDevices, reportName, type LoadedDevice } from './load.ts';
 import type { Ask, DecideDeps } from './ports.ts';
 import { decide } from './rules/decide.ts';
-import { beginDraft, type PlannedAsk, type RuleOptions } from './rules/draft.ts';
+import { beginDraft, type DeviceDraft, type PlannedAsk } from './rules/draft.ts';
 import { settle } from './rules/settle.ts';
 import { giveIds, saveDrafts, type Drafted } from './save-drafts.ts';
 
@@ -18,12 +18,13 @@ export function createDecideAlarms(deps: DecideDeps) {
       loadDevices(tx, deviceIds),
       listStoredReports(tx, reportsOf(signals)),
     ]);
-    const asks: PlannedAsk[] = [];
-    const drafted = readSignals(signals, loaded, { stored, asks, rules: deps.rules });
+    const at = { options: deps.rules, nowTs: deps.clock(), asks: [] as PlannedAsk[] };
+    const { asks } = at;
+    const drafted = readSignals(signals, loaded, stored, at);
     await giveIds(tx, drafted, deps);
     const told = asks.length > 0 ? await deps.tell(tx, toAsks(asks)) : [];
     const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
-    settle(asks, told, verdicts, deps.rules);
+    settle(asks, told, verdicts, at);
     await saveDrafts(tx, drafted, deps);
   };
 }
@@ -32,7 +33,8 @@ export function createDecideAlarms(deps: DecideDeps) {
 function readSignals(
   signals: readonly AlarmSignal[],
   loaded: ReadonlyMap<number, LoadedDevice>,
-  { stored, asks, rules }: { stored: Set<string>; asks: PlannedAsk[]; rules: RuleOptions },
+  stored: Set<string>,
+  at: Pick<DeviceDraft, 'options' | 'nowTs' | 'asks'>,
 ): Map<number, Drafted> {
   const drafted = new Map<number, Drafted>();
   for (const signal of signals) {
@@ -46,7 +48,7 @@ function readSignals(
       if (stored.has(name)) continue;
       stored.add(name);
     }
-    const draft = drafted.get(deviceId)?.draft ?? beginDraft(before, rules, asks);
+    const draft = drafted.get(deviceId)?.draft ?? beginDraft(before, at);
     drafted.set(deviceId, { draft, device: before, ts: signal.arrivedTs });
     decide(draft, signal);
   }

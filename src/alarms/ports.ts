@@ -24,6 +24,7 @@ export type Telling = {
 
 export type DecideDeps = Telling & {
   rules: RuleOptions;
+  clock: () => number;
   /** How many more events of the account may be recorded today. */
   eventsLeft: (accountId: number) => number;
   /** An alarm that opened counts as a recorded event. */

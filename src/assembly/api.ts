@@ -8,12 +8,15 @@ import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
+import { alarmRoutes } from '../alarms/routes.ts';
+import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
 import { readHistoryKind } from '../history/kind.ts';
 import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
+import { forgetGaps } from '../listening/queries.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
@@ -30,6 +33,7 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
+import { listDeliveries } from '../notifications/list-deliveries.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -45,6 +49,7 @@ import type { Sessions } from '../sessions/sessions.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { version } from '../version.ts';
+import { createAlarmsOfRoutes, forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
@@ -144,6 +149,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
+  const alarms = createAlarmsOfRoutes(shared);
   const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -171,6 +177,7 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      onConfigured: alarms.onConfigured,
       quotas,
       limitsOf,
       exports,
@@ -186,9 +193,11 @@ async function listRoutes(
       authenticate: sessions.authenticate,
       streams,
       exports,
+      walkAlarms: walkChangedAlarms,
       monotonicClock,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
+    ...alarmRoutes({ db, bus, telling: alarms.telling, getDeviceId, findNewest, listDeliveries }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
@@ -237,7 +246,9 @@ async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
+    () => forgetGaps(db),
     forgetOldEntries(shared),
+    forgetOldAlarms(shared),
   ];
   releases.add(
     'upkeep of the history',

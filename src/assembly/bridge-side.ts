@@ -12,13 +12,15 @@ import { StartError } from '../start-error.ts';
 import { leaseNameOf, namesAtBroker } from './bridge-names.ts';
 import type { BridgeSettings } from './bridge-names.ts';
 import { startBridgeReport } from './bridge-report.ts';
-import { devicePorts } from './device-ports.ts';
+import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import type { ObservedBridge } from '../metrics/observe-bridge.ts';
 
 export type BridgeSide = {
   /** It is connected, or stands by and could take over. */
   isReady(): boolean;
+  /** The broker has taken its subscription. */
+  isSubscribed(): boolean;
 };
 
 export type BridgeSideDeps = ConnectorSide & {
@@ -51,22 +53,23 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
         observe: observer,
         addIntake: shared.memory.addIntake,
       },
-      { ...devicePorts(side), identify: identifier.identify },
+      { ...devicePorts(side), identify: atConnector(settings.id, identifier.identify) },
       turn,
     );
+  const isSubscribed = () => status.read().isConnected;
   const leaseName = leaseNameOf(settings);
   if (leaseName === null) {
     const bridge = start();
     edges.add(`bridge ${settings.name}`, (drainMs) => bridge.close({ drainMs }));
     await bridge.ready;
     await report.written();
-    return { isReady: () => status.read().isConnected };
+    return { isReady: isSubscribed, isSubscribed };
   }
   const startLease = leaseFor(leaseName, side);
   const standBy = await startStandBy({ broker, startLease, startBridge: start, status, log });
   edges.add(`bridge ${settings.name}`, (drainMs) => standBy.close({ drainMs }));
   await report.written();
-  return { isReady: standBy.isReady };
+  return { isReady: standBy.isReady, isSubscribed };
 }
 
 const bridgeLog = ({ settings, shared }: Pick<BridgeSideDeps, 'settings' | 'shared'>) =>

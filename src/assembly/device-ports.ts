@@ -1,6 +1,6 @@
 import type { Observer } from '../../connector/options.ts';
 import type { DevicePorts } from '../../connector/ports.ts';
-import type { AccountThrottle } from '../contract/uplink.ts';
+import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
@@ -35,5 +35,16 @@ export function devicePorts({
     bus: shared.bus,
     onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
+  };
+}
+
+/** What finds devices, with the connector that they are seen at then. */
+export function atConnector<T>(
+  connectorId: number,
+  find: (wanted: T) => Promise<DeviceIdentity | null>,
+): (wanted: T) => Promise<DeviceIdentity | null> {
+  return async (wanted) => {
+    const device = await find(wanted);
+    return device && { ...device, connectorId };
   };
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
+import { listWaitingSenses } from '../alarms/load.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
@@ -11,25 +11,27 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
+import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
-import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
-import { notificationsOf } from '../notifications/notifications-of.ts';
+import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
 import { startNotifications } from '../notifications/notifications.ts';
-import { ringsOf } from '../notifications/rings-of.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
+import { alarmPortOf, startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
-import { devicePorts } from './device-ports.ts';
+import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { createEventCounters, startHoldsOf } from './event-counters.ts';
+import { startTicksOf } from './ticks.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
 import { observeBridges } from '../metrics/observe-bridge.ts';
+import { startListeningOf } from './listening.ts';
 import type { Shared } from './shared.ts';
 import { isSmsForAll } from './install-warnings.ts';
 
@@ -50,7 +52,8 @@ export type DeviceSide = {
 export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
-  const { ingest, holds } = await startIngestion(shared, downlinks, runUuid);
+  const listening = await startListeningOf(shared);
+  const { ingest, holds } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: BridgeSide[] = [];
@@ -58,9 +61,16 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
     const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
-    if (settings.kind === 'mqtt') connector = await startMqtt(side, settings.id);
-    else bridges.push(await startBridgeSide({ ...side, settings, runUuid, observeBridge }));
+    if (settings.kind === 'mqtt') {
+      connector = await startMqtt(side, settings.id);
+      await listening.add(settings.id, ingest.isStoring);
+    } else {
+      const bridge = await startBridgeSide({ ...side, settings, runUuid, observeBridge });
+      bridges.push(bridge);
+      await listening.add(settings.id, () => bridge.isSubscribed() && ingest.isStoring());
+    }
   }
+  startTicksOf(shared, { ingest, holds, connector, listening });
   return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
 }
 
@@ -103,7 +113,7 @@ async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Conn
     },
     {
       ...devicePorts(side),
-      authenticateDevice: authenticator.authenticateDevice,
+      authenticateDevice: atConnector(connectorId, authenticator.authenticateDevice),
       isStillAllowed: authenticator.isStillAllowed,
       maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
       othersWait: side.ingest.othersWait,
@@ -119,6 +129,7 @@ async function startIngestion(
   shared: Shared,
   downlinks: Downlinks,
   runUuid: string,
+  listening: Pick<ListeningWatch, 'of'>,
 ): Promise<{ ingest: Ingest; holds: AccountThrottle }> {
   const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startNotifications({
@@ -128,7 +139,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
-    alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack },
+    alarms: alarmPortOf(shared),
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
@@ -157,6 +168,7 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
+  const decideAlarms = startAlarms(shared, { tell: outbox.tell, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(
@@ -169,6 +181,8 @@ async function startIngestion(
         measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
         eventMaxAgeMs: config.retention.eventsDays * dayMs,
         sizesOf: limitsOf,
+        listeningOf: ({ connectorId }) =>
+          connectorId === undefined ? undefined : listening.of(connectorId),
       },
       maxInFlight: 2,
       anotherAtMessages: 1_000,
@@ -189,12 +203,11 @@ async function startIngestion(
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async (tx, signals) => {
-          const rings = await ringsOf(tx, signals);
-          if (rings.length > 0) await outbox.enqueue(tx, notificationsOf(rings));
-        },
+        decideAlarms,
       },
       findNewest,
+      findStored,
+      listWaitingSenses,
       eventQuota,
       clock,
       nowMs: shared.monotonicClock,

@@ -7,7 +7,8 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { monotonicClock, systemClock } from '../lib/clock.ts';
+import { startServiceClock, type ServiceClock } from '../db/service-clock.ts';
+import { monotonicClock } from '../lib/clock.ts';
 import type { Clock, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
@@ -78,9 +79,34 @@ export async function startShared(
     releases,
   });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  const clocks = { clock: systemClock, monotonicClock };
+  const clocks = { clock: (await startClock(db, log, releases)).now, monotonicClock };
   const publicUrl = createPublicUrl(config);
   return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, publicUrl };
+}
+
+/** All processes go by the database's clock. */
+async function startClock(
+  db: Database,
+  serviceLog: ServiceLog,
+  releases: ReleaseSteps,
+): Promise<ServiceClock> {
+  const log = serviceLog.child({ component: 'database' });
+  const clock = await startServiceClock({
+    db,
+    monotonicClock,
+    onError: (err) =>
+      log.warn(
+        { event: 'clock.unread', err },
+        'The database did not say what time it is; the clock runs on by itself.',
+      ),
+    onMoved: (byMs) =>
+      log.warn(
+        { event: 'clock.moved', byMs },
+        "The database's clock was set: the service's time jumps.",
+      ),
+  });
+  releases.add('clock', () => clock.close());
+  return clock;
 }
 
 /** Before the database, which may have to be made first. */

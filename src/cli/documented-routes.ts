@@ -1,4 +1,5 @@
 import { accountsRoutes } from '../accounts/routes.ts';
+import { alarmRoutes } from '../alarms/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
@@ -21,6 +22,7 @@ export function listDocumentedRoutes(): Route[] {
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
     ...eventRoutes(nothing),
+    ...alarmRoutes(nothing),
     ...measurementRoutes(nothing),
     ...notificationRoutes(nothing),
     ...contactRoutes(nothing),

@@ -106,3 +106,13 @@ export const AlarmChange = z.object({
   alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
 });
 export type AlarmChange = z.infer<typeof AlarmChange>;
+
+/** A change as the feed of streams keeps it; `body` is all of it but its time (ms) and device. */
+export type AlarmChangeRow = {
+  type: 'alarm';
+  ts: number;
+  seq: number;
+  body: object;
+  deviceId: number;
+  uuid: string;
+};

@@ -73,8 +73,11 @@ export type ProfileMessage = z.infer<typeof ProfileMessage>;
 /** Measurements, or events, in one message. */
 export const maxItems = 1_000;
 
-/** `index` is the item's place in the array that was sent, or null where a single one was sent. */
-export type Item<T> = { index: number | null; value: T };
+/**
+ * `index` is the item's place in the array that was sent, or null where a single one was sent. `isStamped`: it
+ * came without a time, and has that of its arrival.
+ */
+export type Item<T> = { index: number | null; value: T; isStamped?: true };
 
 /** What a payload turned out to be. Items that are wrong are left out here and listed as rejections. */
 export type UplinkContent =
@@ -123,7 +126,13 @@ export type AccountThrottle = {
 };
 
 /** A device whose credentials were checked. */
-export type DeviceIdentity = { deviceId: number; uuid: string; accountId: number };
+export type DeviceIdentity = {
+  deviceId: number;
+  uuid: string;
+  accountId: number;
+  /** The connector that it was last seen at, or else was given; absent where nobody asks. */
+  connectorId?: number;
+};
 
 /** A message towards a device. `pId` names the profile that an acknowledgement settles. */
 export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };

@@ -112,7 +112,8 @@ async function saveSightings(
   changes: { deviceId: number; connections: number; seenTs: number }[],
 ): Promise<void> {
   if (changes.length === 0) return;
-  // A disconnect here must not undo a later connect at another connector.
+  // A disconnect here must not undo a later connect at another connector. Devices of a bridge have no
+  // connection that is seen: they are where they were heard last.
   await db.query(
     `
       insert into presence as p (device_id, connector_id, connected, last_seen_at)
@@ -123,7 +124,10 @@ async function saveSightings(
       on conflict (device_id) do update
          set connected = case when excluded.connected or p.connector_id = $1
                               then excluded.connected else p.connected end,
-             connector_id = case when excluded.connected then $1 else p.connector_id end,
+             connector_id = case when excluded.connected then $1
+                                 when p.connected then p.connector_id
+                                 when excluded.last_seen_at >= coalesce(p.last_seen_at, '-infinity')
+                                 then $1 else p.connector_id end,
              last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at)`,
     [
       connectorId,

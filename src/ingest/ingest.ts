@@ -1,12 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { createBatcher, type BatcherOptions } from './queue/batcher.ts';
-import { stampArrivals } from './queue/device-queue.ts';
 import { DeviceQueues } from './queue/device-queues.ts';
-import { Message, newUnit } from './rules/message.ts';
+import { stamp } from './queue/stamp.ts';
+import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
 import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
-import { createContextLoader, type FindNewest } from './store/load-contexts.ts';
+import {
+  createContextLoader,
+  type FindNewest,
+  type ListWaitingSenses,
+} from './store/load-contexts.ts';
 import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
 import { storeBatch, type StoreDeps } from './store/store-batch.ts';
 
@@ -52,6 +56,9 @@ export type IngestDeps = Pick<
   'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe'
 > & {
   findNewest: FindNewest;
+  findStored: StoreDeps['findStored'];
+  /** Absent: no alarm waits for a measurement. */
+  listWaitingSenses?: ListWaitingSenses | undefined;
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
   clock: () => number;
@@ -65,10 +72,14 @@ export type IngestDeps = Pick<
 export type Ingest = {
   /** Stores the message, after those of the device that came before it, and tells `delivery`. */
   ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void;
+  /** Evaluates what time alone brings to the device, after those of its messages that were read. */
+  tick(device: DeviceIdentity, delivery: Delivery): void;
   /** Those of its messages that were withdrawn, and that no transaction holds, fail now. */
   withdraw(device: DeviceIdentity): void;
   /** Whether messages of accounts other than this one wait for a transaction. */
   othersWait(accountId: number): boolean;
+  /** Whether transactions are committed: none failed lately that none has followed. */
+  isStoring(): boolean;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Forgets all that can be read again. */
@@ -77,23 +88,29 @@ export type Ingest = {
   close(drainMs: number): Promise<void>;
 };
 
+/** Messages that fail are tried again within a second: without a failure for so long nothing is tried. */
+const failingMs = 10_000;
+
 /** Starts what stores the messages of devices. */
 export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const { limits, maxBatchItems } = options;
   const queues = new DeviceQueues(options.maxRememberedDevices, maxBatchItems);
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
+  /** Since the last transaction that was stored. */
+  let failedMs = -Infinity;
   const storeDeps: StoreDeps = {
     ...deps,
     queues,
     limits,
     maxBatchItems,
     remembered,
-    loadContexts: createContextLoader(deps.findNewest, remembered),
+    loadContexts: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     repeats: createRedeliveries(deps.nowMs),
     retry: options.retry ?? retryBounds,
     stopping: stopping.signal,
+    onTried: (isStored) => void (failedMs = isStored ? -Infinity : deps.nowMs()),
   };
   const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
     nowMs: deps.nowMs,
@@ -108,9 +125,17 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const queue = queues.queueOf(device);
-    const content = stampArrivals(uplink, queue);
+    queue.device = device;
+    const content = stamp(uplink, queue);
     const message = new Message(uplink, delivery, deps.newUuid);
     queues.add(queue, newUnit(message, content, uplink.rejections));
+    batcher.wake();
+  }
+  function tick(device: DeviceIdentity, delivery: Delivery): void {
+    const message = new Message(uplinkOfTick(deps.clock()), delivery, deps.newUuid);
+    const queue = queues.queueOf(device);
+    queue.device = device;
+    queues.add(queue, newUnit(message, { kind: 'tick' }, []));
     batcher.wake();
   }
   async function close(drainMs: number): Promise<void> {
@@ -125,8 +150,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   return {
     ingest,
+    tick,
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
     othersWait: queues.turns.othersWait,
+    isStoring: () => deps.nowMs() - failedMs > failingMs,
     depth: () => queues.waiting + batcher.depth(),
     forget: () => remembered.shrink(),
     close,

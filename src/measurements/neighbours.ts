@@ -22,6 +22,24 @@ export async function listMissing<P extends Point>(sql: Sql, points: readonly P[
   });
 }
 
+/** Those that are stored, in whatever place of their millisecond. */
+export async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+  return lookUp(points, async (ofDay, isWithinDay) => {
+    const { rows } = await sql.query<{ n: number }>(
+      `select wanted.n
+         from ${wanted}
+        where exists (
+          select from measurement m
+           where m.series_id = wanted.series_id
+             and m.ts between wanted.first_ts and wanted.last_ts
+             and m.val = wanted.val and m.long = wanted.long and ${isWithinDay})
+        order by wanted.n`,
+      valuesOf(ofDay),
+    );
+    return rows.map(({ n }) => ofDay[n - 1] as P);
+  });
+}
+
 /**
  * Looks at all places of the points' milliseconds. Nobody else who asks for their series is answered
  * before the transaction ends: two that placed values side by side would not see each other's.

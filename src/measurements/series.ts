@@ -42,6 +42,19 @@ export async function findSeries(
   return wanted.map((series) => ids.get(nameOf(series)) as number);
 }
 
+/** The numbers of these series, in their order, as far as there are any: adds and remembers nothing. */
+export async function lookUpSeries(
+  tx: Sql,
+  wanted: readonly Series[],
+): Promise<(number | undefined)[]> {
+  const unique = new Map(wanted.map((series) => [nameOf(series), series]));
+  const rows = await selectSeries(tx, [...unique.values()]);
+  const ids = new Map(
+    rows.map(({ id, device_id: deviceId, s_id: sId }) => [nameOf({ deviceId, sId }), id]),
+  );
+  return wanted.map((series) => ids.get(nameOf(series)));
+}
+
 const nameOf = ({ deviceId, sId }: Series) => `${deviceId} ${sId}`;
 
 async function selectSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {

@@ -2,10 +2,10 @@ import { CopyRows } from '../db/copy-rows.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { createKnownSeries, type KnownSeries } from './known-series.ts';
-import { listMissing } from './neighbours.ts';
+import { listMissing, listThere } from './neighbours.ts';
 import { placeBeside } from './place-beside.ts';
 import { insertPoints } from './points.ts';
-import { findSeries, recallSeries } from './series.ts';
+import { findSeries, lookUpSeries, recallSeries } from './series.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
 export type StoredMeasurement = {
@@ -28,15 +28,31 @@ export async function storeMeasurements<M extends StoredMeasurement>(
 ): Promise<M[]> {
   if (rows.length === 0) return [];
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
-  const points = rows.map((row, i) => {
-    const { ts, val, long = NaN } = row;
-    return { row, seriesId: ids[i] as number, ts, micros: 0, val, long };
-  });
+  const points = rows.map((row, i) => toPoint(row, ids[i] as number));
   if ((await insertPoints(tx, points)) === points.length) return [];
   const missing = await listMissing(tx, points);
   const crowded = missing.length > 0 ? await placeBeside(tx, missing) : [];
   return crowded.map(({ row }) => row);
 }
+
+/** Those of the measurements that are stored. Adds nothing, so that it may go before one of the other two. */
+export async function findStored<M extends StoredMeasurement>(
+  tx: Sql,
+  rows: readonly M[],
+): Promise<M[]> {
+  const ids = await lookUpSeries(tx, rows);
+  const points = rows.flatMap((row, i) => {
+    const seriesId = ids[i];
+    return seriesId === undefined ? [] : [toPoint(row, seriesId)];
+  });
+  const there = points.length > 0 ? await listThere(tx, points) : [];
+  return there.map(({ row }) => row);
+}
+
+const toPoint = <M extends StoredMeasurement>(row: M, seriesId: number) => {
+  const { ts, val, long = NaN } = row;
+  return { row, seriesId, ts, micros: 0, val, long };
+};
 
 /**
  * The same of a batch in which no millisecond of a sense is expected to have a value already: takes the

@@ -86,7 +86,7 @@ export async function listNotifications(
 }
 
 /** Enough to recognise a recipient, too little to write to it. */
-function mask(kind: NotificationOutcome['kind'], recipient: string): string {
+export function mask(kind: NotificationOutcome['kind'], recipient: string): string {
   if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
   if (kind === 'email')
     return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;

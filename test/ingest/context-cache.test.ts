@@ -30,8 +30,12 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     pending: null,
     runtime: null,
     evidenceLog: null,
+    dueTs: null,
     watched: new Map(),
     seen: Pages.of([]),
+    clocks: null,
+    remarked: null,
+    waitingSenses: null,
     recentRejections: null,
   };
   const queue: DeviceQueue = { ...newDeviceQueue(device), context };

@@ -19,7 +19,7 @@ import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
 import type { RetryBounds } from '../../src/ingest/store/retry.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
-import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
+import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import type { Ringing } from '../../src/notifications/notifications-of.ts';
 import { ringsOf } from '../../src/notifications/rings-of.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
@@ -152,6 +152,7 @@ export function ingestProcess(
         },
       },
       findNewest,
+      findStored,
       eventQuota,
       handOver: async () => {},
       clock: Date.now,

@@ -85,17 +85,19 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       ['out-of-range', '/2/val'],
       ['future-timestamp', '/3/ts'],
       ['expired-timestamp', '/4/ts'],
-    ].map(([reason, path], n) => ({
+    ].map(([reason, path]) => ({
       reason,
       path,
-      // Once a message.
-      payload: n === 0 ? 'as it came' : '',
+      // Once a message: with the oldest.
+      payload: path === '/4/ts' ? 'as it came' : '',
       more: null,
     }));
     expect(await rejections(database.db, own)).toEqual(wrong);
     const errors = process.down.slice(told).filter(({ topic }) => topic === 'errors');
+    const [unknown, outside, future, expired] = wrong.map(({ reason, path }) => ({ reason, path }));
+    const ahead = { reason: 'clock-ahead', path: '/5/ts' };
     expect(errors.map(({ payload }) => payload)).toMatchObject(
-      wrong.map(({ reason, path }) => ({ reason, path, topic: 'up/test' })),
+      [expired, unknown, outside, ahead, future].map((one) => ({ ...one, topic: 'up/test' })),
     );
   });
 

@@ -48,7 +48,7 @@ export function dueClosing({
 
 /** Closes what was due before this time. */
 export function closeDue(device: DeviceDraft, nowTs: number): void {
-  for (const draft of [...device.open.values()]) {
+  for (const draft of device.open.values()) {
     const due = dueClosing(draft.alarm);
     if (due && due.ts <= nowTs) close(device, draft, due.as, due.ts);
   }

@@ -43,13 +43,13 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
 }
 
 /** Ringing 1: what began too old to be told is told with the next fresh measurement that leaves it open. */
-function hear(device: DeviceDraft, { sIds, arrivedTs }: AlarmSignal & { kind: 'heard' }): void {
+function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): void {
   for (const draft of device.open.values()) {
     const { alarm } = draft;
     const waits = alarm.waitsForFresh && alarm.announcedTs === null && draft.ask === null;
     if (!waits || alarm.endsTs !== null || !alarm.sIds.some((sId) => sIds.includes(sId))) continue;
-    if (whyNobody(device, alarm, { isFresh: true, nowTs: arrivedTs }) !== null) continue;
+    if (whyNobody(device, alarm, true) !== null) continue;
     const { event, actions, eventName: name } = alarm;
-    ask(device, draft, { device: alarm.device, event, actions, name, arrivedTs, isFiring: false });
+    ask(device, draft, { device: alarm.device, event, actions, name, isFiring: false });
   }
 }

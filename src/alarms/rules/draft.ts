@@ -30,7 +30,6 @@ export type PlannedAsk = {
   event: SenseEvent;
   actions: FiredSignal['actions'];
   name: string;
-  arrivedTs: number;
 };
 
 /** What an event says of who was told: known already, or once an ask is answered. */
@@ -62,14 +61,15 @@ export type DeviceDraft = {
   /** The snoozes of the profile that ended are gone. */
   isProfileOver: boolean;
   options: RuleOptions;
+  /** When people are told, ms: what arrived, or was due, may be hours older. */
+  nowTs: number;
 };
 
 export type Fired = AlarmSignal & FiredSignal;
 
 export function beginDraft(
   before: DeviceBefore,
-  options: RuleOptions,
-  asks: PlannedAsk[],
+  { options, nowTs, asks }: Pick<DeviceDraft, 'options' | 'nowTs' | 'asks'>,
 ): DeviceDraft {
   const drafts = before.open.map((alarm): [string, Draft] => [
     nameKey(alarm.of),
@@ -83,6 +83,7 @@ export function beginDraft(
     verdicts: [],
     isProfileOver: false,
     options,
+    nowTs,
   };
 }
 
@@ -91,11 +92,10 @@ export function note({ changes }: Draft, kind: AlarmChangeKind): void {
   if (!changes.includes(kind)) changes.push(kind);
 }
 
-/** Until when nobody is told of the event at this time; null: people are. A notice knows mutes only. */
+/** Until when nobody is told of the event; null: people are. A notice knows mutes only. */
 export function quietUntil(
-  { before, isProfileOver }: DeviceDraft,
+  { before, isProfileOver, nowTs }: DeviceDraft,
   of: EventName | null,
-  nowTs: number,
 ): number | null {
   const snoozes = isProfileOver || !of ? [] : before.snoozes.filter((one) => isOf(one, of));
   const quiet = [before.mute, ...snoozes].filter((one) => one !== null && one.untilTs > nowTs);

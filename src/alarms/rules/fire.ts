@@ -32,7 +32,7 @@ function whyNoNotice(device: DeviceDraft, fired: Fired): NotNotified | null {
   const moves = engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
   if (moves && isSame(fired.movedTo, fired.from)) return 'same-episode';
   if (!fired.isFresh) return 'too-old';
-  return quietUntil(device, null, fired.arrivedTs) === null ? null : 'snoozed';
+  return quietUntil(device, null) === null ? null : 'snoozed';
 }
 
 function open(device: DeviceDraft, fired: Fired): Draft {
@@ -43,7 +43,7 @@ function open(device: DeviceDraft, fired: Fired): Draft {
     carried !== null && !device.isProfileOver && !carried.known.has(nameKey(fired.of));
   // An episode that began before there were alarms was told of then.
   if (isCarried && !fired.isFirst && fired.tells === 'alarm')
-    Object.assign(draft.alarm, { told: 'told', announcedTs: fired.arrivedTs, announcement: 1 });
+    Object.assign(draft.alarm, { told: 'told', announcedTs: device.nowTs, announcement: 1 });
   device.open.set(nameKey(fired.of), draft);
   return draft;
 }
@@ -69,7 +69,7 @@ function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: Fired): Place | n
 /** Ringing 1 and 2: who is told of this firing, or why nobody is. */
 function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
   const { alarm } = draft;
-  const { event, isFresh, arrivedTs } = fired;
+  const { event, isFresh } = fired;
   if (draft.ask !== null) {
     // It tells of this firing too, or nobody can be told of either.
     device.verdicts.push({
@@ -80,11 +80,11 @@ function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
     });
     return;
   }
-  if (alarm.announcedTs !== null || isInPause(alarm, arrivedTs)) {
+  if (alarm.announcedTs !== null || isInPause(alarm, device.nowTs)) {
     refuse(device, event, 'same-episode');
     return;
   }
-  const why = whyNobody(device, alarm, { isFresh, nowTs: arrivedTs });
+  const why = whyNobody(device, alarm, isFresh);
   if (!why) {
     ask(device, draft, fired);
     return;
@@ -92,24 +92,20 @@ function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
   refuse(device, event, why);
   alarm.notNotified = why;
   if (why === 'too-old') waitForFresh(device, alarm, fired);
-  else if (why === 'snoozed') alarm.nextTs = quietUntil(device, alarm.of, arrivedTs);
+  else if (why === 'snoozed') alarm.nextTs = quietUntil(device, alarm.of);
 }
 
 /** Why nobody is told of an alarm that is not announced; null: its channels have to say. */
-export function whyNobody(
-  device: DeviceDraft,
-  alarm: Alarm,
-  { isFresh, nowTs }: { isFresh: boolean; nowTs: number },
-): NotNotified | null {
+export function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): NotNotified | null {
   if (!isFresh) return 'too-old';
   if (alarm.acknowledgedTs !== null) return 'acknowledged';
-  return quietUntil(device, alarm.of, nowTs) === null ? null : 'snoozed';
+  return quietUntil(device, alarm.of) === null ? null : 'snoozed';
 }
 
 /** Told by the next fresh measurement, or by the timer. Where it looks already, that stays. */
-function waitForFresh({ options }: DeviceDraft, alarm: Alarm, { event, arrivedTs }: Fired): void {
+function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: Fired): void {
   alarm.waitsForFresh = true;
-  alarm.nextTs ??= arrivedTs + options.ringMaxAgeMs;
+  alarm.nextTs ??= nowTs + options.ringMaxAgeMs;
   alarm.lookedTs ??= Math.max(event.ts, ...event.cause.senses.map(({ ts }) => ts));
 }
 
@@ -120,17 +116,17 @@ export function isInPause({ told, failures, nextTs }: Alarm, nowTs: number): boo
 
 /** Has people be told of an alarm, or of a notice where there is no draft. */
 export function ask(device: DeviceDraft, draft: Draft | null, fired: AskedFor): void {
-  const { event, actions, name, arrivedTs } = fired;
+  const { event, actions, name } = fired;
   const place = device.asks.length;
   const type = draft ? 'opened' : 'notice';
-  device.asks.push({ draft, type, device: fired.device, event, actions, name, arrivedTs });
+  device.asks.push({ draft, type, device: fired.device, event, actions, name });
   if (draft) draft.ask = place;
   if (fired.isFiring !== false)
     device.verdicts.push({ event, because: null, ask: place, isAsking: true });
 }
 
 /** `isFiring` false: it is told of without one, and no event says so. */
-type AskedFor = Pick<Fired, 'device' | 'event' | 'actions' | 'name' | 'arrivedTs'> & {
+type AskedFor = Pick<Fired, 'device' | 'event' | 'actions' | 'name'> & {
   isFiring?: false;
 };
 

@@ -9,9 +9,9 @@ export function settle(
   asks: readonly PlannedAsk[],
   told: readonly Told[],
   verdicts: readonly Verdict[],
-  options: RuleOptions,
+  at: { nowTs: number; options: RuleOptions },
 ): void {
-  for (const [place, asked] of asks.entries()) settleAlarm(asked, answerOf(told[place]), options);
+  for (const [place, asked] of asks.entries()) settleAlarm(asked, answerOf(told[place]), at);
   for (const { event, because, ask, isAsking } of verdicts) {
     const answer = ask === null ? null : answerOf(told[ask]);
     event.notified = answer?.isTold === true && isAsking;
@@ -22,9 +22,9 @@ export function settle(
 }
 
 function settleAlarm(
-  { draft, arrivedTs }: PlannedAsk,
+  { draft }: PlannedAsk,
   { isTold, why }: Answer,
-  { ringMaxAgeMs }: RuleOptions,
+  { nowTs, options }: { nowTs: number; options: RuleOptions },
 ): void {
   if (!draft) return;
   const { alarm } = draft;
@@ -33,15 +33,15 @@ function settleAlarm(
   if (!isTold) {
     alarm.notNotified = why;
     note(draft, 'not-told');
-    if (isOpen) alarm.nextTs = arrivedTs + ringMaxAgeMs;
+    if (isOpen) alarm.nextTs = nowTs + options.ringMaxAgeMs;
     return;
   }
   const { repeatMs } = alarm;
   alarm.told = 'queued';
   alarm.notNotified = null;
-  alarm.announcedTs = arrivedTs;
+  alarm.announcedTs = nowTs;
   alarm.announcement += 1;
-  alarm.nextTs = isOpen && repeatMs !== null ? arrivedTs + repeatMs : null;
+  alarm.nextTs = isOpen && repeatMs !== null ? nowTs + repeatMs : null;
   note(draft, 'told');
 }
 

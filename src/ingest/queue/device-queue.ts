@@ -1,4 +1,4 @@
-import type { DeviceIdentity, Uplink, UplinkContent } from '../../contract/uplink.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
 import { DomainError } from '../../errors.ts';
 import { costOf, type DeviceCost } from '../rules/cost.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
@@ -9,6 +9,7 @@ import type { Unit } from '../rules/message.ts';
  * begun behind the commit of the other.
  */
 export type DeviceQueue = {
+  /** As it was seen last: at the connector of its last message, or of its last tick. */
   device: DeviceIdentity;
   accountId: number;
   /** Its neighbours in its account's queue. */
@@ -50,29 +51,6 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     context: null,
     lastArrival: null,
   };
-}
-
-/** Characters; no name of a sense is longer. */
-const longestName = 256;
-
-/**
- * Gives measurements without a time that of their arrival. Two of one sense in the same millisecond
- * would be taken for one delivered twice, so the later one is moved on by a millisecond.
- */
-export function stampArrivals({ content, arrivedTs }: Uplink, queue: DeviceQueue): UplinkContent {
-  if (content.kind !== 'measurements') return content;
-  if (content.items.every(({ value }) => value.ts !== undefined)) return content;
-  queue.lastArrival ??= new Map();
-  const last = queue.lastArrival;
-  const items = content.items.map(({ index, value }) => {
-    if (value.ts !== undefined) return { index, value };
-    const ts = Math.max(arrivedTs, (last.get(value.sId) ?? 0) + 1);
-    // Senses are checked later: unknown names must not pile up here, nor long ones.
-    const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
-    if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);
-    return { index, value: { ...value, ts } };
-  });
-  return { ...content, items };
 }
 
 /** Whether its message will be sent again, or belongs to nobody any more. */

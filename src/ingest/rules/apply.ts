@@ -1,5 +1,4 @@
 import type { Rejection } from '../../contract/rejection.ts';
-import type { UplinkContent } from '../../contract/uplink.ts';
 import type { Changes } from './changes.ts';
 import { collectRejections, type RejectionCollector } from './collect-rejections.ts';
 import { applyConfiguration } from './configuration.ts';
@@ -7,10 +6,12 @@ import { costs, type Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { applyEvents } from './events.ts';
 import { applyMeasurements } from './measurements.ts';
-import type { Unit } from './message.ts';
+import type { Unit, UnitContent } from './message.ts';
 import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
 import type { Applied, ApplyLimits, Scope } from './scope.ts';
 import { applyState } from './state.ts';
+import type { StoredAlready } from './stored-already.ts';
+import { applyTick } from './tick.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -23,6 +24,7 @@ export function apply(
   rows: Changes,
   limits: ApplyLimits,
   budget: Budget,
+  stored: StoredAlready | null,
 ): Applied {
   // Most messages have none.
   let rejections: RejectionCollector | undefined;
@@ -31,8 +33,8 @@ export function apply(
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   for (const rejection of unit.rejections) reject(rejection);
-  const { arrivedTs } = unit.message.uplink;
-  const scope: Scope = { arrivedTs, rows, limits, budget, reject };
+  const { topic, arrivedTs } = unit.message.uplink;
+  const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored };
   const applied = applyContent(context, unit.content, scope);
   if (!rejections) return applied;
   const recentRejections = rejections.end();
@@ -40,7 +42,7 @@ export function apply(
   return { ...applied, context: { ...applied.context, recentRejections } };
 }
 
-function applyContent(context: DeviceContext, content: UplinkContent, scope: Scope): Applied {
+function applyContent(context: DeviceContext, content: UnitContent, scope: Scope): Applied {
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
@@ -57,6 +59,8 @@ function applyContent(context: DeviceContext, content: UplinkContent, scope: Sco
       return applyEvents(running, content.items, scope);
     case 'configuration':
       return whole(applyConfiguration(running, content.configuration, scope));
+    case 'tick':
+      return whole(applyTick(running, scope));
     case 'none':
       return whole(running);
   }

@@ -4,6 +4,8 @@ import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import type { Message } from './message.ts';
+import type { Remarked } from './remark.ts';
+import type { SenseClock } from './sense-clock.ts';
 
 /** A measurement as the table keeps it: a position has its latitude in `val`. */
 export type MeasurementRow = {
@@ -33,6 +35,9 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
+/** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
+export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Remarked };
+
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
   { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
@@ -51,6 +56,8 @@ export type Changes = {
   payloadsStored: Set<Message>;
   profiles: ProfileAnswerRow[];
   configurations: { deviceId: number; configuration: Configuration }[];
+  /** By device and sense. */
+  clocks: Map<string, ClockRow>;
   effects: Effect[];
 };
 
@@ -65,6 +72,7 @@ export function noChanges(): Changes {
     payloadsStored: new Set(),
     profiles: [],
     configurations: [],
+    clocks: new Map(),
     effects: [],
   };
 }

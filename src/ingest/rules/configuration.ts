@@ -3,6 +3,7 @@ import type { Configuration } from '../../contract/configuration.ts';
 import { checkConfigurationSizes } from '../../contract/sizes.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Scope } from './scope.ts';
+import { makesAlarms, signal } from './signal.ts';
 
 /**
  * The device describes itself anew; its senses count from the next message on. What is larger than it may
@@ -11,8 +12,9 @@ import type { Scope } from './scope.ts';
 export function applyConfiguration(
   context: DeviceContext,
   configuration: Configuration,
-  { rows, limits, reject }: Scope,
+  scope: Scope,
 ): DeviceContext {
+  const { rows, limits, reject } = scope;
   const sizes = limits.sizesOf?.(context.device.accountId);
   const [wrong] = sizes ? checkConfigurationSizes(configuration, sizes) : [];
   if (wrong) {
@@ -20,5 +22,9 @@ export function applyConfiguration(
     return context;
   }
   rows.configurations.push({ deviceId: context.device.deviceId, configuration });
-  return { ...context, senses: sensesOf(configuration) };
+  const senses = sensesOf(configuration);
+  const isGone = (sId: string) => !senses.has(sId);
+  if (makesAlarms(context) && [...context.senses.keys()].some(isGone))
+    signal(context, { kind: 'configuration', sIds: [...senses.keys()] }, scope);
+  return { ...context, senses };
 }

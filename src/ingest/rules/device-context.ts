@@ -6,6 +6,8 @@ import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
 import type { Pages } from './pages.ts';
+import type { Remarked } from './remark.ts';
+import type { SenseClock } from './sense-clock.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
@@ -51,9 +53,16 @@ export type DeviceContext = {
   runtime: Runtime | null;
   /** How its evidence is stored, where that is long; null: always as a whole. */
   evidenceLog: EvidenceLog | null;
-  /** The senses that one of its profiles reads, numbered, and by number the newest of each in the history. */
+  /** When it is due to be evaluated without a message, as its row in `device_due` says; null: it has none. */
+  dueTs: number | null;
+  /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;
+  /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
+  clocks: ReadonlyMap<string, SenseClock> | null;
+  remarked: Remarked | null;
+  /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
+  waitingSenses: ReadonlySet<string> | null;
   /** Its rejections of the last minute that had any; null where this process has seen none. */
   recentRejections: RecentRejections | null;
 };

@@ -5,6 +5,7 @@ import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
 import type { Applied, Scope } from './scope.ts';
+import { waitFor } from './perform-firing.ts';
 import { describe, signal } from './signal.ts';
 
 /**
@@ -12,17 +13,18 @@ import { describe, signal } from './signal.ts';
  * many as the budget allows.
  */
 export function applyEvents(
-  context: DeviceContext,
+  before: DeviceContext,
   items: Item<EventReport>[],
   scope: Scope,
 ): Applied {
+  let context = before;
   let applied = 0;
   while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
     const { index, value } = items[applied++] as Item<EventReport>;
     const path = index === null ? '' : `/${index}`;
     const wrong = check(context, value, scope, path);
     if (wrong) scope.reject(wrong);
-    else keep(context, value, scope);
+    else context = keep(context, value, scope);
   }
   return { context, items: Math.max(1, applied) };
 }
@@ -42,21 +44,25 @@ function check(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
 }
 
 /** Its key is what the device calls it, so that a redelivery is the same event. */
-function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): void {
+function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): DeviceContext {
   const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = context.device;
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;
-  const event: SenseEvent = { type: 'sense', ts, cause };
+  const event: SenseEvent = { type: 'sense', ts, cause, arrivedTs };
   scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
   const reported: NewEvent = { accountId, deviceId, key, event };
   rows.events.push(reported);
 
-  const profile = context.current?.profile;
-  const found = profile?.pId === pId ? describe(profile, { puId, stId, evId }) : null;
-  if (!profile || !found) return;
+  // Where the service evaluates, it finds these events itself.
+  const { current } = context;
+  if (current?.engine !== 'device' || current.profile.pId !== pId) return context;
+  const { profile } = current;
+  const found = describe(profile, { puId, stId, evId });
+  if (!found) return context;
   const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
   const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
   const of = { isFirst: true, isFresh, isRecorded: true, from: context.place, movedTo };
   signal(context, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
+  return isFresh ? context : waitFor(context, found);
 }

@@ -38,10 +38,13 @@ export class Message {
   }
 }
 
+/** What a unit brings: what a device sent, or the time that came to it. */
+export type UnitContent = UplinkContent | { kind: 'tick' };
+
 /** The part of a message that is stored or fails together: all of it, until a failed batch is split. */
 export type Unit = {
   message: Message;
-  content: UplinkContent;
+  content: UnitContent;
   /** Items that it brings into a batch: `sizeOf` its content. */
   size: number;
   rejections: Rejection[];
@@ -49,11 +52,16 @@ export type Unit = {
   isRefused?: true;
 };
 
-export function newUnit(message: Message, content: UplinkContent, rejections: Rejection[]): Unit {
+export function newUnit(message: Message, content: UnitContent, rejections: Rejection[]): Unit {
   return { message, content, size: sizeOf(content), rejections };
 }
 
 /** How many items a unit of this content brings into a batch. */
-export function sizeOf(content: UplinkContent): number {
+export function sizeOf(content: UnitContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
+}
+
+/** A tick as what a message is made of: it has no topic and no payload. */
+export function uplinkOfTick(arrivedTs: number): Uplink {
+  return { topic: '', excerpt: '', arrivedTs, content: { kind: 'none' }, rejections: [] };
 }

@@ -5,6 +5,7 @@ import type { ProfileAnswer } from '../../contract/uplink.ts';
 import type { DeviceContext } from './device-context.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
+import { makesAlarms, signal } from './signal.ts';
 
 /** A device's answer to a profile; counts only for the profile that is pending, or current. */
 export function applyAnswer(
@@ -23,7 +24,7 @@ export function applyAnswer(
   if (current?.profile.pId === answer.pId) {
     return answer.state === 'current'
       ? confirm(answering, answer, scope)
-      : refuse({ ...answering, current: null, runtime: null }, answer, scope);
+      : refuse({ ...endAlarms(answering, scope), current: null, runtime: null }, answer, scope);
   }
   const waiting = pending
     ? `${pending.pId} is the one that waits for an answer`
@@ -63,7 +64,7 @@ export function becomeCurrent(
   const runtime = startRuntime(profile, ts);
   const place = { puId: runtime.puId, stId: runtime.stId };
   const running: DeviceContext = {
-    ...context,
+    ...endAlarms(context, scope),
     current: { profile, engine },
     pending: null,
     runtime,
@@ -73,18 +74,23 @@ export function becomeCurrent(
 }
 
 /** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
-function confirm(
-  context: DeviceContext,
-  answer: ProfileAnswer,
-  { rows, arrivedTs }: Scope,
-): DeviceContext {
+function confirm(context: DeviceContext, answer: ProfileAnswer, scope: Scope): DeviceContext {
+  const { rows, arrivedTs } = scope;
   const { current } = context;
   const engine = answer.engine ?? 'service';
   if (!current || current.engine === engine) return context;
   const { deviceId } = context.device;
   const pId = current.profile.pId;
   rows.profiles.push({ deviceId, pId, state: 'current', engine, text: answer.text, ts: arrivedTs });
-  return { ...context, current: { ...current, engine } };
+  const ended = engine === 'device' ? endAlarms(context, scope) : context;
+  return { ...ended, current: { ...current, engine } };
+}
+
+/** Alarms end with the profile that made them, and with who evaluated it. */
+function endAlarms(context: DeviceContext, scope: Scope): DeviceContext {
+  if (!makesAlarms(context)) return context;
+  signal(context, { kind: 'profile' }, scope);
+  return { ...context, waitingSenses: null };
 }
 
 function refuse(

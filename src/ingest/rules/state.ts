@@ -5,6 +5,7 @@ import type { DeviceContext, Reported } from './device-context.ts';
 import { checkTime } from './validate.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
+import { signalMove } from './signal.ts';
 
 /** A device reports its state: it counts unless it is older than the report before. */
 export function applyState(
@@ -20,12 +21,16 @@ export function applyState(
     return context;
   }
   if (isOld(context.reported, { ...to, ts })) return context;
+  const reported = { ...to, ts };
+  // It stands there already: nothing that was collected there ends.
+  if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
   recordMove(context, to, { evId: report.evId ?? 0, ts }, scope);
+  signalMove(context, { to, isReport: true }, scope);
   return {
     ...context,
     place: to,
     placeTs: ts,
-    reported: { ...to, ts },
+    reported,
     runtime:
       context.current?.engine === 'service' && context.runtime
         ? enter(context.current.profile, context.runtime, to, scope.arrivedTs)
@@ -33,11 +38,12 @@ export function applyState(
   };
 }
 
+const isSame = (one: Place, other: Place) => one.puId === other.puId && one.stId === other.stId;
+
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
 function isOld(reported: Reported | null, report: Reported): boolean {
   if (!reported) return false;
-  const again = reported.puId === report.puId && reported.stId === report.stId;
-  return report.ts < reported.ts || (report.ts === reported.ts && again);
+  return report.ts < reported.ts || (report.ts === reported.ts && isSame(reported, report));
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */

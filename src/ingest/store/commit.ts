@@ -7,7 +7,9 @@ import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { ContextCache } from './context-cache.ts';
 import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
+import { findStoredAlready, type FindStored } from './find-stored.ts';
 import type { ContextLoader } from './load-contexts.ts';
+import { isOnlyTicks, tickedTs } from './plan-due.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
 import { StaleContext, write, type Writers } from './write.ts';
@@ -16,6 +18,7 @@ export type CommitDeps = TellDeps & {
   db: Database;
   writers: Writers;
   loadContexts: ContextLoader;
+  findStored: FindStored;
   /** Told of the devices that were read or used. */
   remembered: ContextCache;
   /** Charged for what a plan costs. */
@@ -36,6 +39,9 @@ export type CommitOptions = {
   onCommitSent: (plan: Plan, committing: Committing) => void;
 };
 
+/** What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last. */
+type Unread = { queues: Set<DeviceQueue>; ticked: Map<DeviceQueue, number> };
+
 const allRead: ReadonlySet<DeviceQueue> = new Set();
 
 /**
@@ -48,7 +54,7 @@ export async function commitBatch(
   { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
-  const unread = new Set<DeviceQueue>();
+  const unread: Unread = { queues: new Set(), ticked: new Map() };
   const isOver = () => stage === 'over';
   let plan: Plan | undefined;
   let leftOut = noneLeftOut;
@@ -58,7 +64,8 @@ export async function commitBatch(
     const tooMany = await load(works, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: Work) => tooMany.has(queue);
     const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
-    plan = planBatch(read, deps.limits, deps.maxBatchItems);
+    const stored = areNew ? undefined : await findKept(tx, read);
+    plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
     if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
@@ -70,12 +77,22 @@ export async function commitBatch(
     return write(tx, plan, areNew, deps.writers);
   }
 
+  async function findKept(tx: Transaction, read: Work[]) {
+    const known = read.filter(({ queue }) => queue.context !== null);
+    const stored = await findStoredAlready(tx, known, deps.findStored);
+    // Forgotten meanwhile: that is no sign of a removal.
+    if (isOver() || known.some(({ queue }) => queue.context === null)) throw new StaleContext();
+    return stored;
+  }
+
   function onCommitting(committing: Committing): void {
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (stage === 'over' || !plan) return;
     stage = 'sent';
     deps.eventQuota?.committing(leftOut);
-    for (const { queue, context } of plan.after) queue.context = context;
+    // A silent device is read again when it speaks: the memory is for those that send.
+    for (const { queue, context } of plan.after)
+      queue.context = unread.ticked.has(queue) ? null : context;
     for (const { queue } of plan.works) deps.remembered.note(queue);
     onCommitSent(plan, committing);
   }
@@ -88,9 +105,9 @@ export async function commitBatch(
     });
   } catch (error) {
     deps.eventQuota?.undo(leftOut, isSent(stage));
-    if (error instanceof StaleContext) noteForgotten(error, works, unread);
+    if (error instanceof StaleContext) noteForgotten(error, works, unread.queues);
     // They were read as claimed, and with the rollback they are not.
-    for (const queue of unread) queue.context = null;
+    for (const queue of unread.queues) queue.context = null;
     throw error;
   } finally {
     stage = 'over';
@@ -101,30 +118,36 @@ export async function commitBatch(
 }
 
 /**
- * Reads what is not known of devices, and adds those to `unread`. Gives those that one transaction has no room
+ * Reads what is not known of devices, and notes those in `unread`. Gives those that one transaction has no room
  * to read. Throws `StaleContext` where others changed meanwhile.
  */
 async function load(
   works: Work[],
-  unread: Set<DeviceQueue>,
+  unread: Unread,
   tx: Transaction,
   isOver: () => boolean,
   { loadContexts, remembered }: CommitDeps,
 ): Promise<ReadonlySet<DeviceQueue>> {
-  for (const { queue } of works) if (queue.context === null) unread.add(queue);
-  if (unread.size === 0) return allRead;
-  const { contexts, left } = await loadContexts(tx, [...unread]);
+  const { queues, ticked } = unread;
+  for (const { queue, units } of works) {
+    if (queue.context !== null) continue;
+    queues.add(queue);
+    if (isOnlyTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
+  }
+  if (queues.size === 0) return allRead;
+  const { contexts, left } = await loadContexts(tx, [...queues], ticked);
   // Forgotten while others were read: that is no sign of a removal.
-  const isForgotten = ({ queue }: Work) => queue.context === null && !unread.has(queue);
+  const isForgotten = ({ queue }: Work) => queue.context === null && !queues.has(queue);
   if (isOver() || works.some(isForgotten)) throw new StaleContext();
-  for (const queue of unread) {
-    queue.context = contexts.get(queue.device.deviceId) ?? null;
-    remembered.note(queue);
+  for (const queue of queues) {
+    const context = contexts.get(queue.device.deviceId);
+    queue.context = context ? { ...context, device: queue.device } : null;
+    if (!ticked.has(queue)) remembered.note(queue);
   }
   return left;
 }
 
-function noteForgotten(error: StaleContext, works: Work[], unread: Set<DeviceQueue>): void {
+function noteForgotten(error: StaleContext, works: Work[], unread: ReadonlySet<DeviceQueue>): void {
   for (const { queue } of works)
     if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
 }

@@ -4,6 +4,7 @@ import type { Message } from '../rules/message.ts';
 import { sizeOf } from '../rules/message.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { Plan } from './plan-batch.ts';
+import { isOnlyTicks } from './plan-due.ts';
 import { createUnderWay } from './events-under-way.ts';
 import type { UnderWay } from './events-under-way.ts';
 
@@ -62,9 +63,10 @@ export function createEventQuota(
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
       (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= nowMs();
-    const due = work.filter(({ queue }) => {
+    // A device is told of what its own messages led to.
+    const due = work.filter(({ queue, units }) => {
       const { deviceId } = queue.device;
-      return counts.has(deviceId) && isDue(deviceId);
+      return counts.has(deviceId) && isDue(deviceId) && !isOnlyTicks(units);
     });
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;

@@ -14,8 +14,10 @@ import type { DeviceQueue } from '../queue/device-queue.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
 import type { Layouts } from './load-contents.ts';
 import { Pages } from '../rules/pages.ts';
+import { claimDue } from './due.ts';
 import { claimStates, listDeviceStates } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
+import { clocksOf } from './sense-clocks.ts';
 import type { ContextCache } from './context-cache.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
@@ -29,43 +31,81 @@ export type FindNewest = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
+/** Of devices whose alarms wait for a fresh measurement: of which senses. */
+export type ListWaitingSenses = (
+  tx: Sql,
+  deviceIds: number[],
+) => Promise<ReadonlyMap<number, ReadonlySet<string>>>;
+
+const noneWait: ListWaitingSenses = async () => new Map();
+
 /** What was read, by device; `left`: queues that there was no room for. */
 type Loaded = {
   contexts: ReadonlyMap<number, DeviceContext>;
   left: ReadonlySet<DeviceQueue>;
 };
 
-export type ContextLoader = (tx: Sql, queues: DeviceQueue[]) => Promise<Loaded>;
+/** `ticked`: those of them that have nothing but ticks, with the time of the last one; absent: none. */
+export type ContextLoader = (
+  tx: Sql,
+  queues: DeviceQueue[],
+  ticked?: ReadonlyMap<DeviceQueue, number>,
+) => Promise<Loaded>;
 
 /**
  * Reads what is to be known of devices, and makes those with a profile the transaction's own: another
  * process that has one of their messages under way is waited for, so that what is the newest in the
- * history is the newest. A device that was removed has none. Reads as many of the devices as
+ * history is the newest. A device that was removed has none, nor has one with ticks alone that is not due any
+ * more, or that another process has. Reads as many of the devices as
  * `remembered` has room for at once, one at least.
  */
 export function createContextLoader(
   findNewest: FindNewest,
   remembered: ContextCache,
+  listWaitingSenses: ListWaitingSenses = noneWait,
 ): ContextLoader {
-  return async (tx, queues) => {
+  return async (tx, queues, ticked = new Map<DeviceQueue, number>()) => {
     const left = await pickLeft(tx, queues, remembered);
     const taken = left.size > 0 ? queues.filter((queue) => !left.has(queue)) : queues;
-    const deviceIds = taken.map(({ device }) => device.deviceId);
-    const [, rows] = await Promise.all([
-      claimStates(tx, deviceIds),
-      listDeviceStates(tx, deviceIds),
-    ]);
+    const rows = await claimAndList(tx, taken, ticked);
     const layouts = await loadContents(tx, rows, remembered);
     const read = await toContexts(rows, layouts);
     const newest = await findNewest(tx, read.flatMap(wantedOf));
+    const waiting = await listWaitingSenses(
+      tx,
+      rows.map(({ device_id }) => device_id),
+    );
+    const stored = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
     const contexts = new Map(
       read.map((context) => {
         const { deviceId } = context.device;
-        return [deviceId, { ...context, seen: pagesOf(context, newest.get(deviceId) ?? {}) }];
+        const waitingSenses = waiting.get(deviceId) ?? null;
+        const clocks = clocksOf(context, stored.get(deviceId) ?? null, newest.get(deviceId) ?? {});
+        return [deviceId, { ...context, ...clocks, waitingSenses }];
       }),
     );
     return { contexts, left };
   };
+}
+
+async function claimAndList(
+  tx: Sql,
+  queues: DeviceQueue[],
+  ticked: ReadonlyMap<DeviceQueue, number>,
+): Promise<DeviceRow[]> {
+  const idsOf = (some: DeviceQueue[]) => some.map(({ device }) => device.deviceId);
+  const { due = [], sent = [] } = Object.groupBy(queues, (queue) =>
+    ticked.has(queue) ? 'due' : 'sent',
+  );
+  const [claimed, , rows] = await Promise.all([
+    due.length > 0 ? claimDue(tx, idsOf(due), Math.max(...ticked.values())) : [],
+    sent.length > 0 && claimStates(tx, idsOf(sent)),
+    listDeviceStates(tx, idsOf(queues)),
+  ]);
+  if (claimed.length === due.length) return rows;
+  const left = new Set(idsOf(due));
+  for (const deviceId of claimed) left.delete(deviceId);
+  return rows.filter(({ device_id }) => !left.has(device_id));
 }
 
 /** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
@@ -101,8 +141,12 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     pending: pending ?? null,
     runtime: stood?.runtime ?? null,
     evidenceLog: stood?.evidenceLog ?? null,
+    dueTs: row.due_at,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
+    clocks: null,
+    remarked: null,
+    waitingSenses: null,
     recentRejections: null,
   };
 }
@@ -124,11 +168,6 @@ function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, nu
   if (!current || !pending) return (current ?? pending)?.senses ?? none;
   const both = new Set([...current.senses.keys(), ...pending.senses.keys()]);
   return numbered(both);
-}
-
-function pagesOf({ watched }: DeviceContext, newest: LastSeen): Pages<Newest> {
-  const senses = [...watched.keys()];
-  return Pages.of(senses.map((sId) => (Object.hasOwn(newest, sId) ? newest[sId] : undefined)));
 }
 
 function wantedOf({ device: { deviceId }, watched }: DeviceContext) {

@@ -5,7 +5,10 @@ import type { Message, Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import { noChanges } from '../rules/changes.ts';
 import type { Changes } from '../rules/changes.ts';
+import type { DueRow } from '../rules/due.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
+import { planDue, tickedTs } from './plan-due.ts';
+import type { StoredAlready } from '../rules/stored-already.ts';
 import { shareOut } from './share-out.ts';
 import { divideUnit } from './split.ts';
 
@@ -19,6 +22,8 @@ export type Plan = {
   /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
   held: DeviceContext[];
   unchanged: DeviceContext[];
+  /** When devices are due next, where that changes. */
+  due: DueRow[];
   /** What each queue knows after the commit. */
   after: { queue: DeviceQueue; context: DeviceContext }[];
   /** The messages, or parts of them, that are stored with it. */
@@ -38,17 +43,26 @@ export type Plan = {
   charges: Map<number, number>;
 };
 
+const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
+
 /**
  * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
- * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are.
+ * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are. `stored`: what is
+ * known of what the history has already, by device (`findStoredAlready`).
  */
-export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): Plan {
+export function planBatch(
+  batch: Work[],
+  limits: ApplyLimits,
+  maxCost: number,
+  stored: ReadonlyMap<number, StoredAlready> = nothingStored,
+): Plan {
   const plan: Plan = {
     rows: noChanges(),
     moved: [],
     evaluated: [],
     held: [],
     unchanged: [],
+    due: [],
     after: [],
     units: [],
     orphaned: [],
@@ -68,7 +82,7 @@ export function planBatch(batch: Work[], limits: ApplyLimits, maxCost: number): 
     budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
     for (const work of works) {
       if (budget.isSpent) plan.postponed.push(work);
-      else planDevice(work, plan, limits, budget);
+      else planDevice(work, plan, limits, budget, stored);
     }
     plan.charges.set(accountId, budget.spent - before - charged);
   }
@@ -85,14 +99,21 @@ export function postponeUnread(plan: Plan, unread: Work[]): void {
   }
 }
 
-function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget): void {
+function planDevice(
+  work: Work,
+  plan: Plan,
+  limits: ApplyLimits,
+  budget: Budget,
+  stored: ReadonlyMap<number, StoredAlready>,
+): void {
   const { queue, units } = work;
-  const before = queue.context;
+  const before = contextOf(queue);
   if (!before) {
     plan.orphaned.push(...units);
     plan.works.push(work);
     return;
   }
+  const own = stored.get(before.device.deviceId) ?? null;
   let context = before;
   let done = 0;
   let divided: [Unit, Unit] | null = null;
@@ -100,14 +121,21 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
   while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
     const from = plan.rows.events.length;
-    const applied = apply(context, unit, plan.rows, limits, budget);
+    const applied = apply(context, unit, plan.rows, limits, budget, own);
     context = applied.context;
     if (plan.rows.events.length > from) plan.sources.push({ message: unit.message, from });
     if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
   }
   divide(work, done, divided, plan);
+  const ticked = tickedTs(units.slice(0, done));
+  const due = planDue(before, context, ticked, limits);
+  context = due.context;
+  if (due.row) plan.due.push(due.row);
+  // A tick raises the version whatever it finds: what others remember of the device's due time is void.
+  const hasSignals = plan.rows.signals.length > signalled;
+  if (ticked !== null) budget.spent += 1;
   // Where alarms are decided, one transaction of the device does so after the other: each writes its row.
-  if (plan.rows.signals.length === signalled && keepsRow(before, context)) {
+  else if (!hasSignals && keepsRow(before, context)) {
     (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
     if (context !== before) plan.after.push({ queue, context });
     return;
@@ -116,6 +144,12 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
     budget.spent += evidenceCost(context.current.profile, context.runtime);
   (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
   plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+}
+
+/** What is known of the device, at the connector where it was seen last. */
+function contextOf({ context, device }: DeviceQueue): DeviceContext | null {
+  if (!context || context.device.connectorId === device.connectorId) return context;
+  return { ...context, device };
 }
 
 /** Divides a device's units into those that the plan holds, and those that are postponed. */
@@ -135,15 +169,22 @@ function divide(work: Work, done: number, divided: [Unit, Unit] | null, plan: Pl
   plan.postponed.push({ queue, units: postponed });
 }
 
+const elsewhere: ReadonlySet<keyof DeviceContext> = new Set([
+  'seen',
+  'clocks',
+  'remarked',
+  'waitingSenses',
+  'recentRejections',
+]);
+
 /**
- * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history has, or
- * how many rejections it had.
+ * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history and a
+ * table of their clocks have, or how many rejections it had.
  */
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
   for (const member of Object.keys(after) as (keyof DeviceContext)[]) {
-    const isElsewhere = member === 'seen' || member === 'recentRejections';
-    if (!isElsewhere && after[member] !== before[member]) return false;
+    if (!elsewhere.has(member) && after[member] !== before[member]) return false;
   }
   return true;
 }

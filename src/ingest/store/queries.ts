@@ -8,6 +8,7 @@ import { plainArrays } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import { ingestLock } from '../../db/locks.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
+import type { StoredClocks } from './sense-clocks.ts';
 
 export type DeviceRow = {
   device_id: number;
@@ -22,6 +23,7 @@ export type DeviceRow = {
   reported_pu_id: number | null;
   reported_st_id: number | null;
   answers_profiles: boolean;
+  due_at: number | null;
   runtime: StoredRuntime | null;
   /** What was added to it, in order; of another base: nothing that counts. */
   evidence_log: StoredLog[] | null;
@@ -30,6 +32,7 @@ export type DeviceRow = {
   engine: 'service' | 'device' | null;
   pending_profile: string | null;
   pending_content: number | null;
+  clocks: StoredClocks | null;
 };
 
 /** How much of a device's row, and of what its profiles say, there is to read. */
@@ -99,14 +102,17 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
     text: `
       select s.device_id, d.uuid, d.account_id, d.configuration, s.version,
              s.pu_id, s.st_id, s.state_at, s.reported_at, s.reported_pu_id, s.reported_st_id,
-             s.answers_profiles, s.runtime, (select json_agg(l order by l.version)
+             s.answers_profiles, due.due_at, s.runtime, (select json_agg(l order by l.version)
                                                 from evidence_log l
                                                where l.device_id = s.device_id) as evidence_log,
              c.profile_id as current_profile, cp.content_id as current_content, c.engine,
-             p.profile_id as pending_profile, pp.content_id as pending_content
+             p.profile_id as pending_profile, pp.content_id as pending_content,
+             (select json_object_agg(k.s_id, k.state)
+                from sense_clock k where k.device_id = s.device_id) as clocks
         from unnest($1::bigint[]) as wanted (device_id)
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id
+        left join device_due due on due.device_id = s.device_id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
         left join profile cp on cp.id = c.profile_id
         left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}

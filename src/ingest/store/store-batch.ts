@@ -15,6 +15,8 @@ export type StoreDeps = CommitDeps &
   AttemptDeps & {
     repeats: Redeliveries;
     retry: RetryBounds;
+    /** Told of each transaction whether it stored what it held; not of items that are wrong themselves. */
+    onTried: (isStored: boolean) => void;
     /** The service stops: nothing is tried again. */
     stopping: AbortSignal;
   };
@@ -76,6 +78,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     try {
       await commitBatch(works, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
+      deps.onTried(true);
       return rest;
     } catch (error) {
       await batch?.behind?.done;
@@ -103,6 +106,7 @@ async function recover(
   const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
+  if (isTransient(error)) deps.onTried(false);
   if (isAgainRight && !attempts.mayFollow()) return giveUp(works, error, storing);
   if (isVoid) return storeOthers(works, error, storing);
   // Whether the transaction committed may be unknown: what is remembered must be read again.
@@ -215,13 +219,14 @@ function failAll(works: Work[], error: unknown): void {
 function isolate([work]: Work[], error: unknown, { log }: StoreDeps): Work[] {
   const unit = work?.units[0];
   if (!work || !unit) return [];
+  // Whoever brought the tick puts it off: it is no message of the device.
+  if (unit.content.kind === 'none' || unit.content.kind === 'tick') {
+    unit.message.fail(error);
+    return [];
+  }
   log.error(
     { event: 'item.refused', err: error, device: work.queue.device.uuid },
     'The database refused an item, which became a rejection of its device.',
   );
-  if (unit.content.kind === 'none') {
-    unit.message.fail(error);
-    return [];
-  }
   return [{ queue: work.queue, units: [toRejection(unit, stateOf(error) || 'internal')] }];
 }

@@ -2,9 +2,11 @@ import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
+import { saveDue } from './due.ts';
 import { MillisecondFull } from './millisecond-full.ts';
 import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
+import { saveClocks } from './sense-clocks.ts';
 import type { Plan } from './plan-batch.ts';
 import type { MeasurementRow, ProfileAnswerRow, RejectionRow, Changes } from '../rules/changes.ts';
 
@@ -60,13 +62,15 @@ export async function write(
 
 /** Writes or holds the rows of devices: whether all are as they were read. */
 async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
-  const { moved, evaluated, held, unchanged } = plan;
+  const { moved, evaluated, held, unchanged, due } = plan;
   const [, movedNow, evaluatedNow, heldNow, unchangedNow] = await all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     held.length > 0 ? holdUnchanged(tx, held) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
+    // Behind the devices' rows: who changes them in this order waits for nobody who waits for it.
+    due.length > 0 && saveDue(tx, due),
   ]);
   return (
     movedNow === moved.length &&
@@ -89,6 +93,7 @@ async function writeRows(
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+    rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
   ]);
   return recorded;
 }

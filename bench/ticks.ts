@@ -1,0 +1,119 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { installProfile, registerAccount, registerDevices } from './api.ts';
+import { createFleet, type Fleet } from './client/fleet.ts';
+import { startBenchDatabase, withClient } from './database.ts';
+import { headStartMs, specsOf } from './fleets.ts';
+import { describeMachine } from './machine.ts';
+import { numberOf } from './options.ts';
+import { createReleases } from './releases.ts';
+import { startBenchService, type BenchService } from './service.ts';
+import { silentDevices, type SilentDevices } from './ticks/silent-devices.ts';
+
+const usage = `npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate 1000] [--rounds 3]
+
+--silent devices fall due in the same second, while --devices send --rate messages a second together.
+Prints how long it took until all were evaluated, and the devices' acknowledgements with and without.`;
+
+type Turn = { p50Ms: number; p99Ms: number; seconds: number };
+
+const quietSeconds = 20;
+const mostSeconds = 300;
+
+await main();
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      silent: { type: 'string' },
+      devices: { type: 'string' },
+      rate: { type: 'string' },
+      rounds: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help) return console.log(usage);
+  const silent = numberOf(values.silent, 100_000, usage);
+  const devices = numberOf(values.devices, 1_000, usage);
+  const ratePerSecond = numberOf(values.rate, 1_000, usage);
+  const rounds = numberOf(values.rounds, 3, usage);
+  const releases = createReleases();
+  try {
+    const database = await startBenchDatabase(60);
+    releases.defer(() => database.remove());
+    const databaseUrl = await database.create('ticks');
+    const service = await startBenchService({ databaseUrl, redisUrl: null });
+    releases.defer(() => service.stop());
+    const fleet = await connectFleet(service, devices, ratePerSecond);
+    releases.defer(() => fleet.close());
+    const clones = await silentDevices(service, databaseUrl, silent);
+    console.log(describeMachine(database.description));
+    for (let round = 1; round <= rounds; round += 1)
+      await runRound(round, fleet, clones, databaseUrl);
+  } finally {
+    await releases.downTo(0);
+  }
+}
+
+async function runRound(
+  round: number,
+  fleet: Fleet,
+  silent: SilentDevices,
+  databaseUrl: string,
+): Promise<void> {
+  await withClient(databaseUrl, (client) => client.query('checkpoint'));
+  fleet.start();
+  await delay(5_000);
+  const without = await measureWhile(fleet, () => delay(quietSeconds * 1_000));
+  fleet.latency.reset();
+  const fallDue = await silent.fallDue();
+  const during = await measureWhile(fleet, fallDue);
+  if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
+  const row = {
+    round,
+    evaluatedWithinSeconds: round1(during.seconds),
+    p50Ms: `${round1(without.p50Ms)} → ${round1(during.p50Ms)}`,
+    p99Ms: `${round1(without.p99Ms)} → ${round1(during.p99Ms)}`,
+    p99Times: (during.p99Ms / without.p99Ms).toFixed(2),
+  };
+  console.log(JSON.stringify(row));
+}
+
+async function measureWhile(fleet: Fleet, work: () => Promise<unknown>): Promise<Turn> {
+  fleet.latency.reset();
+  const sinceMs = performance.now();
+  const limit = new AbortController();
+  const late = delay(mostSeconds * 1_000, undefined, { signal: limit.signal }).catch(() => {});
+  await Promise.race([work(), late]);
+  limit.abort();
+  return {
+    p50Ms: fleet.latency.percentile(50) / 1_000,
+    p99Ms: fleet.latency.percentile(99) / 1_000,
+    seconds: (performance.now() - sinceMs) / 1_000,
+  };
+}
+
+async function connectFleet(
+  { baseUrl, mqttPort: port }: BenchService,
+  count: number,
+  ratePerSecond: number,
+): Promise<Fleet> {
+  const account = await registerAccount(baseUrl);
+  const devices = await registerDevices(baseUrl, account.token, count);
+  await installProfile(baseUrl, account.token, devices);
+  const startTs = Date.now() - headStartMs;
+  const fleet = createFleet({
+    host: '127.0.0.1',
+    port,
+    devices: specsOf(devices),
+    ratePerSecond,
+    payload: (_device, seq) =>
+      JSON.stringify({ sId: '0x01', val: 20 + (seq % 3), ts: startTs + seq * 10 }),
+  });
+  await fleet.connect();
+  return fleet;
+}
+
+function round1(value: number): number {
+  return Math.round(value * 10) / 10;
+}

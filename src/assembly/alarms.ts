@@ -1,0 +1,123 @@
+import { createDecideAlarms } from '../alarms/decide-alarms.ts';
+import { startClosing } from '../alarms/close-due.ts';
+import { forgetAlarms } from '../alarms/forget.ts';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
+import type { DecideDeps, Telling } from '../alarms/ports.ts';
+import { findNewest } from '../measurements/newest.ts';
+import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
+import { senseKey } from '../alarms/timer/run-due.ts';
+import type { OnConfigured } from '../devices/configuration-routes.ts';
+import type { Notifications } from '../notifications/notifications.ts';
+import type { AlarmPort } from '../notifications/alarm-port.ts';
+import { dropPlanned } from '../notifications/planned.ts';
+import { tellOver } from '../notifications/tell-over.ts';
+import type { Activity } from '../quotas/activity.ts';
+import type { Shared } from './shared.ts';
+
+/** What alarms ask of notifications. */
+export function tellingOf(
+  { limitsOf, clock }: Pick<Shared, 'limitsOf' | 'clock'>,
+  tell: Telling['tell'],
+): Telling {
+  return {
+    tell,
+    dropPlanned,
+    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf: limitsOf, nowMs: clock() }),
+  };
+}
+
+/** For a process without devices: nothing fires there, alarms only close. */
+const noFirings: Telling['tell'] = async () => {
+  throw new Error('Nobody is told of firings in this process.');
+};
+
+function rulesOf({ config }: Shared): DecideDeps['rules'] {
+  const { ringMaxAgeMs } = config.ingest;
+  return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
+}
+
+/** What messages need of the alarms that they are about. */
+export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
+  return {
+    listAlarmsNow,
+    lockAlarms,
+    noteTold,
+    takeBack,
+    onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
+  };
+}
+
+const timerIntervalMs = 1_000;
+
+const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
+  const newest = await findNewest(tx, senses);
+  return new Map(
+    [...newest].flatMap(([deviceId, seen]) =>
+      Object.entries(seen).map(([sId, { ts }]) => [senseKey({ deviceId, sId }), ts] as const),
+    ),
+  );
+};
+
+/** Decides on alarms where devices are heard, and closes those whose time is over. */
+export function startAlarms(
+  shared: Shared,
+  { tell, activity }: { tell: Notifications['tell']; activity: Activity },
+) {
+  const { db, bus, clock, log, releases } = shared;
+  const telling = tellingOf(shared, tell);
+  const alarmsLog = log.child({ component: 'alarms' });
+  const onError = (err: unknown) =>
+    alarmsLog.warn(
+      { event: 'alarms.unclosed', err },
+      'Alarms whose time is over could not be closed; it is tried again.',
+    );
+  const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
+  releases.add('closing of alarms', () => closing.close());
+  const timer = startAlarmTimer({
+    db,
+    clock,
+    ...telling,
+    rules: rulesOf(shared),
+    findNewestTs,
+    onChanged: (changed) => bus.publish('events', changed),
+    pollIntervalMs: timerIntervalMs,
+    onError: (err) =>
+      alarmsLog.warn(
+        { event: 'alarms.untold', err },
+        'What is due of alarms could not be done; it is tried again.',
+      ),
+  });
+  releases.add('timer of alarms', () => timer.close());
+  return createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    clock: shared.clock,
+    eventsLeft: activity.eventsLeft,
+    countOpened: (accountId, count) =>
+      activity.count(accountId, { measurements: 0, events: count, leftOut: 0 }),
+  });
+}
+
+/** What routes change of alarms, and of devices that have some. */
+export function createAlarmsOfRoutes(shared: Shared) {
+  const telling = tellingOf(shared, noFirings);
+  const decideAlarms = createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    clock: shared.clock,
+    eventsLeft: () => 0,
+    countOpened: () => undefined,
+  });
+  const onConfigured: OnConfigured = (tx, device, sIds, arrivedTs) =>
+    decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
+  return { telling, onConfigured };
+}
+
+const dayMs = 86_400_000;
+
+/** A chore of the upkeep: closed alarms are kept as long as events. */
+export function forgetOldAlarms({ config, db, clock }: Shared) {
+  return async (signal: AbortSignal): Promise<void> => {
+    await forgetAlarms(db, clock() - config.retention.eventsDays * dayMs, signal);
+  };
+}

@@ -1,0 +1,37 @@
+import type { Connector } from '../../connector/mqtt/server.ts';
+import type { AccountThrottle } from '../contract/uplink.ts';
+import type { Ingest } from '../ingest/ingest.ts';
+import { startTicks } from '../ingest/ticks/ticks.ts';
+import type { ListeningWatch } from '../listening/listening.ts';
+import { observeTicks } from '../metrics/observe-ticks.ts';
+import { bridgesAmong } from './bridge-names.ts';
+import type { Shared } from './shared.ts';
+
+type TicksSide = {
+  ingest: Pick<Ingest, 'tick'>;
+  holds: AccountThrottle;
+  connector: Pick<Connector, 'isConnected'> | null;
+  listening: Pick<ListeningWatch, 'isHere'>;
+};
+
+/** What time brings to devices: this process takes what is due of its own at once, of others a little later. */
+export function startTicksOf(
+  shared: Shared,
+  { ingest, holds, connector, listening }: TicksSide,
+): void {
+  const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
+  const bridges = new Set(bridgesAmong(config.connectors).map(({ id }) => id));
+  const ticks = startTicks({
+    db,
+    clock,
+    nowMs: monotonicClock,
+    tick: ingest.tick,
+    isHere: ({ uuid, connectorId }) =>
+      connector?.isConnected(uuid) === true ||
+      (bridges.has(connectorId) && listening.isHere(connectorId)),
+    isHeld: (accountId) => holds.waitMs(accountId) > 0,
+    log: log.child({ component: 'ingest' }),
+    observe: observeTicks(metrics.registry),
+  });
+  releases.add('ticks', () => ticks.close());
+}

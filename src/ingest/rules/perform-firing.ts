@@ -1,0 +1,52 @@
+import { messagesOf } from '../../contract/actions/actions.ts';
+import type { FiredSignal } from '../../contract/alarm-signal.ts';
+import type { Place } from '../../contract/place.ts';
+import type { Firing } from '../../engine/outcome.ts';
+import { costs } from './cost.ts';
+import type { DeviceContext } from './device-context.ts';
+import { recordEvent } from './record-event.ts';
+import type { Scope } from './scope.ts';
+import { describe, signal } from './signal.ts';
+
+/** The actions of an event that fired, as rows and effects. */
+export function performFiring(
+  context: DeviceContext,
+  firing: Firing,
+  movedTo: Place | null,
+  scope: Scope,
+): DeviceContext {
+  const { event, actions, name, record, tells } = firing;
+  const { device } = context;
+  scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
+  if (record) recordEvent(context, event, scope);
+  for (const message of messagesOf(actions, { device, event, name }))
+    scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
+  return tells === 'nobody' ? context : signalFiring(context, firing, movedTo, scope);
+}
+
+function signalFiring(
+  context: DeviceContext,
+  { event, record, isFirst, ageMs }: Firing,
+  movedTo: Place | null,
+  scope: Scope,
+): DeviceContext {
+  const { current, place } = context;
+  const { puId, stId, evId } = event.cause.engine;
+  const described = current && describe(current.profile, { puId, stId, evId });
+  if (!described) return context;
+  const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
+  const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
+  const of = { isFirst, isFresh, isRecorded: record, from: place, movedTo, arrivedTs };
+  signal(context, { kind: 'fired', ...described, event, ...of }, scope);
+  return isFresh ? context : waitFor(context, described);
+}
+
+/** An alarm that is too old to be told is told with the next fresh measurement of one of its senses. */
+export function waitFor(
+  context: DeviceContext,
+  { sIds, tells }: Pick<FiredSignal, 'sIds' | 'tells'>,
+): DeviceContext {
+  const { waitingSenses: before } = context;
+  if (tells !== 'alarm' || sIds.every((sId) => before?.has(sId))) return context;
+  return { ...context, waitingSenses: new Set([...(before ?? []), ...sIds]) };
+}

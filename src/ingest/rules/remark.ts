@@ -1,0 +1,30 @@
+import type { DeviceContext } from './device-context.ts';
+import type { Scope } from './scope.ts';
+
+/** When the device was last told of its clock, ms; null: never. */
+export type Remarked = { aheadTs: number | null; backTs: number | null };
+
+type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
+
+const remarkEveryMs = 3_600_000;
+/** The row of a device's remarks among those of its senses, whose names are not empty. */
+export const ofDevice = '';
+
+const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
+
+/** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
+export function remark(
+  { device: { deviceId, uuid } }: DeviceContext,
+  before: Remarked | null,
+  { reason, message, path }: Remark,
+  { rows, arrivedTs, topic }: Scope,
+): Remarked | null {
+  const member = memberOf[reason];
+  const last = before?.[member] ?? null;
+  if (last !== null && arrivedTs < last + remarkEveryMs) return before;
+  const payload = { topic, reason, message, path, ts: arrivedTs };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+  const remarked: Remarked = { aheadTs: null, backTs: null, ...before, [member]: arrivedTs };
+  rows.clocks.set(`${deviceId} `, { deviceId, sId: ofDevice, state: remarked });
+  return remarked;
+}

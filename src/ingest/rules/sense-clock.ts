@@ -1,0 +1,54 @@
+/** A measurement with a time so much above its arrival is ahead: it is no sign of how late it is. */
+export const aheadMs = 10_000;
+
+/** For so long all of a sense's measurements are too late before its clock is taken to have been set back. */
+const setBackAfterMs = 15 * 60_000;
+const fewestOfRun = 3;
+
+/**
+ * Measurements of a sense that were all too late, without one that was not in between. The last `count` of
+ * them are each later by their time than the one before.
+ */
+export type LateRun = {
+  total: number;
+  count: number;
+  firstTs: number;
+  firstArrivedTs: number;
+  lastTs: number;
+};
+
+/**
+ * What is known of a sense's clock beside the history's newest measurement. The clock is the newest time of
+ * those that were not ahead; what is below it is too late.
+ */
+export type SenseClock = {
+  /** The history's newest: once that is another one, this counts no more. */
+  newestTs: number;
+  /** Null: all that there is was ahead. */
+  clockTs: number | null;
+  late: LateRun | null;
+};
+
+/** After one more measurement that was too late. One that does not go on with the run begins another. */
+export function extendRun(run: LateRun | null, ts: number, arrivedTs: number): LateRun {
+  const total = (run?.total ?? 0) + 1;
+  const begun = { total, count: 1, firstTs: ts, firstArrivedTs: arrivedTs, lastTs: ts };
+  if (!run || ts <= run.lastTs) return begun;
+  const grown = { ...run, total, count: run.count + 1, lastTs: ts };
+  // A backlog first, and live values behind it: these have a run of their own.
+  return isLong(grown, arrivedTs) && !keepsPace(grown, arrivedTs) ? begun : grown;
+}
+
+/** Whether it shows that the clock of the sense was set back: it goes forward, and about as time does. */
+export function isSetBack(run: LateRun, arrivedTs: number): boolean {
+  return run.count >= fewestOfRun && isLong(run, arrivedTs) && keepsPace(run, arrivedTs);
+}
+
+const isLong = ({ firstArrivedTs }: LateRun, arrivedTs: number) =>
+  arrivedTs - firstArrivedTs >= setBackAfterMs;
+
+function keepsPace({ firstTs, firstArrivedTs, lastTs }: LateRun, arrivedTs: number): boolean {
+  const wentMs = lastTs - firstTs;
+  const tookMs = arrivedTs - firstArrivedTs;
+  return wentMs >= tookMs / 2 && wentMs <= tookMs * 2;
+}

@@ -1,0 +1,119 @@
+import { newestAfter, type Newest } from '../../engine/last-seen.ts';
+import type { Measurement } from '../../contract/measurement.ts';
+import type { DeviceContext } from './device-context.ts';
+import type { Pages } from './pages.ts';
+import { remark, type Remarked } from './remark.ts';
+import type { Scope } from './scope.ts';
+import { aheadMs, extendRun, isSetBack, type LateRun, type SenseClock } from './sense-clock.ts';
+import { nameOfStored } from './stored-already.ts';
+
+/** `isStamped`: the service gave it the time of its arrival. `path`: where its message has it. */
+type Given = { measurement: Measurement; isStamped: boolean; path: string };
+
+/**
+ * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
+ * below the clock of their sense (`SenseClock`). That clock is mostly the newest measurement, and nothing else
+ * is to be looked at.
+ */
+export class TakeTime {
+  readonly #device: DeviceContext;
+  readonly #scope: Scope;
+  #seen: Pages<Newest>;
+  #clocks: ReadonlyMap<string, SenseClock> | null;
+  #remarked: Remarked | null;
+
+  constructor(device: DeviceContext, scope: Scope) {
+    this.#device = device;
+    this.#scope = scope;
+    this.#seen = device.seen;
+    this.#clocks = device.clocks;
+    this.#remarked = device.remarked;
+  }
+
+  /** The time as of which a measurement is evaluated, ms; null where it is not. */
+  take(given: Given): number | null {
+    const { measurement, isStamped } = given;
+    const { sId, ts } = measurement;
+    const { arrivedTs, stored } = this.#scope;
+    const isAhead = ts > arrivedTs + aheadMs;
+    if (isAhead && !isStamped) this.#remarkAhead(given);
+    const number = this.#device.watched.get(sId);
+    if (number === undefined) return null;
+    const isAgain = stored?.isAgain(nameOfStored(measurement)) === true;
+    const last = this.#seen.get(number);
+    const clock = this.#clocks?.get(sId);
+    const isBelow = last !== undefined && ts < last.ts;
+    if (!isAhead && !isBelow && !clock) return this.#goOn(measurement, number);
+    if (isAgain) return null;
+    const newestTs = clock?.newestTs ?? last?.ts ?? ts;
+    const clockTs = last?.ts ?? null;
+    if (isAhead) {
+      this.#keep(sId, { newestTs: Math.max(newestTs, ts), clockTs, late: null });
+      return arrivedTs;
+    }
+    if (isBelow && isStamped) {
+      if (clock?.late) this.#keep(sId, { newestTs, clockTs, late: null });
+      return ts;
+    }
+    if (isBelow) return this.#takeLate(given, number, newestTs, clock?.late ?? null);
+    // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
+    if (ts > newestTs) this.#forget(sId);
+    else this.#keep(sId, { newestTs, clockTs: ts, late: null });
+    return this.#goOn(measurement, number);
+  }
+
+  /** The device afterwards, where `after` is what the evaluation made of it. */
+  end(after: DeviceContext): DeviceContext {
+    const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
+    const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
+    return isSame ? after : { ...after, seen, clocks, remarked };
+  }
+
+  #goOn(measurement: Measurement, number: number): number | null {
+    const newest = newestAfter(this.#seen.get(number), measurement);
+    if (!newest) return null;
+    this.#seen = this.#seen.with(number, newest);
+    return measurement.ts;
+  }
+
+  #takeLate(given: Given, number: number, newestTs: number, before: LateRun | null): number | null {
+    const { sId, ts, val } = given.measurement;
+    const { arrivedTs } = this.#scope;
+    const clockTs = this.#seen.get(number)?.ts ?? null;
+    const late = extendRun(before, ts, arrivedTs);
+    if (!isSetBack(late, arrivedTs)) {
+      this.#keep(sId, { newestTs, clockTs, late });
+      return null;
+    }
+    this.#remark('clock-back', given.path, backMessage(sId, late, clockTs ?? newestTs));
+    this.#seen = this.#seen.with(number, { ts, vals: [val] });
+    this.#keep(sId, { newestTs, clockTs: ts, late: null });
+    return ts;
+  }
+
+  #remarkAhead({ measurement: { sId, ts }, path }: Given): void {
+    const message = `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's clock. The value is stored with it, and evaluated as of its arrival. This is said once an hour.`;
+    this.#remark('clock-ahead', `${path}/ts`, message);
+  }
+
+  #remark(reason: 'clock-ahead' | 'clock-back', path: string, message: string): void {
+    this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
+  }
+
+  #keep(sId: string, state: SenseClock): void {
+    const { deviceId } = this.#device.device;
+    this.#clocks = new Map(this.#clocks).set(sId, state);
+    this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
+  }
+
+  #forget(sId: string): void {
+    const clocks = new Map(this.#clocks);
+    clocks.delete(sId);
+    this.#clocks = clocks.size > 0 ? clocks : null;
+  }
+}
+
+function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
+  const [was, is] = [clockTs, lastTs].map((ts) => new Date(ts).toISOString());
+  return `The last ${total} values of sense ${sId} are older than the newest, of ${was}, and go on as a clock does: it was set back. From ${is} on values are evaluated again.`;
+}

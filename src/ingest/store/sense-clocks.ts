@@ -1,0 +1,86 @@
+import { documentsOf, jsonSequence, plainArray } from '../../db/array.ts';
+import type { Sql } from '../../db/sql.ts';
+import type { LastSeen, Newest } from '../../engine/last-seen.ts';
+import type { ClockRow } from '../rules/changes.ts';
+import type { DeviceContext } from '../rules/device-context.ts';
+import { Pages } from '../rules/pages.ts';
+import { ofDevice, type Remarked } from '../rules/remark.ts';
+import type { SenseClock } from '../rules/sense-clock.ts';
+
+/** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
+export type StoredClocks = Record<string, SenseClock | Remarked>;
+
+/** Writes what changed of the clocks of senses; nothing where another writes the device meanwhile. */
+export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<void> {
+  // In order, so that two that write the same ones wait for each other in one direction.
+  const ordered = [...rows].toSorted(
+    (one, other) => one.deviceId - other.deviceId || (one.sId < other.sId ? -1 : 1),
+  );
+  await tx.query({
+    name: 'ingest-clocks',
+    text: `
+      insert into sense_clock (device_id, s_id, state)
+      select device_id, s_id, state::json
+        from unnest($1::bigint[], $2::text[], ${documentsOf('$3')}) as n (device_id, s_id, state)
+          on conflict (device_id, s_id) do update set state = excluded.state`,
+    values: [
+      plainArray(ordered.map(({ deviceId }) => deviceId)),
+      ordered.map(({ sId }) => sId),
+      jsonSequence(ordered.map(({ state }) => JSON.stringify(state))),
+    ],
+  });
+}
+
+/** The clocks of senses that count, and what they make of what the history has as the newest. */
+export function clocksOf(
+  { watched }: Pick<DeviceContext, 'watched'>,
+  stored: StoredClocks | null,
+  newest: LastSeen,
+): Pick<DeviceContext, 'seen' | 'clocks' | 'remarked'> {
+  const clocks = new Map<string, SenseClock>();
+  const seen = [...watched.keys()].map((sId): Newest | undefined => {
+    const last = Object.hasOwn(newest, sId) ? newest[sId] : undefined;
+    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as SenseClock) : undefined;
+    if (!last || last.ts !== clock?.newestTs) return last;
+    clocks.set(sId, clock);
+    if (clock.clockTs === last.ts) return last;
+    return clock.clockTs === null ? undefined : { ts: clock.clockTs, vals: [] };
+  });
+  return {
+    seen: Pages.of(seen),
+    clocks: clocks.size > 0 ? clocks : null,
+    remarked: (stored?.[ofDevice] as Remarked | undefined) ?? null,
+  };
+}
+
+/**
+ * What there is to say of the clock of a sense. `clockTs`: the newest time that was not ahead, ms, null where all
+ * were; below it values are too late. `late`: so many of them came since the last one that was not.
+ * `aheadTs`: the newest time, where that is a later one.
+ */
+export type ClockNote = {
+  sId: string;
+  clockTs: number | null;
+  late: number;
+  aheadTs: number | null;
+};
+
+/** Of the senses of a device of which there is anything to say; `newest`: what the history has as the newest. */
+export async function listClockNotes(
+  db: Sql,
+  deviceId: number,
+  newest: LastSeen,
+): Promise<ClockNote[]> {
+  const { rows } = await db.query<{ s_id: string; state: SenseClock }>(
+    'select s_id, state from sense_clock where device_id = $1 and s_id <> $2 order by s_id',
+    [deviceId, ofDevice],
+  );
+  const isValid = ({ s_id, state }: { s_id: string; state: SenseClock }) =>
+    Object.hasOwn(newest, s_id) && newest[s_id]?.ts === state.newestTs;
+  return rows.filter(isValid).flatMap(({ s_id: sId, state }) => {
+    const { newestTs, clockTs } = state;
+    const late = state.late?.total ?? 0;
+    const aheadTs = newestTs === clockTs ? null : newestTs;
+    return late > 0 || aheadTs !== null ? [{ sId, clockTs, late, aheadTs }] : [];
+  });
+}

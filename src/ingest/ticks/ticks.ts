@@ -1,0 +1,95 @@
+import type { Delivery, DeviceIdentity } from '../../contract/uplink.ts';
+import type { Sql } from '../../db/sql.ts';
+import { pause } from '../../lib/wait.ts';
+import type { Log } from '../../log/logger.ts';
+import { createTickFeed } from './feed.ts';
+import { usualTickPace, type TickObserver, type TickPace } from './pace.ts';
+import { listDue, listDueOfEach, putOff, type DueDevice } from './queries.ts';
+
+export type TicksDeps = {
+  db: Sql;
+  /** The service's time, ms. */
+  clock: () => number;
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  tick(device: DeviceIdentity, delivery: Delivery): void;
+  /** Whether this process has the device's connection, or the bridge that serves it. */
+  isHere(device: DueDevice): boolean;
+  /** Whether the account brings too many events for now: its ticks wait. */
+  isHeld(accountId: number): boolean;
+  log: Log;
+  observe?: TickObserver | undefined;
+};
+
+export type Ticks = {
+  /** Begins no further tick; those that wait for their commit are ingest's. */
+  close(): Promise<void>;
+};
+
+/**
+ * Brings devices what time alone brings. What is due stands in the database: whoever finds it puts a tick
+ * behind the messages of its device, and the transaction that stores it moves the row on or removes it. Two
+ * processes that find the same one do no harm: the second one finds nothing due.
+ */
+export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Ticks {
+  const { db, clock, log, observe } = deps;
+  const stopping = new AbortController();
+  const feed = createTickFeed(pace, deps, onRefused);
+  let isAway = false;
+
+  async function look(): Promise<number> {
+    const nowTs = clock();
+    const anybodysTs = nowTs - pace.othersAfterMs;
+    const limit = pace.atOnce;
+    const anybodys = await listDue(db, { toTs: anybodysTs, limit });
+    const fresh = await listDue(db, { fromTs: anybodysTs, toTs: nowTs, limit });
+    const oldestTs = anybodys[0]?.dueTs ?? fresh[0]?.dueTs ?? nowTs;
+    observe?.behind(Math.max(0, nowTs - oldestTs) / 1_000);
+    const own = fresh.filter(deps.isHere);
+    const others = anybodys.length < limit ? anybodys : await lookAtEach(anybodysTs, anybodys);
+    return feed.add([...others, ...own].filter(({ accountId }) => !deps.isHeld(accountId)));
+  }
+
+  /** Much is due: some of each account, and none of those that have to wait. */
+  async function lookAtEach(toTs: number, first: DueDevice[]): Promise<DueDevice[]> {
+    const accounts = [...new Set(first.map(({ accountId }) => accountId))];
+    const but = accounts.filter(deps.isHeld);
+    // Those of one account alone are taken in at once.
+    const perAccount =
+      accounts.length === 1 && but.length === 0 ? pace.atOnce : pace.ofAccountAtOnce;
+    return listDueOfEach(db, { toTs, perAccount, but });
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      let added = 0;
+      try {
+        added = await look();
+        isAway = false;
+      } catch (err) {
+        if (!isAway) log.warn({ event: 'ticks.unread', err }, 'What is due could not be read.');
+        isAway = true;
+      }
+      // While there is much more it is read as soon as most of this is done.
+      if (added > pace.atOnce / 4) await feed.whenLow();
+      else await pause(pace.lookMs, stopping.signal);
+    }
+  }
+
+  function onRefused(device: DueDevice, err: unknown): void {
+    log.error(
+      { event: 'tick.put-off', err, device: device.uuid },
+      'What time brings to a device could not be stored; it is put off.',
+    );
+    putOff(db, device.deviceId, clock()).catch(() => undefined);
+  }
+
+  const running = run();
+  return {
+    async close() {
+      stopping.abort();
+      feed.stop();
+      await running;
+    },
+  };
+}
