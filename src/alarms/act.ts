@@ -8,13 +8,17 @@ import type { Sql } from '../db/sql.ts';
 import { nameKey, type Alarm, type Quiet } from './alarm.ts';
 import { changeAlarms, type AlarmChange } from './change-alarms.ts';
 import { loadDevices, type LoadedDevice } from './load.ts';
-import type { Telling } from './ports.ts';
+import type { PutOffPlanned, Telling } from './ports.ts';
 import { getAlarmDevice, hasProfile, removeMute, removeSnooze } from './queries.ts';
 import { saveMute, saveSnooze } from './queries.ts';
 import { closedAs } from './rules/close.ts';
 import { acknowledged, snoozed, unquieted } from './rules/person.ts';
 
-export type ActDeps = { db: Database; bus: Bus; telling: Telling };
+export type ActDeps = {
+  db: Database;
+  bus: Bus;
+  telling: Telling & { putOffPlanned: PutOffPlanned };
+};
 
 /** Whose alarm or device it is, and who does something with it. */
 export type Act = { accountId: number; by: DoneBy };
@@ -102,6 +106,7 @@ export function muteDevice(
     const { tx, ts, deviceId, device } = held;
     const ended = device?.mute && device.mute.untilTs > quiet.untilTs ? device.mute : null;
     await saveMute(tx, deviceId, { ...quiet, by: personOf(target.by), ts });
+    await deps.telling.putOffPlanned(tx, deviceId, quiet.untilTs);
     if (ended) await wake(held, ended.untilTs, quiet.untilTs);
     return 'device-muted';
   });

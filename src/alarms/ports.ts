@@ -19,8 +19,11 @@ export type ClosedAlarm = {
 export type Telling = {
   tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  tellOver: (tx: Sql, closed: ClosedAlarm[]) => Promise<void>;
+  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
 };
+
+/** Puts off what is planned for a device until its mute ends (ms). */
+export type PutOffPlanned = (tx: Sql, deviceId: number, untilTs: number) => Promise<void>;
 
 export type DecideDeps = Telling & {
   rules: RuleOptions;

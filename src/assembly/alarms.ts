@@ -1,30 +1,19 @@
 import { createDecideAlarms } from '../alarms/decide-alarms.ts';
 import { startClosing } from '../alarms/close-due.ts';
+import { senseKey } from '../alarms/timer/run-due.ts';
+import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
 import { forgetAlarms } from '../alarms/forget.ts';
 import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
-import type { DecideDeps, Telling } from '../alarms/ports.ts';
-import { findNewest } from '../measurements/newest.ts';
-import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
-import { senseKey } from '../alarms/timer/run-due.ts';
+import type { ClosedAlarm, DecideDeps, Telling } from '../alarms/ports.ts';
 import type { OnConfigured } from '../devices/configuration-routes.ts';
 import type { Notifications } from '../notifications/notifications.ts';
 import type { AlarmPort } from '../notifications/alarm-port.ts';
-import { dropPlanned } from '../notifications/planned.ts';
+import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
 import { tellOver } from '../notifications/tell-over.ts';
+import type { Sql } from '../db/sql.ts';
+import { findNewest } from '../measurements/newest.ts';
 import type { Activity } from '../quotas/activity.ts';
 import type { Shared } from './shared.ts';
-
-/** What alarms ask of notifications. */
-export function tellingOf(
-  { limitsOf, clock }: Pick<Shared, 'limitsOf' | 'clock'>,
-  tell: Telling['tell'],
-): Telling {
-  return {
-    tell,
-    dropPlanned,
-    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf: limitsOf, nowMs: clock() }),
-  };
-}
 
 /** For a process without devices: nothing fires there, alarms only close. */
 const noFirings: Telling['tell'] = async () => {
@@ -47,24 +36,27 @@ export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
   };
 }
 
-const timerIntervalMs = 1_000;
+const timerEveryMs = 1_000;
 
 const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
-  const newest = await findNewest(tx, senses);
-  return new Map(
-    [...newest].flatMap(([deviceId, seen]) =>
-      Object.entries(seen).map(([sId, { ts }]) => [senseKey({ deviceId, sId }), ts] as const),
-    ),
+  const found = await findNewest(tx, senses);
+  const times = [...found].flatMap(([deviceId, seen]) =>
+    Object.entries(seen).map(([sId, { ts }]): [string, number] => [
+      senseKey({ deviceId, sId }),
+      ts,
+    ]),
   );
+  return new Map(times);
 };
 
 /** Decides on alarms where devices are heard, and closes those whose time is over. */
 export function startAlarms(
   shared: Shared,
-  { tell, activity }: { tell: Notifications['tell']; activity: Activity },
+  { outbox, activity }: { outbox: Notifications; activity: Activity },
 ) {
   const { db, bus, clock, log, releases } = shared;
-  const telling = tellingOf(shared, tell);
+  const { tell, dropPlanned, tellOver } = outbox;
+  const telling = { tell, dropPlanned, tellOver };
   const alarmsLog = log.child({ component: 'alarms' });
   const onError = (err: unknown) =>
     alarmsLog.warn(
@@ -74,17 +66,17 @@ export function startAlarms(
   const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
   releases.add('closing of alarms', () => closing.close());
   const timer = startAlarmTimer({
+    ...telling,
     db,
     clock,
-    ...telling,
     rules: rulesOf(shared),
+    pollIntervalMs: timerEveryMs,
     findNewestTs,
     onChanged: (changed) => bus.publish('events', changed),
-    pollIntervalMs: timerIntervalMs,
     onError: (err) =>
       alarmsLog.warn(
-        { event: 'alarms.untold', err },
-        'What is due of alarms could not be done; it is tried again.',
+        { event: 'alarms.untimed', err },
+        'What is due of alarms could not be told; it is tried again.',
       ),
   });
   releases.add('timer of alarms', () => timer.close());
@@ -100,7 +92,14 @@ export function startAlarms(
 
 /** What routes change of alarms, and of devices that have some. */
 export function createAlarmsOfRoutes(shared: Shared) {
-  const telling = tellingOf(shared, noFirings);
+  const { limitsOf: quotasOf, clock } = shared;
+  const telling = {
+    tell: noFirings,
+    dropPlanned,
+    putOffPlanned,
+    tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
+      tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+  };
   const decideAlarms = createDecideAlarms({
     ...telling,
     rules: rulesOf(shared),

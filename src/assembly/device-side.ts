@@ -168,7 +168,7 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
-  const decideAlarms = startAlarms(shared, { tell: outbox.tell, activity });
+  const decideAlarms = startAlarms(shared, { outbox, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(

@@ -91,7 +91,7 @@ export const logEvents = [
   'tick.put-off',
   'profile.not-handed-over',
   'alarms.unclosed',
-  'alarms.untold',
+  'alarms.untimed',
   'notification.undelivered',
   'notification.logged',
   'notifications.turns-failed',

@@ -17,7 +17,7 @@ export function fire(device: DeviceDraft, fired: Fired): void {
     return;
   }
   const draft = device.open.get(nameKey(fired.of)) ?? open(device, fired);
-  goOn(draft, fired, device.options.reportedForMs);
+  goOn(device, draft, fired);
   if (fired.tells === 'alarm') tellFiring(device, draft, fired);
 }
 
@@ -49,13 +49,15 @@ function open(device: DeviceDraft, fired: Fired): Draft {
 }
 
 /** The firing is the alarm's newest; it takes back that what the alarm stands for was over. */
-function goOn(draft: Draft, fired: Fired, reportedForMs: number): void {
+function goOn({ options, nowTs }: DeviceDraft, draft: Draft, fired: Fired): void {
   const { alarm } = draft;
   const { event, actions, arrivedTs } = fired;
   Object.assign(alarm, { event, actions, lastFiringTs: event.ts, firings: alarm.firings + 1 });
   alarm.movedTo = lastsWith(alarm, fired);
+  // Its timer was put off until the end that does not come.
+  if (alarm.endsTs !== null && alarm.nextTs === alarm.endsTs) alarm.nextTs = nowTs;
   alarm.endsTs = alarm.endsAs = null;
-  alarm.expiresTs = alarm.isReported ? arrivedTs + reportedForMs : null;
+  alarm.expiresTs = alarm.isReported ? arrivedTs + options.reportedForMs : null;
   note(draft, 'fired');
 }
 
