@@ -3,9 +3,11 @@ import { startClosing } from '../alarms/close-due.ts';
 import { senseKey } from '../alarms/timer/run-due.ts';
 import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
 import { forgetAlarms } from '../alarms/forget.ts';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
 import type { ClosedAlarm, DecideDeps, Telling } from '../alarms/ports.ts';
 import type { OnConfigured } from '../devices/configuration-routes.ts';
 import type { Notifications } from '../notifications/notifications.ts';
+import type { AlarmPort } from '../notifications/alarm-port.ts';
 import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
 import { tellOver } from '../notifications/tell-over.ts';
 import type { Sql } from '../db/sql.ts';
@@ -21,6 +23,17 @@ const noFirings: Telling['tell'] = async () => {
 function rulesOf({ config }: Shared): DecideDeps['rules'] {
   const { ringMaxAgeMs } = config.ingest;
   return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
+}
+
+/** What messages need of the alarms that they are about. */
+export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
+  return {
+    listAlarmsNow,
+    lockAlarms,
+    noteTold,
+    takeBack,
+    onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
+  };
 }
 
 const timerEveryMs = 1_000;
@@ -59,6 +72,7 @@ export function startAlarms(
     rules: rulesOf(shared),
     pollIntervalMs: timerEveryMs,
     findNewestTs,
+    onChanged: (changed) => bus.publish('events', changed),
     onError: (err) =>
       alarmsLog.warn(
         { event: 'alarms.untimed', err },

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
@@ -22,7 +21,7 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
-import { startAlarms } from './alarms.ts';
+import { alarmPortOf, startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
@@ -140,7 +139,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
-    alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack },
+    alarms: alarmPortOf(shared),
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),

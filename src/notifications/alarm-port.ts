@@ -18,6 +18,8 @@ export type AlarmPort = {
   noteTold: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** None of the messages of this announcement did, and none is left. */
   takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
+  /** Alarms of this account may have changed, and that is committed. */
+  onChanged: (accountId: number) => void;
 };
 
 /** `nowTs`: when its last message ended, ms. */
@@ -29,4 +31,5 @@ export const noAlarms: AlarmPort = {
   lockAlarms: async () => {},
   noteTold: async () => {},
   takeBack: async () => {},
+  onChanged: () => {},
 };

@@ -43,6 +43,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
       if (outcome.state !== 'queued')
         for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
     });
+    if (outcome.state !== 'queued' && turn.alarmId !== null) alarms.onChanged(turn.accountId);
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);

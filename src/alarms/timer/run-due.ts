@@ -17,7 +17,11 @@ export type RunDeps = Telling & {
   rules: RuleOptions;
   /** The newest time of each of these senses that has measured something; ms. */
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
+  /** Alarms of these devices were changed, and that is committed. */
+  onChanged: (changed: ChangedDevices) => void;
 };
+
+export type ChangedDevices = { accountIds: number[]; deviceIds: number[] };
 
 /** By `<deviceId> <sId>`. */
 export type NewestTs = ReadonlyMap<string, number>;
@@ -35,11 +39,13 @@ const devicesAtOnce = 50;
 export async function runDue(deps: RunDeps, nowTs: number): Promise<{ isMore: boolean }> {
   const due = await listDueDevices(deps.db, { nowTs, limit: devicesAtOnce });
   if (due.length === 0) return { isMore: false };
-  const claimed = await deps.db.transaction(async (tx) => {
+  const { claimed, changed } = await deps.db.transaction(async (tx) => {
     const deviceIds = await claimDevices(tx, due);
-    if (deviceIds.length > 0) await lookAtDevices(tx, deps, { deviceIds, nowTs });
-    return deviceIds.length;
+    const none: ChangedDevices = { accountIds: [], deviceIds: [] };
+    const found = deviceIds.length > 0 ? await lookAtDevices(tx, deps, { deviceIds, nowTs }) : none;
+    return { claimed: deviceIds.length, changed: found };
   });
+  if (changed.deviceIds.length > 0) deps.onChanged(changed);
   // Those that others hold are looked at again with the next turn.
   return { isMore: claimed > 0 && due.length >= devicesAtOnce };
 }
@@ -48,16 +54,15 @@ async function lookAtDevices(
   tx: Sql,
   deps: RunDeps,
   { deviceIds, nowTs }: { deviceIds: number[]; nowTs: number },
-): Promise<void> {
+): Promise<ChangedDevices> {
   const loaded = await loadDevices(tx, deviceIds);
   const newest = await deps.findNewestTs(tx, sensesOf([...loaded.values()], nowTs));
   const asks: PlannedAsk[] = [];
-  const at = { options: deps.rules, nowTs, asks };
   const repeats: Ask[] = [];
   const looks: NextLook[] = [];
   const drafted = new Map<number, Drafted>();
   for (const [deviceId, device] of loaded) {
-    const draft = beginDraft(device, at);
+    const draft = beginDraft(device, { options: deps.rules, nowTs, asks });
     drafted.set(deviceId, { draft, device, ts: nowTs });
     closeDue(draft, nowTs);
     for (const one of draft.open.values())
@@ -66,9 +71,16 @@ async function lookAtDevices(
   }
   const all = [...toAsks(asks), ...repeats];
   const told = all.length > 0 ? await deps.tell(tx, all) : [];
-  settle(asks, told.slice(0, asks.length), [], at);
+  settle(asks, told.slice(0, asks.length), [], { options: deps.rules, nowTs });
   await saveDrafts(tx, drafted, deps);
   await saveLooks(tx, looks);
+  const changed = [...drafted.values()].flatMap(({ draft }) =>
+    [...draft.closed, ...draft.open.values()].filter(({ changes }) => changes.length > 0),
+  );
+  return {
+    accountIds: [...new Set(changed.map(({ alarm }) => alarm.device.accountId))],
+    deviceIds: [...new Set(changed.map(({ alarm }) => alarm.device.deviceId))],
+  };
 }
 
 function lookAtOne(
@@ -83,8 +95,7 @@ function lookAtOne(
   const quietUntilTs = quietUntil(device, of);
   const look = lookAt(alarm, { nowTs, ringMaxAgeMs, quietUntilTs, newestTs });
   if (look.do === 'tell') {
-    const asked = { device: identity, event, actions, name };
-    ask(device, draft, { ...asked, isFiring: false });
+    ask(device, draft, { device: identity, event, actions, name, isFiring: false });
     return;
   }
   const { alarmId, announcement, sinceTs, repeatMs, lookedTs, notNotified } = alarm;
