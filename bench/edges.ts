@@ -99,6 +99,7 @@ const routes = [
     listConnectors: () => [address],
     removeDevice: async () => true,
     findNewest: (async () => new Map()) as never,
+    onConfigured: async () => undefined,
     quotas,
     limitsOf,
     exports: { run: async (_accountId, _signal, pages) => pages },

@@ -99,6 +99,11 @@ const settings: SettingsInput = {
     ringMaxAgeMs: 900_000,
   },
 
+  alarms: {
+    /** An alarm of an event that a device reported closes so long after the newest report. */
+    reportedForMs: 3_600_000,
+  },
+
   /**
    * What one account may have and do. Days are days of UTC. `npm run account -- quota <email> <name> <value>` changes one for
    * one account; `GET /v2/accounts/usage` tells it what it uses. What is stored beyond a quota, or was

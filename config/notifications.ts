@@ -3,8 +3,8 @@ import { premiumRate } from './premium-rate.ts';
 
 /** Messages to people: how they are delivered, and by what. A part of default.ts. */
 export const notifications: SettingsInput['notifications'] = {
-  /** Deliveries under way at once in this process. */
-  concurrency: 2,
+  /** Push messages, and SMS, under way at once in this process; of one account two. */
+  concurrency: 4,
   /** Attempts before a delivery is given up; with the pauses between, 8 take half an hour. */
   maxAttempts: 8,
   /** How often waiting deliveries are looked for, besides at once when one is written. */

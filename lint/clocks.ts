@@ -23,7 +23,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'embedded/secrets.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'contact-side.ts': 'Names this process among those that deliver.',
+    'delivery-side.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
   'src/measurements/*.ts': { 'export-schema.ts': 'Parses a time that was sent; reads no clock.' },

@@ -132,6 +132,20 @@ export const rooms: Room[] = [
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('measurements', 'contract/ db/ engine/ history/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
+  {
+    files: 'src/alarms/timer/*.ts',
+    may: ['../*.ts', '../rules/', '../../db/', '../../contract/'],
+    from: ['../../'],
+    not: ['aedes', 'koa', '@koa/*'],
+    why: handed,
+  },
+  {
+    files: 'src/alarms/rules/*.ts',
+    may: ['../alarm.ts', '../../contract/'],
+    only: ['zod'],
+    why: 'rules/ is pure.',
+  },
   featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
   {

@@ -8,6 +8,8 @@ import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
+import { alarmRoutes } from '../alarms/routes.ts';
+import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
 import { readHistoryKind } from '../history/kind.ts';
@@ -33,6 +35,7 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
+import { listDeliveries } from '../notifications/list-deliveries.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -43,6 +46,7 @@ import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { version } from '../version.ts';
+import { createAlarmsOfRoutes, forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries, startRefusals } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
@@ -122,6 +126,7 @@ async function listRoutes(
     sessions: async (accountId: number) => (await sessions.list(accountId)).length,
   };
   const limiters = await startLimiters(shared);
+  const alarms = createAlarmsOfRoutes(shared);
   const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -150,6 +155,7 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      onConfigured: alarms.onConfigured,
       quotas,
       limitsOf,
       exports,
@@ -165,9 +171,11 @@ async function listRoutes(
       authenticate,
       streams,
       exports,
+      walkAlarms: walkChangedAlarms,
       monotonicClock,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
+    ...alarmRoutes({ db, bus, telling: alarms.telling, getDeviceId, findNewest, listDeliveries }),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
@@ -218,6 +226,7 @@ async function startHistoryCare(shared: Shared) {
     () => compactActivity(db, retention),
     () => forgetGaps(db),
     forgetOldEntries(shared),
+    forgetOldAlarms(shared),
   ];
   releases.add(
     'upkeep of the history',

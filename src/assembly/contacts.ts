@@ -1,10 +1,14 @@
+import { lockAlarms } from '../alarms/outcome.ts';
+import { wakeAlarms } from '../alarms/timer/queries.ts';
 import type { Config } from '../config/config.ts';
 import { makeLinkToken, type LinkPurpose } from '../contacts/links.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { webhookSecrets } from '../contacts/webhook-secret.ts';
 import type { Route } from '../http/route.ts';
-import type { ContactOptions } from '../notifications/contact-side.ts';
+import type { ContactOptions } from '../notifications/delivery-side.ts';
+import { endAnnouncement } from '../notifications/end-announcement.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
+import { alarmPortOf } from './alarms.ts';
 import type { Shared } from './shared.ts';
 
 /** Where not everybody can register, accounts belong to people who could reach the network anyway. */
@@ -37,8 +41,17 @@ export function contactOptions({ config, keys, clock, publicUrl }: Shared): Cont
 }
 
 /** The routes of contacts, and the pages that links in mails lead to. */
-export function listContactRoutes({ config, db, keys, clock, limitsOf }: Shared): Route[] {
+export function listContactRoutes(shared: Shared): Route[] {
+  const { config, db, keys, clock, limitsOf } = shared;
+  const alarms = alarmPortOf(shared);
   return contactRoutes({
+    alarms: {
+      lock: lockAlarms,
+      ended: async (tx, messages, nowTs) => {
+        for (const message of messages) await endAnnouncement(tx, message, { alarms, nowTs });
+      },
+      wake: wakeAlarms,
+    },
     db,
     limitsOf,
     linkKeys: keys.mailLinks,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
+import { listWaitingSenses } from '../alarms/load.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
@@ -14,14 +15,13 @@ import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
-import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
-import { ringsOf } from '../notifications/rings-of.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
+import { alarmPortOf, startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
@@ -139,6 +139,7 @@ async function startIngestion(
     quotasOf: limitsOf,
     isSmsForAll: isSmsForAll(config),
     contacts: contactOptions(shared),
+    alarms: alarmPortOf(shared),
     log: log.child({ component: 'notifications' }),
     clock,
     onOutcome: observeOutbox(shared.metrics.registry),
@@ -167,6 +168,7 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
+  const decideAlarms = startAlarms(shared, { outbox, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(
@@ -201,13 +203,11 @@ async function startIngestion(
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async (tx, signals) => {
-          const rings = await ringsOf(tx, signals);
-          if (rings.length > 0) await outbox.enqueue(tx, notificationsOf(rings));
-        },
+        decideAlarms,
       },
       findNewest,
       findStored,
+      listWaitingSenses,
       eventQuota,
       clock,
       nowMs: shared.monotonicClock,

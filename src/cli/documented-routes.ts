@@ -1,4 +1,5 @@
 import { accountsRoutes } from '../accounts/routes.ts';
+import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import { contactRoutes } from '../contacts/routes.ts';
@@ -23,6 +24,7 @@ export function listDocumentedRoutes(): Route[] {
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
     ...eventRoutes(nothing),
+    ...alarmRoutes(nothing),
     ...measurementRoutes(nothing),
     ...notificationRoutes(nothing),
     ...contactRoutes(nothing),

@@ -86,6 +86,7 @@ export const Settings = z.strictObject({
     maxAheadMs: z.int().min(0),
     ringMaxAgeMs: z.int().min(0),
   }),
+  alarms: z.strictObject({ reportedForMs: ms }),
   audit: z.strictObject({ days: count }),
   memory: z
     .strictObject({

@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
-import type { Sql } from '../db/sql.ts';
+import type { Database } from '../db/database.ts';
+import type { AlarmsOfContacts } from './replace-contacts.ts';
 import { pageOf, type PageText } from './page.ts';
 import { readLinkToken, type LinkPurpose } from './links.ts';
 import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
 
-type PageDeps = { db: Sql; linkKeys: readonly Buffer[] };
+type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
 
 const texts: Record<LinkPurpose, Record<'ask' | 'done', (address: string) => PageText>> = {
   confirm: {
@@ -42,7 +43,11 @@ const invalid: PageText = {
 export function pageRoutes(deps: PageDeps): Route[] {
   return [
     ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowMs) =>
-      confirmContact(deps.db, contactUuid, { madeTs, nowMs }),
+      deps.db.transaction(async (tx) => {
+        const accountId = await confirmContact(tx, contactUuid, { madeTs, nowMs });
+        if (accountId !== null) await deps.alarms.wake(tx, accountId, nowMs);
+        return accountId !== null;
+      }),
     ),
     ...routesOf('unsubscribe', deps, ({ contactUuid }, nowMs) =>
       unsubscribeContact(deps.db, contactUuid, nowMs),

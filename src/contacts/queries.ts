@@ -71,16 +71,36 @@ export async function saveContacts(
   return rows.filter(({ isNew }) => isNew);
 }
 
-/** Removes contacts, with what is not yet sent to them. */
-export async function removeContacts(tx: Sql, contactIds: number[], nowMs: number): Promise<void> {
-  if (contactIds.length === 0) return;
+/** A message that will not be sent, and the announcement that it belonged to; null: to none. */
+export type EndedMessage = { alarmId: number | null; announcement: number | null };
+
+/** The alarms that messages to these contacts are about, as far as they are not yet sent. */
+export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<number[]> {
+  if (contactIds.length === 0) return [];
+  const { rows } = await tx.query<{ alarmId: number }>(
+    `select distinct alarm_id as "alarmId" from notification
+      where contact_id = any($1) and state = 'queued' and alarm_id is not null`,
+    [contactIds],
+  );
+  return rows.map(({ alarmId }) => alarmId);
+}
+
+/** Removes contacts, with what is not yet sent to them: that is given. */
+export async function removeContacts(
+  tx: Sql,
+  contactIds: number[],
+  nowMs: number,
+): Promise<EndedMessage[]> {
+  if (contactIds.length === 0) return [];
   await tx.query('delete from contact where id = any($1)', [contactIds]);
-  await tx.query(
+  const { rows } = await tx.query<EndedMessage>(
     `update notification
         set state = 'failed', reason = 'contact-gone', changed_at = ms_to_timestamp($2)
-      where contact_id = any($1) and state = 'queued'`,
+      where contact_id = any($1) and state in ('queued', 'planned')
+     returning alarm_id as "alarmId", announcement`,
     [contactIds, nowMs],
   );
+  return rows;
 }
 
 /** Whose address a link is of; null where the contact is not there any more. */
@@ -93,22 +113,24 @@ export async function findAddress(sql: Sql, uuid: string): Promise<string | null
 }
 
 /**
- * Confirms an e-mail address; false where it is gone, or its owner unsubscribed after the link was made.
+ * Confirms an e-mail address, and gives whose it is; null where it is gone, or its owner unsubscribed after the
+ * link was made.
  * A second time changes nothing.
  */
 export async function confirmContact(
   sql: Sql,
   uuid: string,
   { madeTs, nowMs }: { madeTs: number; nowMs: number },
-): Promise<boolean> {
-  const { rowCount } = await sql.query(
+): Promise<number | null> {
+  const { rows } = await sql.query<{ accountId: number }>(
     `update contact
         set confirmed_at = coalesce(confirmed_at, ms_to_timestamp($3))
       where uuid = $1 and kind = 'email'
-        and (unsubscribed_at is null or unsubscribed_at < ms_to_timestamp($2))`,
+        and (unsubscribed_at is null or unsubscribed_at < ms_to_timestamp($2))
+     returning account_id as "accountId"`,
     [uuid, madeTs, nowMs],
   );
-  return rowCount === 1;
+  return rows[0]?.accountId ?? null;
 }
 
 /** Nothing is sent there any more; a second time changes nothing. */

@@ -7,8 +7,8 @@ import { isPrivateHost } from '../lib/private-address.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
-import { listContacts, removeContacts, saveContacts } from './queries.ts';
-import type { ContactRow, NewContact } from './queries.ts';
+import { listAlarmsOf, listContacts, removeContacts, saveContacts } from './queries.ts';
+import type { ContactRow, EndedMessage, NewContact } from './queries.ts';
 import { normalAddress, type ContactKind, type ContactsUpdate } from './schema.ts';
 
 /** Queues messages to contacts within the caller's transaction, as far as the day's limits go. */
@@ -21,10 +21,21 @@ export type SendToContacts = (
   }[],
 ) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
 
+/** What a change of contacts means for alarms, within its transaction. */
+export type AlarmsOfContacts = {
+  /** Nobody else settles messages about these alarms until the transaction ends. */
+  lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  /** Messages of these announcements will not be sent. */
+  ended: (tx: Sql, messages: readonly EndedMessage[], nowMs: number) => Promise<void>;
+  /** What nobody could be told of is tried again. */
+  wake: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+};
+
 export type ReplaceDeps = {
   db: Database;
   limitsOf: LimitsOf;
   sendToContacts: SendToContacts;
+  alarms: AlarmsOfContacts;
   isPrivateAllowed: boolean;
 };
 
@@ -33,7 +44,7 @@ export type ReplaceDeps = {
  * for confirmation. Throws `quota-exceeded` where there would be more than before and than there may be.
  */
 export async function replaceContacts(
-  { db, limitsOf, sendToContacts, isPrivateAllowed }: ReplaceDeps,
+  { db, limitsOf, sendToContacts, alarms, isPrivateAllowed }: ReplaceDeps,
   accountId: number,
   { update, by }: { update: ContactsUpdate; by: DoneBy },
 ): Promise<void> {
@@ -48,12 +59,14 @@ export async function replaceContacts(
     const keys = new Set(wanted.map(keyOf));
     const gone = before.filter((contact) => !keys.has(keyOf(contact)));
     const ids = gone.map(({ contactId }) => contactId);
-    await removeContacts(tx, ids, by.ts);
+    await alarms.lock(tx, await listAlarmsOf(tx, ids));
+    await alarms.ended(tx, await removeContacts(tx, ids, by.ts), by.ts);
     const added = await saveContacts(tx, accountId, wanted);
     const messages = added
       .filter(({ kind }) => kind === 'email')
       .map((contact) => ({ type: 'confirm' as const, contact }));
     await sendToContacts(tx, accountId, messages);
+    await alarms.wake(tx, accountId, by.ts);
     const details = { changed: ['contacts'] };
     await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
   });

@@ -24,6 +24,8 @@ export type FiredSignal = {
   isFirst: boolean;
   /** Not too old to tell people of it: `ingest.ringMaxAgeMs`. */
   isFresh: boolean;
+  /** Its state is global: the episode lasts until the purpose is left. */
+  isGlobal: boolean;
   /** It becomes a row of the account's events. */
   isRecorded: boolean;
   /** What the causes of the event read. */

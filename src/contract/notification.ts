@@ -1,6 +1,39 @@
+import { z } from 'zod';
 import type { SenseEvent } from './event.ts';
 
-type Asked = { accountId: number; deviceId: number; deviceUuid: string; event: SenseEvent };
+/** Why nobody is told of a firing: the first of these that applies. */
+export const NotNotified = z.enum([
+  'same-episode',
+  'too-old',
+  'acknowledged',
+  'snoozed',
+  'held-back',
+  'not-allowed',
+  'not-configured',
+  'no-recipient',
+]);
+export type NotNotified = z.infer<typeof NotNotified>;
+
+/** Which announcement of an alarm a message belongs to; a notice has no alarm. */
+export type Announced = {
+  type: 'opened' | 'repeated' | 'notice';
+  /** Null of a notice. */
+  alarmId: number | null;
+  announcement: number;
+  /** Since when the alarm is open. */
+  sinceTs: number;
+  /** When its sense was last heard, of a repeat. */
+  lastHeardTs?: number | undefined;
+};
+
+type Asked = {
+  accountId: number;
+  deviceId: number;
+  deviceUuid: string;
+  event: SenseEvent;
+  /** Absent: it is a notice. */
+  about?: Announced;
+};
 
 /**
  * A push or SMS that an event asks for. A push goes to every token the account has at that moment.

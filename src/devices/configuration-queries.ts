@@ -51,13 +51,13 @@ export async function listConfigurations(
  * id, or null when the account has no such device.
  */
 export async function updateConfiguration(
-  db: Sql,
+  tx: Sql,
   accountId: number,
   uuid: string,
   configuration: Configuration,
 ): Promise<number | null> {
   // The state's row first, as ingest does, so that the two never wait for each other.
-  const { rows } = await db.query<{ id: number }>(
+  const { rows } = await tx.query<{ id: number }>(
     `
       with changed as (
         update device_state s

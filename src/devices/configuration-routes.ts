@@ -1,6 +1,9 @@
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
+import { sensesOf } from '../contract/senses.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -36,15 +39,25 @@ export function describeRoute({ db }: { db: Sql }): Route {
   });
 }
 
+/** Told in the transaction which senses a device has from now on; `ts` in ms. */
+export type OnConfigured = (
+  tx: Sql,
+  device: DeviceIdentity,
+  sIds: string[],
+  ts: number,
+) => Promise<void>;
+
 /** Replaces a device's description of itself, and hands it to the device. */
 export function configureRoute({
   db,
   bus,
   limitsOf,
+  onConfigured,
 }: {
-  db: Sql;
+  db: Database;
   bus: Bus;
   limitsOf: LimitsOf;
+  onConfigured: OnConfigured;
 }): Route {
   return defineRoute({
     name: 'updateDeviceConfiguration',
@@ -61,9 +74,16 @@ export function configureRoute({
     handler: async ({ account, params, body, request }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = params.deviceAuthUuid;
-      const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
-      if (deviceId === null) throw noSuchDevice();
+      const { accountId } = account;
+      const deviceId = await db.transaction(async (tx) => {
+        const found = await updateConfiguration(tx, accountId, uuid, body);
+        if (found === null) throw noSuchDevice();
+        const sIds = [...sensesOf(body).keys()];
+        await onConfigured(tx, { deviceId: found, uuid, accountId }, sIds, request.receivedTs);
+        return found;
+      });
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
+      bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
       return { timestamp: request.now() };
     },
   });

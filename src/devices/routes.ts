@@ -11,6 +11,7 @@ import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
+import type { OnConfigured } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindNewestOf } from './evaluation-routes.ts';
 import { listRoute } from './list-route.ts';
@@ -35,6 +36,7 @@ export type DeviceRouteDeps = {
   /** False when the account has no such device. */
   removeDevice: DeviceRemoval['removeDevice'];
   findNewest: FindNewestOf;
+  onConfigured: OnConfigured;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** The quota `exports`: lists that are read and sent at once. */

@@ -1,3 +1,4 @@
+import type { AlarmChangeRow } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
 import { feedMs } from '../history/prune.ts';
 import { walkArchive } from './archive.ts';
@@ -15,14 +16,28 @@ const pageRows = 200;
 /** A transaction may commit long after the time that its snapshot names. */
 const slackMs = 3_600_000;
 
+/** What a reader is sent that was away longer than the feed is kept. */
+export type Archive = {
+  /** Reads its pages, in turn. */
+  sql: Sql;
+  /** Alarms that changed between two positions, each as it is now; pages of `limit` rows at most. */
+  walkAlarms?: WalkAlarms;
+};
+
+export type WalkAlarms = (
+  sql: Sql,
+  scope: StreamScope,
+  between: { from: StreamPosition; to: StreamPosition },
+  limit: number,
+) => AsyncGenerator<AlarmChangeRow[]>;
+
 /** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
 export async function* catchUp(
   sql: Sql,
   scope: StreamScope,
   from: StreamPosition,
   to: StreamPosition,
-  /** Reads the archive's pages, in turn. */
-  archive: Sql = sql,
+  archive: Archive = { sql },
 ): AsyncGenerator<Page> {
   const start = resumeAt(from, to);
   const isLongAgo = to.ts - from.ts > feedMs - slackMs;
@@ -32,14 +47,18 @@ export async function* catchUp(
 
 /** The archive is not in the order of transactions: a reader that disconnects starts over. */
 async function* fromArchive(
-  sql: Sql,
+  { sql, walkAlarms }: Archive,
   scope: StreamScope,
   from: StreamPosition,
   to: StreamPosition,
 ): AsyncGenerator<Page> {
-  for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) {
-    yield { events: rows.map((row) => ({ row, position: from })), position: from };
-  }
+  const toPage = (rows: StreamedRow[]): Page => ({
+    events: rows.map((row) => ({ row, position: from })),
+    position: from,
+  });
+  for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) yield toPage(rows);
+  if (!walkAlarms) return;
+  for await (const rows of walkAlarms(sql, scope, { from, to }, pageRows)) yield toPage(rows);
 }
 
 async function* fromFeed(

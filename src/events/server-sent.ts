@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Page } from './catch-up.ts';
 import { writePosition, type StreamPosition } from './position.ts';
-import { toEventView } from './view.ts';
+import type { StreamedRow } from './feed.ts';
+import { toAlarmChange, toEventView } from './view.ts';
 
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
@@ -26,13 +27,18 @@ export function* writePage({ events }: Page, deviceId: number | null): Generator
     const after = deviceId === null ? i : nextOf(events, i, deviceId) - 1;
     const position = (events[after] ?? events[i])?.position;
     if (!position) continue;
-    const data = JSON.stringify(toEventView(row, row.uuid));
-    text += `id: ${writePosition(position)}\ndata: ${data}\n\n`;
+    text += `id: ${writePosition(position)}\n${writeData(row)}\n\n`;
     if (text.length < chunkBytes) continue;
     yield Buffer.from(text);
     text = '';
   }
   if (text !== '') yield Buffer.from(text);
+}
+
+/** Changes of alarms have a name of their own: who listens for messages only is sent events. */
+function writeData(row: StreamedRow): string {
+  if (row.type === 'alarm') return `event: alarm\ndata: ${JSON.stringify(toAlarmChange(row))}`;
+  return `data: ${JSON.stringify(toEventView(row, row.uuid))}`;
 }
 
 function nextOf(events: Page['events'], i: number, deviceId: number): number {

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { AlarmChange } from '../contract/alarm.ts';
 import { DeviceParams } from '../http/schema.ts';
 import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
@@ -6,6 +8,7 @@ import type { Database } from '../db/database.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from './count-streams.ts';
+import type { WalkAlarms } from './catch-up.ts';
 import { createHub } from './hub.ts';
 import { EventView } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
@@ -23,6 +26,8 @@ export type StreamRoutesDeps = {
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
   exports: Pick<Exports, 'page'>;
+  /** Alarms that changed while a reader was away for long. */
+  walkAlarms?: WalkAlarms;
   monotonicClock: MonotonicClock;
   /** 15 s. */
   heartbeatMs?: number;
@@ -37,14 +42,16 @@ const documentation = {
   tag: 'Events',
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
-  response: EventView,
+  response: z.union([EventView, AlarmChange]),
   room: 8_192,
   isEndless: true,
 };
 
 const description =
   'Server-sent events: what is stored from now on, or from `Last-Event-ID` on. Resuming may repeat ' +
-  'events (`eventId` tells) and skips none. The stream ends with its token.';
+  'events (`eventId` tells) and skips none. The stream ends with its token. Changes of alarms have the ' +
+  'SSE event name `alarm` (events have none) and the ids of the same order; who was away for more than a day ' +
+  'is sent each alarm that changed once, as it is now.';
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
@@ -78,7 +85,16 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
     return openEventStream(
-      { db, bus, hub, heartbeatMs, patienceMs, exports: deps.exports, onAccountDisabled },
+      {
+        db,
+        bus,
+        hub,
+        heartbeatMs,
+        patienceMs,
+        exports: deps.exports,
+        onAccountDisabled,
+        walkAlarms: deps.walkAlarms,
+      },
       {
         scope: { accountId, deviceId },
         sessionId,

@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { catchUp } from './catch-up.ts';
+import { catchUp, type WalkAlarms } from './catch-up.ts';
 import type { StreamScope } from './feed.ts';
 import type { Followed, Hub } from './hub.ts';
 import { parsePosition, type StreamPosition } from './position.ts';
@@ -19,6 +19,7 @@ export type EventStreamOptions = {
   /** How long a reader may let a chunk wait. */
   patienceMs: number;
   exports: Pick<Exports, 'page'>;
+  walkAlarms?: WalkAlarms | undefined;
 };
 
 export type StreamReader = {
@@ -100,17 +101,20 @@ type Between = { from: StreamPosition; to: StreamPosition; until: AbortSignal };
 
 /** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
 async function* readBetween(
-  { db, hub, exports }: EventStreamOptions,
+  { db, hub, exports, walkAlarms }: EventStreamOptions,
   scope: StreamScope,
   { from, to, until }: Between,
 ): AsyncGenerator<Buffer> {
   if (from === to) return;
   // Who was away for long has all its events looked through.
-  const archive: Sql = {
+  const archiveSql: Sql = {
     query: (...args: Parameters<Sql['query']>) =>
       exports.page(scope.accountId, () => db.query(...args)),
   } as Sql;
-  const pages = catchUp(db, scope, from, to, archive);
+  const pages = catchUp(db, scope, from, to, {
+    sql: archiveSql,
+    ...(walkAlarms && { walkAlarms }),
+  });
   for (;;) {
     const { value: page, done } = await hub.alone(scope.accountId, () => pages.next());
     if (done || until.aborted) return;

@@ -10,7 +10,7 @@ export type PruneOptions = {
   batchRows?: number;
 };
 
-/** The newest events are kept this long for streams that resume. */
+/** The newest events and changes of alarms are kept this long for streams that resume. */
 export const feedMs = 24 * 3_600_000;
 
 const dayMs = 86_400_000;
@@ -23,20 +23,28 @@ const pruneLock = 7203;
  * streams: its own policies drop whole chunks of the rest. Returns the number of deleted rows.
  */
 export async function pruneHistory(db: Database, options: PruneOptions): Promise<number> {
-  let deleted = await pruneFeed(db, options);
+  let deleted = 0;
+  for (const feed of feeds) deleted += await pruneFeed(db, feed, options);
   if ((await readHistoryKind(db)) === 'timescaledb') return deleted;
   for (const table of historyTables) deleted += await pruneTable(db, table, options);
   return deleted;
 }
 
-async function pruneFeed(db: Database, options: PruneOptions): Promise<number> {
+/** What streams read. */
+const feeds = ['event_feed', 'alarm_change'] as const;
+
+async function pruneFeed(
+  db: Database,
+  feed: (typeof feeds)[number],
+  options: PruneOptions,
+): Promise<number> {
   const { batchRows = 10_000, nowTs, signal } = options;
   let total = 0;
   while (signal?.aborted !== true) {
     const { rowCount } = await db.query(
-      `delete from event_feed
+      `delete from ${feed}
         where ctid = any(array(
-          select ctid from event_feed where recorded_at < ms_to_timestamp($1) limit $2))`,
+          select ctid from ${feed} where recorded_at < ms_to_timestamp($1) limit $2))`,
       [nowTs - feedMs, batchRows],
     );
     total += rowCount ?? 0;

@@ -19,6 +19,11 @@ export async function purgeDevices(db: Database, deviceIds: readonly number[]): 
     for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);
     if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
     await db.query('delete from event_feed where device_id = any($1)', [some]);
+    // That an alarm went with its device says nothing of the device, and streams are still to be told.
+    await db.query(
+      `delete from alarm_change where device_id = any($1) and body ->> 'change' <> 'removed'`,
+      [some],
+    );
     // Last: measurements name only their series, so without it the rest could not be found.
     await db.query('delete from series where device_id = any($1)', [some]);
   }

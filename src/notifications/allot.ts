@@ -1,6 +1,6 @@
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
-import type { Candidate, MessageChannel, UnsentList } from './sort-out.ts';
+import type { Candidate, MessageChannel, Note, UnsentList } from './sort-out.ts';
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {
@@ -105,12 +105,16 @@ export function allot(
   used: Map<string, number>,
   quotasOf: QuotasOf,
   unsent: UnsentList,
+  note?: Note,
 ): Allotted[] {
   const allotted: Allotted[] = [];
   for (const candidate of candidates) {
     const room = takeRoom(countedOf(candidate), used, quotasOf);
     if ('full' in room) unsent.add(candidate, room.full);
-    else allotted.push({ ...candidate, ...room });
+    else {
+      allotted.push({ ...candidate, ...room });
+      note?.(candidate.notification, candidate.dueMs === undefined ? 'queued' : 'planned');
+    }
   }
   return allotted;
 }

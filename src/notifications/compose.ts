@@ -2,7 +2,7 @@ import type { NewNotification } from '../contract/notification.ts';
 import { describeCauses, type SenseWordsBySId } from './words/causes.ts';
 import { smsText } from './words/sms-text.ts';
 import { describeTime } from './words/when.ts';
-import { wordsOf } from './words/words.ts';
+import { wordsOf, type Words } from './words/words.ts';
 
 /** In whose words a message is written, and of which device. */
 export type Wording = {
@@ -22,13 +22,24 @@ export function titleOf(notification: NewNotification, { language, deviceName }:
   return notification.kind === 'sms' ? event : `${deviceName}: ${event}`;
 }
 
-/** An SMS is its text; others tell what was measured, and when. The last one of a day says so. */
+/**
+ * An SMS is its text; others tell what was measured, and when. A repeat says since when its alarm is open; the
+ * last message of a day that it is that.
+ */
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
   const words = wordsOf(wording.language);
-  const after = isLast ? `\n${words.lastToday}` : '';
+  const after = `${sinceOf(notification, wording, words)}${isLast ? `\n${words.lastToday}` : ''}`;
   if (notification.kind === 'sms') return smsText(wording.deviceName, notification.text, after);
   const { event } = notification;
   const causes = describeCauses(event, wording.senses, words).join('; ');
   const when = describeTime(event.ts, wording.nowMs, wording.timeZone, words);
   return `${causes} (${when})${after}`;
+}
+
+function sinceOf({ about }: NewNotification, { nowMs, timeZone }: Wording, words: Words): string {
+  if (about?.type !== 'repeated') return '';
+  const when = (ts: number) => describeTime(ts, nowMs, timeZone, words);
+  const { sinceTs, lastHeardTs } = about;
+  const heard = lastHeardTs === undefined ? '' : ` ${words.lastHeard(when(lastHeardTs))}`;
+  return `\n${words.openSince(when(sinceTs))}${heard}`;
 }

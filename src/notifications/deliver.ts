@@ -1,75 +1,101 @@
-import type { Sql } from '../db/sql.ts';
+import type { Database } from '../db/database.ts';
+import type { AlarmPort } from './alarm-port.ts';
+import { asDeliveryError, DeliveryError, type DriverVerdict } from './drivers/driver.ts';
+import { endAnnouncement } from './end-announcement.ts';
+import { gather } from './gather.ts';
 import type { NotificationLog } from './log.ts';
-import { asDeliveryError, DeliveryError } from './drivers/driver.ts';
-import type { OutgoingMessage } from './drivers/driver.ts';
-import type { Drivers } from './drivers/open.ts';
-import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
-import { claimNotification, removePushToken, settleNotification } from './queries.ts';
-import type { DueNotification } from './queries.ts';
-import type { Reason } from './reasons.ts';
+import type { NumberRule } from './phone-number.ts';
+import { removePushToken } from './queries.ts';
+import { reasonAgainst } from './reason-against.ts';
+import { reasons, type Reason } from './reasons.ts';
+import { send, type SendDeps } from './send.ts';
+import { listAlarmIds, settleTurn, type Outcome } from './settle-turn.ts';
+import type { MessageChannel } from './sort-out.ts';
+import type { Turn } from './turn.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
-export type DeliveryDeps = {
-  db: Sql;
-  drivers: Drivers;
+export type DeliveryDeps = SendDeps & {
+  db: Database;
+  alarms: AlarmPort;
   isAllowedNumber: NumberRule;
   maxAttempts: number;
   log: NotificationLog;
   clock: () => number;
   /** Told how each attempt ended, for whoever counts. */
-  onOutcome?: (outcome: { kind: 'push' | 'sms'; state: AttemptState }) => void;
+  onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
 };
 
 /**
- * Makes one attempt and writes down how it ended. Throws where another attempt is due: its job then
- * comes back, later each time. A process that ends in between repeats the attempt, so a message is
- * sent at least once.
+ * Makes one attempt to deliver a message whose turn it is, and gives the turn back. What fails for now is
+ * due again later each time. A process that ends in between repeats the attempt, so a message is sent at
+ * least once.
  */
-export async function deliver(
-  { db, drivers, isAllowedNumber, maxAttempts, log, clock, onOutcome }: DeliveryDeps,
-  notificationId: number,
-): Promise<void> {
-  const due = await claimNotification(db, notificationId);
-  if (!due) return;
-  const { kind } = due;
-  const driver = drivers[kind];
-  const settle = (state: 'queued' | 'sent' | 'logged' | 'failed', reason: Reason | null) =>
-    settleNotification(db, due.id, { state, reason, via: driver.name, nowMs: clock() });
+export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
+  const { db, alarms, maxAttempts, log, clock, onOutcome } = deps;
+  const { kind } = turn;
+  const settle = async (outcome: Omit<Outcome, 'nowMs' | 'via'>, via: string) => {
+    await db.transaction(async (tx) => {
+      const alarmIds = await listAlarmIds(tx, turn);
+      if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);
+      const nowMs = clock();
+      const settled = await settleTurn(tx, turn, { ...outcome, via, nowMs });
+      if (outcome.state !== 'queued')
+        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+    });
+    if (outcome.state !== 'queued' && turn.alarmId !== null) alarms.onChanged(turn.accountId);
+    onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
+  };
+  const via = viaOf(deps, kind);
+  const needless = reasonAgainst(turn, deps.isAllowedNumber);
   try {
-    if (due.isDisabled)
-      throw new DeliveryError('never', 'account-disabled', 'Not sent: the account is disabled.');
-    if (kind === 'sms') checkNumber(due.recipient, isAllowedNumber);
-    await driver.send(messageOf(due));
+    if (needless) throw new DeliveryError('never', needless, reasons[needless]);
+    await send(deps, await gather(deps, turn));
   } catch (error) {
     const failure = asDeliveryError(error);
-    if (failure.verdict === 'gone') await removePushToken(db, due.accountId, due.recipient);
-    const again = failure.verdict === 'again' && due.attempts < maxAttempts;
+    const { verdict, reason } = failure;
+    if (verdict === 'gone' && kind === 'push')
+      await removePushToken(db, turn.accountId, turn.recipient);
+    const again = verdict === 'again' && turn.attempts < maxAttempts;
     // What a provider says is for the operator: an account is told a reason of ours.
-    const fields = { err: failure, notificationId: due.id, via: driver.name, again };
     log.warn(
-      { event: 'notification.undelivered', ...fields },
+      { event: 'notification.undelivered', err: failure, notificationId: turn.id, via, again },
       'A notification could not be delivered.',
     );
-    await settle(again ? 'queued' : 'failed', failure.reason);
-    onOutcome?.({ kind, state: again ? 'retried' : 'failed' });
-    if (again) throw failure;
+    await settle(
+      {
+        state: again ? 'queued' : 'failed',
+        reason,
+        error: reasons[reason],
+        dueMs: clock() + backOffMs(turn.attempts),
+        hasFailed: needless ? null : isOfRecipient(kind, verdict, reason),
+      },
+      via,
+    );
     return;
   }
   // What a log took reached nobody.
-  const state = driver.isLog ? 'logged' : 'sent';
-  await settle(state, null);
-  onOutcome?.({ kind, state });
+  const state = isLog(deps, kind) ? 'logged' : 'sent';
+  await settle({ state, reason: null, error: null, dueMs: clock(), hasFailed: false }, via);
 }
 
-/** What waited while the configuration changed, or came before there were rules. */
-function checkNumber(recipient: string, isAllowedNumber: NumberRule): void {
-  const number = normalizePhoneNumber(recipient);
-  if (number === null) throw new DeliveryError('never', 'number-form', 'Not sent: no number.');
-  if (!isAllowedNumber(number))
-    throw new DeliveryError('never', 'number-refused', 'Not sent: outside of allowedPrefixes.');
+/** About 3 s, 7 s, 20 s … six hours. */
+function backOffMs(attempts: number): number {
+  return Math.round(1_000 * Math.exp(Math.min(10, attempts)));
 }
 
-function messageOf({ id, recipient, title, body, ...due }: DueNotification): OutgoingMessage {
-  return { id, recipient, title, body, data: { deviceAuthUuid: due.deviceUuid, ...due.engine } };
+function viaOf({ drivers }: SendDeps, kind: MessageChannel): string {
+  if (kind === 'email') return 'smtp';
+  return kind === 'webhook' ? 'webhook' : drivers[kind].name;
+}
+
+const isLog = ({ drivers }: SendDeps, kind: MessageChannel): boolean =>
+  kind === 'sms' && drivers.sms.isLog === true;
+
+/** What is the operator's provider to mend says nothing of the recipient: null. */
+function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Reason): true | null {
+  if (kind === 'webhook') return true;
+  return verdict !== 'again' && reason !== 'no-provider' && reason !== 'no-mail-server'
+    ? true
+    : null;
 }

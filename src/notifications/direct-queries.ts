@@ -1,19 +1,21 @@
 import type { Sql } from '../db/sql.ts';
 import type { Decided } from './enqueue-queries.ts';
-import { dueChannel } from './dispatch-queries.ts';
+import { dueChannel, type NoticeData } from './turn.ts';
 
-/** A message to a contact that no event asks for; `title` and `body` are empty where they are made later. */
+/** A message to a contact that no firing asks for; `title` and `body` are empty where they are made later. */
 export type NewDirect = {
   accountId: number;
   channel: 'email' | 'webhook';
-  type: 'confirm' | 'test';
+  type: 'confirm' | 'test' | 'closed';
   contactId: number;
   recipient: string;
   title: string;
   body: string;
+  /** Of an alarm. */
+  about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
 };
 
-/** Writes messages to contacts that no event asks for, and what they count for. */
+/** Writes messages to contacts that no firing asks for, and what they count for. */
 export async function writeDirect(
   tx: Sql,
   messages: NewDirect[],
@@ -29,13 +31,16 @@ export async function writeDirect(
         where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
      ), told as (select pg_notify($13, ''))
      insert into notification
-       (account_id, kind, type, contact_id, recipient, title, body, due_at, created_at, changed_at)
-     select account_id, kind, type, contact_id, recipient, title, body, ms_to_timestamp($12),
-            ms_to_timestamp($12), ms_to_timestamp($12)
+       (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement, data,
+        engine, counted_on, due_at, created_at, changed_at)
+     select account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement,
+            data::json, data::json -> 'engine', (ms_to_timestamp($12) at time zone 'UTC')::date,
+            ms_to_timestamp($12), ms_to_timestamp($12), ms_to_timestamp($12)
        from told
       cross join unnest($5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
-                        $11::text[])
-         as n (account_id, kind, type, contact_id, recipient, title, body)`,
+                        $11::text[], $14::bigint[], $15::bigint[], $16::integer[], $17::text[])
+         as n (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id,
+               announcement, data)`,
     [
       counted.map(({ kind }) => kind),
       counted.map(({ accountId }) => accountId),
@@ -50,6 +55,10 @@ export async function writeDirect(
       messages.map(({ body }) => body),
       nowMs,
       dueChannel,
+      messages.map(({ about }) => about?.deviceId ?? null),
+      messages.map(({ about }) => about?.alarmId ?? null),
+      messages.map(({ about }) => about?.announcement ?? null),
+      messages.map(({ about }) => (about ? JSON.stringify(about.data) : null)),
     ],
   );
 }

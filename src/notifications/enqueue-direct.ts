@@ -8,7 +8,7 @@ import { wordsOf } from './words/words.ts';
 
 /** A message to a contact that no event asks for. */
 export type DirectMessage = {
-  type: NewDirect['type'];
+  type: 'confirm' | 'test';
   contact: { contactId: number; kind: 'email' | 'webhook'; address: string };
 };
 

@@ -1,4 +1,3 @@
-import { addJobs, jobSpec } from '../db/jobs.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import type { Sql } from '../db/sql.ts';
 import { counterName } from './allot.ts';
@@ -6,16 +5,7 @@ import type { Allotted, Counter } from './allot.ts';
 import { bodyOf, titleOf, type Wording } from './compose.ts';
 import { isLimit, reasons } from './reasons.ts';
 import type { Unsent } from './sort-out.ts';
-import { dueChannel, type NoticeData } from './dispatch-queries.ts';
-
-/** The task that delivers one notification. */
-export const deliverTask = 'deliver-notification';
-
-/**
- * Far more than a delivery is tried: what counts is the notification's own number of attempts. A job
- * must outlast processes that end while they hold it.
- */
-export const maxRuns = 100;
+import { dueChannel, type MessageType, type NoticeData } from './turn.ts';
 
 /** Of what is not sent, and of any title, only so much is kept. */
 const maxText = 1_000;
@@ -62,7 +52,7 @@ export type Decided = {
   nowMs: number;
 };
 
-/** Writes what was decided, and a job for each message that is to be sent. */
+/** Writes what was decided, and wakes those that deliver once it is committed. */
 export async function writeNotifications(
   tx: Sql,
   { queued, unsent, counted, wordingOf, nowMs }: Decided,
@@ -75,10 +65,11 @@ export async function writeNotifications(
       with asked as (
         select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
                              $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[],
-                             $19::bigint[], $20::text[])
+                             $17::bigint[], $18::text[], $20::bigint[], $21::integer[], $22::text[],
+                             $23::bigint[])
           with ordinality
           as a (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
-                contact_id, data, place)
+                contact_id, data, alarm_id, announcement, type, due_ms, place)
       ), counted as (
         update message_count c
            set used = c.used + m.more
@@ -87,33 +78,27 @@ export async function writeNotifications(
          where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
       ), queued as (
         insert into notification
-          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, due_at,
-           created_at, changed_at)
+          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, alarm_id,
+           announcement, type, counted_on, due_at, created_at, changed_at)
         select account_id, device_id, kind, recipient, title, body, engine::json, state, contact_id,
-               data::json, case when contact_id is not null then ms_to_timestamp($16) end,
-               ms_to_timestamp($16), ms_to_timestamp($16)
-          from asked where state = 'queued' order by place
-        returning id, contact_id
+               data::json, alarm_id, announcement, type, ${day('$16')},
+               ms_to_timestamp(due_ms), ms_to_timestamp($16), ms_to_timestamp($16)
+          from asked where state in ('queued', 'planned') order by place
+        returning id
       ), unsent as (
         insert into notification as n
           (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
            unsent_day, created_at, changed_at)
         select account_id, device_id, kind, recipient, title, body, engine::json, state, reason, error,
                count, ${day('$16')}, ms_to_timestamp($16), ms_to_timestamp($16)
-          from asked where state <> 'queued' order by device_id, kind, reason
+          from asked where state not in ('queued', 'planned') order by device_id, kind, reason
         on conflict (device_id, kind, reason, unsent_day) where unsent_day is not null do update
           set count = least(n.count::bigint + excluded.count, 2147483647),
               changed_at = excluded.changed_at
-      ), due as (
-        select array_agg(
-                 ${jobSpec({ task: '$17', payload: `json_build_object('notificationId', id)`, maxRuns: '$18' })}
-                 order by id) as specs
-          from queued where contact_id is null having count(*) > 0
       ), told as (
-        select pg_notify($21, '') from queued where contact_id is not null limit 1
+        select pg_notify($19, '') from queued limit 1
       )
-      select (select count(*) from due cross join lateral ${addJobs}(due.specs)),
-             (select count(*) from told)`,
+      select count(*) from told`,
     values: [
       all.map(({ notification }) => notification.accountId),
       all.map(({ notification }) => notification.deviceId),
@@ -130,7 +115,7 @@ export async function writeNotifications(
       ],
       all.map(({ notification }) => JSON.stringify(notification.event.cause.engine)),
       [
-        ...queued.map(() => 'queued'),
+        ...queued.map(({ dueMs }) => (dueMs === undefined ? 'queued' : 'planned')),
         ...unsent.map(({ reason }) => (isLimit(reason) ? 'held-back' : 'failed')),
       ],
       [...queued.map(() => null), ...unsent.map(({ reason }) => reason)],
@@ -141,18 +126,23 @@ export async function writeNotifications(
       counted.map(({ key }) => key),
       counted.map(({ more }) => more),
       nowMs,
-      deliverTask,
-      maxRuns,
       [...queued.map(({ contactId }) => contactId), ...unsent.map(() => null)],
       [...queued.map(dataOf), ...unsent.map(() => null)],
       dueChannel,
+      all.map(({ notification }) => notification.about?.alarmId ?? null),
+      all.map(({ notification }) => notification.about?.announcement ?? null),
+      [...queued.map(typeOf), ...unsent.map(() => 'notice')],
+      [...queued.map(({ dueMs }) => dueMs ?? nowMs), ...unsent.map(() => nowMs)],
     ],
   });
 }
 
-/** Of a webhook only: others are told in words. */
+const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
+  dueMs === undefined ? (notification.about?.type ?? 'notice') : 'escalated';
+
+/** Of a webhook, and of an alarm, which may be told of again when it is over: others are told in words. */
 function dataOf({ channel, notification }: Allotted): string | null {
-  if (channel !== 'webhook') return null;
+  if (channel !== 'webhook' && (notification.about?.alarmId ?? null) === null) return null;
   const { engine, senses } = notification.event.cause;
   const data: NoticeData = { engine, senses };
   return JSON.stringify(data);

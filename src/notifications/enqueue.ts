@@ -21,18 +21,18 @@ export async function enqueueNotifications(
   notifications: Iterable<NewNotification>,
   options: EnqueueOptions,
 ): Promise<void> {
-  const { quotasOf, nowMs } = options;
-  const unsent = createUnsentList();
+  const { quotasOf, nowMs, note } = options;
+  const unsent = createUnsentList(note);
   const byAccount = sortOut(notifications, options, unsent);
   if (byAccount.size === 0) return;
-  const senders = await findSenders(tx, [...byAccount.keys()], nowMs);
+  const senders = await findSenders(tx, [...byAccount.keys()], nowMs, alarmsIn(byAccount));
   const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
     return sender ? address(asked, sender, devices, options, unsent) : [];
   });
   const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowMs });
-  const queued = allot(candidates, counts.used, quotasOf, unsent);
+  const queued = allot(candidates, counts.used, quotasOf, unsent, note);
   await writeNotifications(tx, {
     queued,
     unsent: unsent.list(),
@@ -41,6 +41,14 @@ export async function enqueueNotifications(
     nowMs,
   });
 }
+
+const alarmsIn = (byAccount: ReadonlyMap<number, Asked>): number[] => [
+  ...new Set(
+    [...byAccount.values()].flatMap(({ pushes }) =>
+      pushes.flatMap(({ about }) => about?.alarmId ?? []),
+    ),
+  ),
+];
 
 /** What is used today of all that these messages count for, locked until the transaction ends. */
 export async function lockCountsOf(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { ContactDelivery } from './dispatch-queries.ts';
+import type { Turn } from './turn.ts';
 
 const Engine = z.object({
   pId: z.string(),
@@ -11,33 +11,47 @@ const Engine = z.object({
   ts: timestamp,
 });
 
+const eventMembers = {
+  deviceAuthUuid: z.string(),
+  deviceName: z.string(),
+  puId: z.int(),
+  stId: z.int(),
+  evId: z.int(),
+  title: z.string(),
+  body: z.string(),
+  cause: z.object({
+    engine: Engine,
+    senses: z.array(
+      z.object({
+        sId: z.string(),
+        val: z.number(),
+        ts: timestamp,
+        lat: z.number().optional(),
+        long: z.number().optional(),
+      }),
+    ),
+  }),
+};
+
 /** A message to a webhook about an event of a device. */
 export const NoticeHook = z.object({
   type: z.literal('notice'),
   timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
-  data: z.object({
-    deviceAuthUuid: z.string(),
-    deviceName: z.string(),
-    puId: z.int(),
-    stId: z.int(),
-    evId: z.int(),
-    title: z.string(),
-    body: z.string(),
-    cause: z.object({
-      engine: Engine,
-      senses: z.array(
-        z.object({
-          sId: z.string(),
-          val: z.number(),
-          ts: timestamp,
-          lat: z.number().optional(),
-          long: z.number().optional(),
-        }),
-      ),
-    }),
-  }),
+  data: z.object(eventMembers),
 });
 export type NoticeHook = z.infer<typeof NoticeHook>;
+
+/** A message to a webhook about an alarm. `cause`: of the firing that it tells of. */
+export const AlarmHook = z.object({
+  type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
+  timestamp: timestamp.meta({ description: 'When it was due.' }),
+  data: z.object({
+    alarmId: z.int().meta({ description: 'The same in all messages about this alarm.' }),
+    ...eventMembers,
+    closedBy: z.string().optional().meta({ description: 'Of `alarm.closed`: by what.' }),
+  }),
+});
+export type AlarmHook = z.infer<typeof AlarmHook>;
 
 /** A trial. */
 export const TestHook = z.object({
@@ -48,25 +62,29 @@ export const TestHook = z.object({
 export type TestHook = z.infer<typeof TestHook>;
 
 /** What a webhook is sent, before it is signed. */
-export function hookPayload(turn: ContactDelivery): NoticeHook | TestHook {
-  const { title, body, createdTs, data, deviceUuid, deviceName } = turn;
+export function hookPayload(turn: Turn): NoticeHook | AlarmHook | TestHook {
+  const { type, alarmId, title, body, createdTs, data, deviceUuid, deviceName } = turn;
   if (data === null || deviceUuid === null)
     return { type: 'test', timestamp: createdTs, data: { title, body } };
-  const { engine, senses } = data;
+  const { engine, senses, closedBy } = data;
   const { puId, stId, evId } = engine;
+  const event = {
+    deviceAuthUuid: deviceUuid,
+    deviceName: deviceName ?? '',
+    puId,
+    stId,
+    evId,
+    title,
+    body,
+    cause: { engine, senses },
+  };
+  if (alarmId === null || type === 'notice' || type === 'confirm' || type === 'test')
+    return { type: 'notice', timestamp: createdTs, data: event };
+  const closed = closedBy === undefined ? {} : { closedBy };
   return {
-    type: 'notice',
+    type: `alarm.${type}`,
     timestamp: createdTs,
-    data: {
-      deviceAuthUuid: deviceUuid,
-      deviceName: deviceName ?? '',
-      puId,
-      stId,
-      evId,
-      title,
-      body,
-      cause: { engine, senses },
-    },
+    data: { alarmId, ...event, ...closed },
   };
 }
 
@@ -82,8 +100,33 @@ const headers = {
 export const webhookDocs: WebhookDocs = {
   notice: {
     summary: 'An event of a device happened',
-    description: 'Sent for an event with `sendPush`. Signed as Standard Webhooks has it.',
+    description:
+      'Sent for an event with `sendPush` that makes no alarm. Signed as Standard Webhooks has it.',
     body: NoticeHook,
+    headers,
+  },
+  'alarm.opened': {
+    summary: 'An alarm was opened, or is told of at last',
+    description: 'Sent to webhooks without `afterMs`, as soon as it is due.',
+    body: AlarmHook,
+    headers,
+  },
+  'alarm.repeated': {
+    summary: 'An alarm is still open',
+    description: 'Sent every `actions.repeatMs` while it is neither acknowledged nor snoozed.',
+    body: AlarmHook,
+    headers,
+  },
+  'alarm.escalated': {
+    summary: 'An alarm is still open and not acknowledged',
+    description: 'Sent to a webhook with `afterMs`, so long after the alarm was told of.',
+    body: AlarmHook,
+    headers,
+  },
+  'alarm.closed': {
+    summary: 'An alarm is closed',
+    description: 'Sent to a webhook with `whenOver`.',
+    body: AlarmHook,
     headers,
   },
   test: {

@@ -1,24 +1,33 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MessageQuotas, NotificationSettings } from './settings.ts';
-import { startContactSide, type ContactOptions } from './contact-side.ts';
-import { deliver } from './deliver.ts';
-import type { AttemptState, DeliveryDeps } from './deliver.ts';
+import type { AlarmPort } from './alarm-port.ts';
+import { startDeliverySide, type ContactOptions } from './delivery-side.ts';
+import type { AttemptState } from './deliver.ts';
 import { openDrivers } from './drivers/open.ts';
 import type { Drivers } from './drivers/open.ts';
 import { enqueueNotifications } from './enqueue.ts';
-import { deliverTask } from './enqueue-queries.ts';
+import { deliverTask, takeOver } from './old-jobs.ts';
 import type { NotificationLog } from './log.ts';
 import { createNumberRule } from './phone-number.ts';
 import { freeAbandonedJobs } from '../db/jobs.ts';
 import { forgetCounts, forgetOutcomes } from './queries.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import type { MessageChannel } from './sort-out.ts';
+import { dropPlanned } from './planned.ts';
+import { tellOver, type ClosedAlarm } from './tell-over.ts';
+import { tell, type Ask, type Told } from './tell.ts';
 import { migrateWorker, startWorker } from './worker.ts';
 
 export type Notifications = {
-  /** Writes push and SMS within the transaction of their event. */
+  /** Writes messages within the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
+  /** Queues what people are told of alarms and notices within the caller's transaction. */
+  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
+  dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  /** Tells that alarms are over, whoever is to hear of it. */
+  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
@@ -33,6 +42,8 @@ export type NotificationsOptions = {
   isSmsForAll: boolean;
   /** How e-mail and webhooks of accounts are reached. */
   contacts: ContactOptions;
+  /** What messages need of the alarms that they are about. */
+  alarms: AlarmPort;
   log: NotificationLog;
   clock: () => number;
   /** Stand in for those that the configuration names. */
@@ -57,37 +68,42 @@ export async function startNotifications(options: NotificationsOptions): Promise
   const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
   await migrateWorker(connectionString, log);
   const drivers = options.drivers ?? (await openDrivers(config, { log, clock }));
-  const delivery: DeliveryDeps = {
-    db,
-    drivers,
-    isAllowedNumber,
-    maxAttempts,
-    log,
-    clock,
-    ...(onOutcome && { onOutcome }),
-  };
   const worker = startWorker({
     connectionString,
-    concurrency,
+    concurrency: 1,
     pollIntervalMs,
     log,
     tasks: {
       [deliverTask]: (payload) =>
-        deliver(delivery, (payload as { notificationId: number }).notificationId),
+        takeOver(db, (payload as { notificationId: number }).notificationId, clock()),
     },
   });
-  const contactSide = await startContactSide(options.contacts, {
+  const delivering = await startDeliverySide({
     db,
     connectionString,
+    contacts: options.contacts,
+    drivers,
+    isAllowedNumber,
+    alarms: options.alarms,
     maxAttempts,
     pollIntervalMs,
+    concurrency,
+    timeoutMs: longestTimeoutMs(config),
     log,
     clock,
-    ...(onOutcome && { onOutcome }),
+    onOutcome,
     channels: channelsOf(config),
   });
+  const ownChannels: MessageChannel[] = [
+    ...(config.push || options.drivers ? (['push'] as const) : []),
+    // A log counts: whoever tries the service out wants alarms that go on as if they had rung.
+    'sms',
+    ...(options.contacts.email ? (['email'] as const) : []),
+    'webhook',
+  ];
+  const rules = { quotasOf, isAllowedNumber, isSmsForAll };
   const tend = async () => {
-    await contactSide.tend();
+    await delivering.tend();
     await freeAbandonedJobs(db, abandonedAfterMs);
     await forgetOutcomes(db, clock() - retentionDays * dayMs);
     await forgetCounts(db, clock());
@@ -102,23 +118,24 @@ export async function startNotifications(options: NotificationsOptions): Promise
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
-      enqueueNotifications(tx, notifications, {
-        quotasOf,
-        isAllowedNumber,
-        isSmsForAll,
-        nowMs: clock(),
-      }),
+      enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
+    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
+    dropPlanned,
+    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
     close: async () => {
       clearInterval(timer);
-      await Promise.all([worker.close(), contactSide.close()]);
+      await Promise.all([worker.close(), delivering.close()]);
       await Promise.all([drivers.push.close(), drivers.sms.close()]);
     },
   };
 }
 
-/** Of those that the operator configures; a log reaches nobody. */
+const longestTimeoutMs = ({ push, sms }: NotificationSettings): number =>
+  Math.max(push?.timeoutMs ?? 0, sms.driver === 'log' ? 0 : sms.timeoutMs);
+
+/** Of those that the operator configures; a log reaches nobody, and has a name of its own. */
 function channelsOf({ push, sms }: NotificationSettings): string[] {
-  return [...(push ? ['push'] : []), ...(sms.driver === 'log' ? [] : ['sms'])];
+  return [...(push ? ['push'] : []), sms.driver === 'log' ? 'sms-log' : 'sms'];
 }
 
 /** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */

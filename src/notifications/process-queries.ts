@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import type { MessageChannel } from './sort-out.ts';
 
 /** Says for some minutes that a process with these channels delivers; of those that are long gone nothing is kept. */
 export async function tellChannels(
@@ -19,4 +20,26 @@ export async function tellChannels(
 
 export async function forgetProcess(sql: Sql, process: string): Promise<void> {
   await sql.query('delete from delivering_process where process = $1', [process]);
+}
+
+/** Processes renew what they have each minute. */
+const seenWithinMs = 180_000;
+
+/**
+ * The channels of this process and of others that deliver now. A log that takes SMS counts here (`sms-log`),
+ * not where people are shown what is configured.
+ */
+export async function findConfigured(
+  sql: Sql,
+  ownChannels: readonly MessageChannel[],
+  nowMs: number,
+): Promise<Set<MessageChannel>> {
+  const { rows } = await sql.query<{ channel: MessageChannel | 'sms-log' }>({
+    name: 'outbox-find-configured',
+    text: `select distinct unnest(channels) as channel
+             from delivering_process where seen_at > ms_to_timestamp($1)`,
+    values: [nowMs - seenWithinMs],
+  });
+  const others = rows.map(({ channel }) => (channel === 'sms-log' ? 'sms' : channel));
+  return new Set([...ownChannels, ...others]);
 }

@@ -1,60 +1,6 @@
 import type { Sql } from '../db/sql.ts';
-import { reasons, type Reason } from './reasons.ts';
+import type { Reason } from './reasons.ts';
 import type { NotificationOutcome, NotificationState } from './schema.ts';
-
-/** A notification on its way to a driver. */
-export type DueNotification = {
-  id: number;
-  accountId: number;
-  deviceUuid: string;
-  kind: 'push' | 'sms';
-  recipient: string;
-  title: string;
-  body: string;
-  engine: NotificationOutcome['cause']['engine'];
-  createdTs: number;
-  /** How often it was tried, this time included. */
-  attempts: number;
-  /** The operator has shut the account out. */
-  isDisabled: boolean;
-};
-
-/** Counts an attempt. Null when the notification is settled, or went away with its device or account. */
-export async function claimNotification(sql: Sql, id: number): Promise<DueNotification | null> {
-  const { rows } = await sql.query<DueNotification>(
-    `update notification n
-        set attempts = n.attempts + 1
-       from device d
-       join account a on a.id = d.account_id
-      where n.id = $1 and n.state = 'queued' and d.id = n.device_id
-     returning n.id, n.account_id as "accountId", d.uuid as "deviceUuid",
-               n.kind, n.recipient, n.title, n.body, n.engine, n.created_at as "createdTs", n.attempts,
-               a.disabled_at is not null as "isDisabled"`,
-    [id],
-  );
-  return rows[0] ?? null;
-}
-
-export type DeliveryOutcome = {
-  state: NotificationState;
-  via: string;
-  reason: Reason | null;
-  nowMs: number;
-};
-
-/** Writes down how an attempt ended. */
-export async function settleNotification(
-  sql: Sql,
-  id: number,
-  { state, via, reason, nowMs }: DeliveryOutcome,
-): Promise<void> {
-  await sql.query(
-    `update notification
-        set state = $2, via = $3, reason = $4, error = $5, changed_at = ms_to_timestamp($6)
-      where id = $1`,
-    [id, state, via, reason, reason && reasons[reason], nowMs],
-  );
-}
 
 /** Takes a push token that the push service calls dead out of an account's `apn`. */
 export async function removePushToken(sql: Sql, accountId: number, token: string): Promise<void> {
@@ -140,7 +86,7 @@ export async function listNotifications(
 }
 
 /** Enough to recognise a recipient, too little to write to it. */
-function mask(kind: NotificationOutcome['kind'], recipient: string): string {
+export function mask(kind: NotificationOutcome['kind'], recipient: string): string {
   if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
   if (kind === 'email')
     return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;

@@ -19,6 +19,7 @@ export const reasons = {
   'provider-refused': 'The provider refused the message.',
   'recipient-gone': 'The provider says that there is no such recipient any more.',
   'no-provider': 'No push service is configured.',
+  'no-sms-provider': 'No SMS provider is configured.',
   'no-mail-server': 'No mail server is configured.',
   'receiver-refused': 'The receiver did not answer with success.',
   'address-refused': 'The webhook leads to an address that is not of the public internet.',

@@ -22,7 +22,7 @@ function addressPushes(
   { pushes, beyond }: Asked,
   { accountId, tokens, contacts, messagesUsed, webhooksUsed }: Sender,
   devices: Devices,
-  { quotasOf }: EnqueueOptions,
+  { quotasOf, configured, nowMs, note }: EnqueueOptions,
   unsent: UnsentList,
 ): Candidate[] {
   const { messagesPerDay, webhooksPerDay } = quotasOf(accountId);
@@ -35,24 +35,32 @@ function addressPushes(
     })),
     ...contacts
       .filter(({ labels }) => suits(labels, devices.get(notification.deviceId)?.labels ?? []))
-      .map(({ kind, contactId, address: recipient }) => ({
+      .filter((contact) => contact.afterMs === 0 || mayPlan(notification, contact))
+      .map(({ kind, contactId, address: recipient, afterMs }) => ({
         notification,
         channel: kind,
         recipient,
         contactId,
+        ...(afterMs > 0 && { dueMs: nowMs + afterMs }),
       })),
   ];
   const reasonOf = ({ channel }: Candidate) =>
     channel === 'webhook' ? ('webhooks-per-day' as const) : ('messages-per-day' as const);
-  for (const { notification, count } of beyond.push.values())
-    for (const candidate of recipientsOf(notification))
+  for (const { notification, count, all } of beyond.push.values())
+    for (const candidate of recipientsOf(notification)) {
       unsent.add(candidate, reasonOf(candidate), count);
+      for (const one of all) note?.(one, reasonOf(candidate));
+    }
   const room = { messages: messagesPerDay - messagesUsed, webhooks: webhooksPerDay - webhooksUsed };
   const candidates: Candidate[] = [];
   for (const notification of pushes) {
     // A message has room for all whom it is for, or for none: as long as there is any, all are looked at.
     const open = { messages: room.messages > 0, webhooks: room.webhooks > 0 };
     for (const candidate of recipientsOf(notification)) {
+      if (configured && !configured.has(candidate.channel)) {
+        unsent.add(candidate, candidate.channel === 'email' ? 'no-mail-server' : 'no-provider');
+        continue;
+      }
       const counter = candidate.channel === 'webhook' ? 'webhooks' : 'messages';
       if (!open[counter]) {
         unsent.add(candidate, reasonOf(candidate));
@@ -65,6 +73,10 @@ function addressPushes(
   return candidates;
 }
 
+/** Contacts that wait are told of alarms, once of each. */
+const mayPlan = ({ about }: NewNotification, { escalatedIds }: ContactOf): boolean =>
+  about?.type === 'opened' && about.alarmId !== null && !escalatedIds.includes(about.alarmId);
+
 /** A contact without labels is told of all devices. */
 const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
@@ -72,17 +84,18 @@ const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean 
 function addressSms(
   { sms, beyond }: Asked,
   { accountId, maySendSms, smsUsed }: Sender,
-  { quotasOf, isSmsForAll }: EnqueueOptions,
+  { quotasOf, isSmsForAll, configured, note }: EnqueueOptions,
   unsent: UnsentList,
 ): Candidate[] {
   const mayRing = maySendSms || isSmsForAll;
-  for (const { notification, recipient, count } of beyond.sms.values())
-    unsent.add(
-      { notification, channel: 'sms', recipient },
-      mayRing ? 'sms-per-day' : 'sms-not-allowed',
-      count,
-    );
-  if (mayRing && smsUsed < quotasOf(accountId).smsPerDay) return sms;
-  for (const candidate of sms) unsent.add(candidate, mayRing ? 'sms-per-day' : 'sms-not-allowed');
+  const reason = mayRing ? 'sms-per-day' : 'sms-not-allowed';
+  for (const { notification, recipient, count, all } of beyond.sms.values()) {
+    unsent.add({ notification, channel: 'sms', recipient }, reason, count);
+    for (const one of all) note?.(one, reason);
+  }
+  const hasRoom = mayRing && smsUsed < quotasOf(accountId).smsPerDay;
+  const isConfigured = configured?.has('sms') ?? true;
+  if (hasRoom && isConfigured) return sms;
+  for (const candidate of sms) unsent.add(candidate, hasRoom ? 'no-sms-provider' : reason);
   return [];
 }

@@ -4,9 +4,16 @@ import { Reason } from './reasons.ts';
 
 /**
  * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
- * `held-back`: a limit of the day was reached.
+ * `held-back`: a limit of the day was reached. `planned`: it waits for its contact's `afterMs`.
  */
-export const NotificationState = z.enum(['queued', 'sent', 'logged', 'failed', 'held-back']);
+export const NotificationState = z.enum([
+  'planned',
+  'queued',
+  'sent',
+  'logged',
+  'failed',
+  'held-back',
+]);
 export type NotificationState = z.infer<typeof NotificationState>;
 
 /** Outcome for one recipient, as the account that owns the device sees it. */

@@ -9,6 +9,10 @@ export type ContactOf = {
   kind: 'email' | 'webhook';
   address: string;
   labels: string[];
+  /** It is told so much later, if the alarm is then still open. */
+  afterMs: number;
+  /** The alarms, of those asked for, that it is or was told of so. */
+  escalatedIds: number[];
 };
 
 /** An account that has something to say, and what it has said today; others may be counting meanwhile. */
@@ -17,7 +21,7 @@ export type Sender = {
   maySendSms: boolean;
   /** Each once, in the account's order. */
   tokens: string[];
-  /** Webhooks and confirmed addresses that are told at once. */
+  /** Webhooks and confirmed addresses. */
   contacts: ContactOf[];
   timeZone: string | null;
   language: string | null;
@@ -35,6 +39,7 @@ export async function findSenders(
   tx: Sql,
   accountIds: number[],
   nowMs: number,
+  alarmIds: readonly number[] = [],
 ): Promise<Map<number, Sender>> {
   const { rows } = await tx.query<Sender>({
     name: 'outbox-find-senders',
@@ -46,16 +51,22 @@ export async function findSenders(
                        where entry ->> 'token' is not null
                        group by 1) as t) as tokens,
              (select coalesce(json_agg(json_build_object('contactId', c.id, 'kind', c.kind,
-                                                         'address', c.address, 'labels', c.labels)
+                                                         'address', c.address, 'labels', c.labels,
+                                                         'afterMs', c.after_ms,
+                                                         'escalatedIds', array(
+                                         select n.alarm_id from notification n
+                                          where n.alarm_id = any ($3) and n.contact_id = c.id
+                                            and n.type = 'escalated' and c.after_ms > 0
+                                            and n.state in ('planned', 'queued', 'sent', 'logged')))
                                        order by c.kind, c.place, c.id), '[]')
                 from contact c
-               where c.account_id = account.id and c.after_ms = 0
+               where c.account_id = account.id
                  and (c.kind = 'webhook' or c.confirmed_at is not null)) as contacts,
              ${used('account')} as "messagesUsed", ${used('webhook')} as "webhooksUsed",
              ${used('sms')} as "smsUsed"
         from account
        where account.id = any ($1)`,
-    values: [accountIds, nowMs],
+    values: [accountIds, nowMs, alarmIds],
   });
   return new Map(rows.map((row) => [row.accountId, row]));
 }

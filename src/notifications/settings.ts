@@ -61,8 +61,8 @@ export type EmailConfig = z.infer<typeof EmailConfig>;
 export const NotificationSettings = z.object({
   /** How many messages an account may send on one day, in place of `quotas.messagesPerDay`. */
   dailyQuota: z.int().min(0).optional(),
-  /** Deliveries under way at once in this process. */
-  concurrency: z.int().min(1).max(16).default(2),
+  /** Push messages, and SMS, under way at once in this process. */
+  concurrency: z.int().min(1).max(16).default(4),
   /** With the back-off between them, 8 attempts take about half an hour. */
   maxAttempts: z.int().min(1).max(25).default(8),
   pollIntervalMs: z.int().min(50).default(2_000),

@@ -10,7 +10,14 @@ export type EnqueueOptions = {
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
   nowMs: number;
+  /** Channels that a process which delivers has; absent: all. Others are sent nothing. */
+  configured?: ReadonlySet<MessageChannel>;
+  /** Told what becomes of each message for each recipient. */
+  note?: Note;
 };
+
+/** What was decided of a message for one recipient; a reason: why it is not sent. */
+export type Note = (notification: NewNotification, decided: 'queued' | 'planned' | Reason) => void;
 
 /** By what a message goes. */
 export type MessageChannel = 'push' | 'sms' | 'email' | 'webhook';
@@ -21,21 +28,24 @@ export type Candidate = {
   channel: MessageChannel;
   recipient: string;
   contactId: number | null;
+  /** Absent: it is sent now. Later it is sent only if its alarm is then still open and not acknowledged. */
+  dueMs?: number;
 };
 
 /** What will not be sent, of one device and for one reason: what the first one was, and how many. */
-export type Unsent = Omit<Candidate, 'contactId'> & { reason: Reason; count: number };
+export type Unsent = Omit<Candidate, 'contactId' | 'dueMs'> & { reason: Reason; count: number };
 
 export type UnsentList = {
-  add(candidate: Omit<Candidate, 'contactId'>, reason: Reason, count?: number): void;
+  add(candidate: Omit<Candidate, 'contactId' | 'dueMs'>, reason: Reason, count?: number): void;
   list(): Unsent[];
 };
 
 /** One entry for each device, channel and reason, however many there are. */
-export function createUnsentList(): UnsentList {
+export function createUnsentList(note?: Note): UnsentList {
   const entries = new Map<string, Unsent>();
   return {
     add({ notification, channel, recipient }, reason, count = 1) {
+      note?.(notification, reason);
       const key = `${notification.deviceId} ${channel} ${reason}`;
       const entry = entries.get(key);
       if (entry) entry.count += count;
@@ -54,7 +64,13 @@ export type Asked = {
   beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
 };
 
-type Beyond = { notification: NewNotification; recipient: string; count: number };
+type Beyond = {
+  notification: NewNotification;
+  recipient: string;
+  count: number;
+  /** Kept where somebody asks what became of each. */
+  all: NewNotification[];
+};
 
 // Some of those that are looked at may be refused for their number, and the next ones are sent then.
 const spareSms = 200;
@@ -65,7 +81,7 @@ const spareSms = 200;
  */
 export function sortOut(
   notifications: Iterable<NewNotification>,
-  { quotasOf, isAllowedNumber }: EnqueueOptions,
+  { quotasOf, isAllowedNumber, note }: EnqueueOptions,
   unsent: UnsentList,
 ): Map<number, Asked> {
   const byAccount = new Map<number, Asked>();
@@ -78,12 +94,12 @@ export function sortOut(
     if (kind === 'push') {
       if (asked.pushes.length < Math.max(quotas.messagesPerDay, quotas.webhooksPerDay))
         asked.pushes.push(notification);
-      else countBeyond(asked, notification, '');
+      else countBeyond(asked, { notification, recipient: '' }, note);
       continue;
     }
     const { phoneNumber } = notification;
     if (asked.sms.length >= quotas.smsPerDay + spareSms) {
-      countBeyond(asked, notification, phoneNumber);
+      countBeyond(asked, { notification, recipient: phoneNumber }, note);
       continue;
     }
     let verdict = judged.get(phoneNumber);
@@ -101,11 +117,16 @@ const nothingAsked = (): Asked => ({
   beyond: { push: new Map(), sms: new Map() },
 });
 
-function countBeyond({ beyond }: Asked, notification: NewNotification, recipient: string): void {
+function countBeyond(
+  { beyond }: Asked,
+  { notification, recipient }: Pick<Beyond, 'notification' | 'recipient'>,
+  note: Note | undefined,
+): void {
   const { deviceId, kind } = notification;
-  const entry = beyond[kind].get(deviceId);
-  if (entry) entry.count += 1;
-  else beyond[kind].set(deviceId, { notification, recipient, count: 1 });
+  let entry = beyond[kind].get(deviceId);
+  if (!entry) beyond[kind].set(deviceId, (entry = { notification, recipient, count: 0, all: [] }));
+  entry.count += 1;
+  if (note) entry.all.push(notification);
 }
 
 function judge(

@@ -103,6 +103,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       listConnectors: () => connectors,
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,
+      onConfigured: async () => undefined,
       quotas,
       limitsOf,
       exports: createExports({ limitOf: () => 2, nowMs: monotonicClock }),

@@ -1,3 +1,4 @@
+import { noAlarms } from '../../src/notifications/alarm-port.ts';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterEach, expect, test } from 'vitest';
 import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
@@ -110,6 +111,7 @@ test('an answer of 410 takes the token out of the account, and the other is deli
   const database = await testDatabase();
   closing.push(() => database.drop());
   const outbox = await startNotifications({
+    alarms: noAlarms,
     contacts,
     db: database.db,
     connectionString: database.url,

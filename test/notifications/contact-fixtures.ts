@@ -1,13 +1,20 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import type { ContactOptions } from '../../src/notifications/contact-side.ts';
+import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
+import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
+import type { Drivers } from '../../src/notifications/drivers/open.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';
 import * as given from './fixtures.ts';
 
-type StartOptions = { contacts?: Partial<ContactOptions>; clock?: () => number };
+type StartOptions = {
+  contacts?: Partial<ContactOptions>;
+  clock?: () => number;
+  drivers?: Drivers;
+  alarms?: AlarmPort;
+};
 
 /** A database for the tests of a file, emptied and with everything closed after each of them. */
 export function useContacts() {
@@ -23,8 +30,15 @@ export function useContacts() {
     db: (): Database => database.db,
     closing,
     /** Delivers until the test has ended, or the process as it were. */
-    async start({ contacts, clock = Date.now }: StartOptions = {}): Promise<Notifications> {
+    async start({
+      contacts,
+      clock = Date.now,
+      drivers = { push: given.scriptedDriver().driver, sms: given.scriptedDriver().driver },
+      alarms = given.noAlarms,
+    }: StartOptions = {}): Promise<Notifications> {
       const outbox = await startNotifications({
+        alarms,
+        drivers,
         contacts: { ...given.contacts, ...contacts },
         db: database.db,
         connectionString: database.url,
@@ -33,7 +47,6 @@ export function useContacts() {
         isSmsForAll: false,
         log: given.silent,
         clock,
-        drivers: { push: given.scriptedDriver().driver, sms: given.scriptedDriver().driver },
       });
       let ended: Promise<void> | undefined;
       const close = () => (ended ??= outbox.close());

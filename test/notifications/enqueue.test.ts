@@ -21,32 +21,32 @@ const options: EnqueueOptions = {
   nowMs: 40 * day,
 };
 
-async function countJobs(): Promise<number> {
+async function countDue(): Promise<number> {
   const { rows } = await database.db.query<{ n: number }>(
-    'select count(*) as n from graphile_worker.jobs',
+    `select count(*) as n from notification where state = 'queued' and due_at is not null`,
   );
   return rows[0]?.n ?? 0;
 }
 
 describe('writing notifications', () => {
-  test('a push becomes one row and one job for each token of the account', async () => {
+  test('a push becomes one row, due at once, for each token of the account', async () => {
     const owner = await givenDevice(database.db, ['token-aaaa', 'token-bbbb', 'token-aaaa']);
-    const before = await countJobs();
+    const before = await countDue();
     await enqueueNotifications(database.db, [pushOf(owner)], options);
     const outcomes = await outcomesOf(database.db, owner);
     expect(outcomes.map((o) => [o.kind, o.state, o.recipient, o.title, o.body])).toEqual([
       ['push', 'queued', '…bbbb', 'Cellar: Too warm', '0x1 21.5 (1 Jan 1970, 00:00 UTC)'],
       ['push', 'queued', '…aaaa', 'Cellar: Too warm', '0x1 21.5 (1 Jan 1970, 00:00 UTC)'],
     ]);
-    expect(await countJobs()).toBe(before + 2);
+    expect(await countDue()).toBe(before + 2);
   });
 
   test('an account without tokens is sent no push', async () => {
     const owner = await givenDevice(database.db);
-    const before = await countJobs();
+    const before = await countDue();
     await enqueueNotifications(database.db, [pushOf(owner)], options);
     expect(await outcomesOf(database.db, owner)).toEqual([]);
-    expect(await countJobs()).toBe(before);
+    expect(await countDue()).toBe(before);
   });
 
   test('an event without a name is told by its number', async () => {
@@ -55,22 +55,22 @@ describe('writing notifications', () => {
     expect(await outcomesOf(database.db, owner)).toMatchObject([{ title: 'Cellar: Event 3' }]);
   });
 
-  test('what rolls back leaves neither row nor job', async () => {
+  test('what rolls back leaves no row', async () => {
     const owner = await givenDevice(database.db);
-    const before = await countJobs();
+    const before = await countDue();
     const failing = database.db.transaction(async (tx) => {
       await enqueueNotifications(tx, [smsOf(owner, '+420123456789')], options);
       throw new Error('the event could not be stored');
     });
     await expect(failing).rejects.toThrow('the event could not be stored');
     expect(await outcomesOf(database.db, owner)).toEqual([]);
-    expect(await countJobs()).toBe(before);
+    expect(await countDue()).toBe(before);
   });
 
   test('nothing to write writes nothing', async () => {
-    const before = await countJobs();
+    const before = await countDue();
     await enqueueNotifications(database.db, [], options);
-    expect(await countJobs()).toBe(before);
+    expect(await countDue()).toBe(before);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ContactOptions } from '../../src/notifications/contact-side.ts';
+import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
 import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
 import type {
   Driver,
@@ -32,6 +32,8 @@ export const contacts: ContactOptions = {
   email: null,
   isPrivateAllowed: true,
 };
+
+export { noAlarms } from '../../src/notifications/alarm-port.ts';
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
 
@@ -103,10 +105,12 @@ export async function outcomesOf(
   }
 }
 
-/** Brings every waiting job forward: the back-off is over. */
+/** Brings every waiting message forward: the back-off is over. */
 export async function skipBackOff(db: Database): Promise<void> {
   await db.query(
-    `select graphile_worker.reschedule_jobs(array(
-       select id from graphile_worker.jobs where run_at > now() and locked_at is null), now())`,
+    `with due as (
+       update notification set due_at = least(due_at, created_at) where state = 'queued' returning id
+     )
+     select pg_notify('sensorium_due', '') from due limit 1`,
   );
 }

@@ -26,6 +26,7 @@ async function start(
   { log = given.silent, ...config }: { log?: NotificationLog; dailyQuota?: number } = {},
 ): Promise<Notifications> {
   outbox = await startNotifications({
+    alarms: given.noAlarms,
     contacts: given.contacts,
     db: database.db,
     connectionString: database.url,

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Client } from 'pg';
-import { deliverTask } from '../../src/notifications/enqueue-queries.ts';
+import { deliverTask } from '../../src/notifications/old-jobs.ts';
 
 /**
  * Rows that are no use elsewhere: which migrations ran is the new database's own, and the feed names

@@ -7,7 +7,7 @@ import { loadTables } from '../../db/portable/load-copy.ts';
 import type { PortableManifest } from '../../db/portable/manifest.ts';
 import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';
-import { requeueNotifications } from '../../notifications/requeue.ts';
+import { requeueNotifications } from '../../notifications/old-jobs.ts';
 import { migrateWorker } from '../../notifications/worker.ts';
 import { StartError } from '../../start-error.ts';
 import { consoleLog as log } from '../console-log.ts';

@@ -11,7 +11,7 @@ type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: number 
 /** What all firings of an event have in common. */
 type Described = Pick<
   FiredSignal,
-  'of' | 'pId' | 'name' | 'stateName' | 'purposeName' | 'actions' | 'tells' | 'sIds'
+  'of' | 'pId' | 'name' | 'stateName' | 'purposeName' | 'actions' | 'tells' | 'isGlobal' | 'sIds'
 >;
 
 /** Alarms are told of it, in the transaction that stores the device; without an `arrivedTs` as of the message's. */
@@ -62,6 +62,7 @@ export function describe(profile: Profile, of: EventName): Described | null {
     purposeName: purpose?.name ?? '',
     actions: event.actions,
     tells,
+    isGlobal: event.isGlobal,
     sIds: [...new Set(event.causes.map(({ sId }) => sId))],
   };
 }

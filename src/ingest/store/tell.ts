@@ -30,7 +30,7 @@ export function tellStored(plan: Plan, recorded: NewEvent[], deps: TellDeps): vo
   try {
     acknowledge(plan);
     perform(plan.rows, deps);
-    publishEvents(recorded, deps);
+    publishEvents(recorded, plan.rows.signals, deps);
   } catch (err) {
     deps.log.error(
       { event: 'batch.untold', err },
@@ -61,9 +61,15 @@ function perform(rows: Changes, { bus, log, handOver, observe }: TellDeps): void
   }
 }
 
-function publishEvents(recorded: NewEvent[], { bus }: TellDeps): void {
-  if (recorded.length === 0) return;
-  const accountIds = [...new Set(recorded.map(({ accountId }) => accountId))];
-  const deviceIds = [...new Set(recorded.map(({ deviceId }) => deviceId))];
+/** Streams are to look: events were recorded, or alarms may have changed. */
+function publishEvents(
+  recorded: NewEvent[],
+  signals: Changes['signals'],
+  { bus }: TellDeps,
+): void {
+  const concerned = [...recorded, ...signals.map(({ device }) => device)];
+  if (concerned.length === 0) return;
+  const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
+  const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];
   bus.publish('events', { accountIds, deviceIds });
 }

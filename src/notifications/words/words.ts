@@ -12,6 +12,16 @@ export type Words = {
   compared: string;
   ofTheLast: (matched: number, of: number) => string;
   lastToday: string;
+  /** Of an alarm: since when it is open, when its sense was last heard, what became of it. */
+  openSince: (when: string) => string;
+  lastHeard: (when: string) => string;
+  overTitle: (title: string) => string;
+  overSince: (when: string) => string;
+  acknowledgedAt: (when: string) => string;
+  snoozedUntil: (when: string) => string;
+  /** Many alarms in one message. */
+  gathered: (count: number) => string;
+  gatheredOver: (count: number) => string;
   testTitle: string;
   testBody: string;
   confirmTitle: string;
@@ -34,6 +44,14 @@ export const words = {
     compared: 'compared',
     ofTheLast: (matched, of) => `${matched} of the last ${of}`,
     lastToday: 'This is the last message today: the limit is reached.',
+    openSince: (when) => `Since ${when}.`,
+    lastHeard: (when) => `Last heard ${when}.`,
+    overTitle: (title) => `${title}: over`,
+    overSince: (when) => `Over since ${when}.`,
+    acknowledgedAt: (when) => `Acknowledged at ${when}.`,
+    snoozedUntil: (when) => `Snoozed until ${when}.`,
+    gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),
+    gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
     testTitle: 'A trial',
     testBody: 'This message is a trial. Messages about your devices come this way.',
     confirmTitle: 'Confirm this address',
@@ -55,6 +73,15 @@ export const words = {
     compared: 'verglichen',
     ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
     lastToday: 'Das ist die letzte Nachricht für heute: Die Grenze ist erreicht.',
+    openSince: (when) => `Seit ${when}.`,
+    lastHeard: (when) => `Zuletzt gemeldet: ${when}.`,
+    overTitle: (title) => `${title}: vorbei`,
+    overSince: (when) => `Vorbei seit ${when}.`,
+    acknowledgedAt: (when) => `Bestätigt: ${when}.`,
+    snoozedUntil: (when) => `Stummgeschaltet bis ${when}.`,
+    gathered: (count) =>
+      count === 1 ? '1 weiterer Alarm ist offen' : `${count} weitere Alarme sind offen`,
+    gatheredOver: (count) => (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`),
     testTitle: 'Ein Versuch',
     testBody: 'Diese Nachricht ist ein Versuch. So kommen Nachrichten über Ihre Geräte an.',
     confirmTitle: 'Bitte diese Adresse bestätigen',

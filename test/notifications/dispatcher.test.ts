@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import type { Driver } from '../../src/notifications/drivers/driver.ts';
 import type { Received } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 import { pushes, useContacts } from './contact-fixtures.ts';
@@ -25,7 +26,7 @@ test(
     const [noisy, other] = [await given.givenDevice(db()), await given.givenDevice(db())];
     for (let n = 0; n < 10; n += 1) await addContact(noisy, 'webhook', `${hanging.url}/${n}`);
     await addContact(other, 'email', 'someone@example.org');
-    await db().transaction((tx) => enqueue(tx, pushes(noisy, 100)));
+    await db().transaction((tx) => enqueue(tx, pushes(noisy, 1_000)));
     await expect.poll(() => hanging.received.length, { timeout: 30_000 }).toBe(2);
     const startedMs = performance.now();
     await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
@@ -35,9 +36,39 @@ test(
       `select count(*) as n from notification where account_id = $1`,
       [noisy.accountId],
     );
-    expect(rows[0]?.n).toBe(1_000);
+    expect(rows[0]?.n).toBe(10_000);
   },
 );
+
+test('a provider of SMS that hangs delays neither mail nor the push messages of others', async () => {
+  const mail = await startMailServer();
+  closing.push(mail.close);
+  const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+  const asked = Promise.withResolvers<void>();
+  const release = Promise.withResolvers<void>();
+  const sms: Driver = {
+    name: 'hanging',
+    send: async () => {
+      asked.resolve();
+      await release.promise;
+    },
+    close: async () => {},
+  };
+  const push = given.scriptedDriver();
+  const { enqueue } = await start({ contacts: { email }, drivers: { push: push.driver, sms } });
+  const many = Array.from({ length: 15 }, (_, n) => n);
+  for (const n of many) {
+    const noisy = await given.givenDevice(db());
+    await db().transaction((tx) => enqueue(tx, [given.smsOf(noisy, `+4207${n}`)]));
+  }
+  await asked.promise;
+  const other = await given.givenDevice(db(), ['phone']);
+  await addContact(other, 'email', 'someone@example.org');
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+  await mail.mailTo('someone@example.org');
+  await expect.poll(() => push.sent.map(({ recipient }) => recipient)).toEqual(['phone']);
+  release.resolve();
+});
 
 test('a recipient gets one message at a time, in order, an account two', async () => {
   const most = { all: 0, one: 0 };

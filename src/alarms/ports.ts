@@ -1,0 +1,35 @@
+import type { Closing } from '../contract/alarm.ts';
+import type { Announced } from '../contract/notification.ts';
+import type { Sql } from '../db/sql.ts';
+import type { PlannedAsk, RuleOptions } from './rules/draft.ts';
+import type { Told } from './rules/settle.ts';
+
+/** What people are to be told. */
+export type Ask = Announced & Pick<PlannedAsk, 'device' | 'event' | 'actions' | 'name'>;
+
+/** An alarm that closed; `lasted`: it stood for a state that the device was in. */
+export type ClosedAlarm = {
+  alarmId: number;
+  closedBy: Closing;
+  closedTs: number;
+  lastedWithState: boolean;
+};
+
+/** What alarms ask of notifications, within their transaction. */
+export type Telling = {
+  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+};
+
+/** Puts off what is planned for a device until its mute ends (ms). */
+export type PutOffPlanned = (tx: Sql, deviceId: number, untilTs: number) => Promise<void>;
+
+export type DecideDeps = Telling & {
+  rules: RuleOptions;
+  clock: () => number;
+  /** How many more events of the account may be recorded today. */
+  eventsLeft: (accountId: number) => number;
+  /** An alarm that opened counts as a recorded event. */
+  countOpened: (accountId: number, count: number) => void;
+};

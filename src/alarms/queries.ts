@@ -1,0 +1,147 @@
+import type { AlarmState } from '../contract/alarm.ts';
+import type { EventName } from '../contract/event.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import type { Alarm, Quiet } from './alarm.ts';
+import { alarmColumns, toAlarm, type AlarmRow } from './rows.ts';
+
+/** Which of an account's alarms. `label`: of devices that have it. */
+export type AlarmFilter = {
+  accountId: number;
+  state?: AlarmState | undefined;
+  deviceUuid?: string | undefined;
+  label?: string | undefined;
+  /** Only older ones than this. */
+  beforeId?: number | undefined;
+  limit: number;
+};
+
+export type FoundAlarm = {
+  alarm: Alarm;
+  deviceName: string;
+  snooze: Quiet | null;
+  mute: Quiet | null;
+};
+
+type Row = AlarmRow & Pick<FoundAlarm, 'deviceName' | 'snooze' | 'mute'>;
+
+/** By what each state is found in an index. */
+const inState: Record<AlarmState, string> = {
+  open: 'a.closed_at is null and a.acknowledged_at is null',
+  acknowledged: 'a.closed_at is null and a.acknowledged_at is not null',
+  closed: 'a.closed_at is not null',
+};
+
+const quiet = (of: string, by: string) => `
+  (select json_build_object(
+            'untilTs', trunc(extract(epoch from ${of}.until_at) * 1000)::bigint,
+            'reason', ${of}.reason, 'by', ${of}.${by})
+    where ${of}.until_at is not null)`;
+
+/** Newest first, `limit` at most. */
+export async function listAlarms(
+  sql: Sql,
+  { accountId, state, deviceUuid, label, beforeId, limit }: AlarmFilter,
+): Promise<FoundAlarm[]> {
+  const { rows } = await sql.query<Row>(
+    `select ${alarmColumns}, d.name as "deviceName",
+            ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
+       from alarm a
+       join device d on d.id = a.device_id
+       left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
+       left join device_mute m using (device_id)
+      where a.account_id = $1
+        ${state ? `and ${inState[state]}` : ''}
+        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $5)'}
+        and ($2::bigint is null or a.id < $2)
+        and ($3::text is null or d.labels @> array[$3::text])
+      order by a.id desc
+      limit $4`,
+    [
+      accountId,
+      beforeId ?? null,
+      label ?? null,
+      limit,
+      ...(deviceUuid === undefined ? [] : [deviceUuid]),
+    ],
+  );
+  return rows.map(({ deviceName, snooze, mute, ...row }) => ({
+    alarm: toAlarm(row),
+    deviceName,
+    snooze,
+    mute,
+  }));
+}
+
+/** Throws `not-found`, also for an alarm of somebody else. */
+export async function getAlarmDevice(
+  sql: Sql,
+  accountId: number,
+  alarmId: number,
+): Promise<{ deviceId: number; uuid: string; pId: string; of: EventName }> {
+  const { rows } = await sql.query<EventName & { deviceId: number; uuid: string; pId: string }>(
+    `select device_id as "deviceId", device_uuid as uuid, p_id as "pId", pu_id as "puId", st_id as "stId",
+            ev_id as "evId"
+       from alarm
+      where id = $2 and account_id = $1`,
+    [accountId, alarmId],
+  );
+  if (!rows[0]) throw new DomainError('not-found', 'There is no such alarm.');
+  const { puId, stId, evId, ...rest } = rows[0];
+  return { ...rest, of: { puId, stId, evId } };
+}
+
+/** Of an event of a device; another one takes its place. */
+export async function saveSnooze(
+  tx: Sql,
+  deviceId: number,
+  snooze: Quiet & { of: EventName; pId: string; ts: number },
+): Promise<void> {
+  const { of, pId, untilTs, reason, by, ts } = snooze;
+  await tx.query(
+    `insert into alarm_snooze
+       (device_id, pu_id, st_id, ev_id, p_id, until_at, reason, snoozed_by, snoozed_at)
+     values ($1, $2, $3, $4, $5, ms_to_timestamp($6), $7, $8, ms_to_timestamp($9))
+     on conflict (device_id, pu_id, st_id, ev_id) do update
+       set p_id = excluded.p_id, until_at = excluded.until_at, reason = excluded.reason,
+           snoozed_by = excluded.snoozed_by, snoozed_at = excluded.snoozed_at`,
+    [deviceId, of.puId, of.stId, of.evId, pId, untilTs, reason, by, ts],
+  );
+}
+
+export async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<void> {
+  await tx.query(
+    `delete from alarm_snooze where device_id = $1 and pu_id = $2 and st_id = $3 and ev_id = $4`,
+    [deviceId, of.puId, of.stId, of.evId],
+  );
+}
+
+/** Of all events of a device; another one takes its place. */
+export async function saveMute(
+  tx: Sql,
+  deviceId: number,
+  { untilTs, reason, by, ts }: Quiet & { ts: number },
+): Promise<void> {
+  await tx.query(
+    `insert into device_mute (device_id, until_at, reason, muted_by, muted_at)
+     values ($1, ms_to_timestamp($2), $3, $4, ms_to_timestamp($5))
+     on conflict (device_id) do update
+       set until_at = excluded.until_at, reason = excluded.reason, muted_by = excluded.muted_by,
+           muted_at = excluded.muted_at`,
+    [deviceId, untilTs, reason, by, ts],
+  );
+}
+
+export async function removeMute(tx: Sql, deviceId: number): Promise<void> {
+  await tx.query('delete from device_mute where device_id = $1', [deviceId]);
+}
+
+/** Whether the account's current profile of the device is still the one that an alarm is of. */
+export async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `select from device_profile
+      where device_id = $1 and profile_id::text = $2 and state = 'current'`,
+    [deviceId, pId],
+  );
+  return rowCount === 1;
+}

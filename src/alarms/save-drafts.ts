@@ -1,0 +1,99 @@
+import type { Sql } from '../db/sql.ts';
+import { nameKey, quietNow } from './alarm.ts';
+import type { LoadedDevice } from './load.ts';
+import type { ClosedAlarm, DecideDeps, Telling } from './ports.ts';
+import type { DeviceDraft, Draft } from './rules/draft.ts';
+import { reserveIds, saveAlarms, type Changed } from './store.ts';
+
+/** Devices by number, as the rules left them, as they were read, and when the last thing happened (ms). */
+export type Drafted = {
+  draft: DeviceDraft;
+  device: LoadedDevice;
+  ts: number;
+};
+
+const alarmsOf = ({ draft }: Drafted): Draft[] => [...draft.closed, ...draft.open.values()];
+
+/** Writes what the rules made of devices, and what follows where an alarm closed. */
+export async function saveDrafts(
+  tx: Sql,
+  drafted: ReadonlyMap<number, Drafted>,
+  telling: Telling,
+): Promise<void> {
+  const all = [...drafted.values()];
+  await endSnoozes(tx, drafted);
+  await saveAlarms(tx, all.flatMap(changedOf));
+  await finishClosed(tx, all.flatMap(alarmsOf), telling);
+}
+
+/** Numbers what was opened, and counts it as recorded where the account's quota has room for it. */
+export async function giveIds(
+  tx: Sql,
+  drafted: ReadonlyMap<number, Drafted>,
+  deps: Pick<DecideDeps, 'eventsLeft' | 'countOpened'>,
+): Promise<void> {
+  const opened = [...drafted.values()].flatMap(alarmsOf).filter(({ isNew }) => isNew);
+  const ids = await reserveIds(tx, opened.length);
+  const counts = new Map<number, number>();
+  for (const [place, { alarm }] of opened.entries()) {
+    const { accountId } = alarm.device;
+    const before = counts.get(accountId) ?? 0;
+    alarm.alarmId = ids[place] ?? 0;
+    alarm.isBeyondQuota = deps.eventsLeft(accountId) <= before;
+    if (!alarm.isBeyondQuota) counts.set(accountId, before + 1);
+  }
+  for (const [accountId, count] of counts) deps.countOpened(accountId, count);
+}
+
+/** Snoozes are of events of one profile, and so is what was told before there were alarms. */
+async function endSnoozes(tx: Sql, drafted: ReadonlyMap<number, Drafted>): Promise<void> {
+  const deviceIds = [...drafted]
+    .filter(
+      ([
+        ,
+        {
+          draft: { isProfileOver, before },
+        },
+      ]) => {
+        return isProfileOver && (before.snoozes.length > 0 || before.carried !== null);
+      },
+    )
+    .map(([deviceId]) => deviceId);
+  if (deviceIds.length === 0) return;
+  await tx.query(
+    `with carried as (delete from alarm_upgrade where device_id = any($1::bigint[]))
+     delete from alarm_snooze where device_id = any($1::bigint[])`,
+    [deviceIds],
+  );
+}
+
+function changedOf(drafted: Drafted): Changed[] {
+  const { draft, device, ts } = drafted;
+  const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
+  return alarmsOf(drafted)
+    .filter(({ changes }) => changes.length > 0)
+    .map(({ alarm, isNew, changes }) => {
+      const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
+      const around = {
+        deviceName: device.name,
+        snoozed: quietNow(snooze, ts),
+        muted: quietNow(device.mute, ts),
+      };
+      return { alarm, isNew, changes, around, ts };
+    });
+}
+
+/** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
+async function finishClosed(tx: Sql, drafts: readonly Draft[], deps: Telling): Promise<void> {
+  const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
+    const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
+    if (closedBy === null || closedTs === null || announcement === 0) return [];
+    return [{ alarmId, closedBy, closedTs, lastedWithState: movedTo !== null }];
+  });
+  if (closed.length === 0) return;
+  await deps.dropPlanned(
+    tx,
+    closed.map(({ alarmId }) => alarmId),
+  );
+  await deps.tellOver(tx, closed);
+}

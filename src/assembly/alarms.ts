@@ -1,0 +1,122 @@
+import { createDecideAlarms } from '../alarms/decide-alarms.ts';
+import { startClosing } from '../alarms/close-due.ts';
+import { senseKey } from '../alarms/timer/run-due.ts';
+import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
+import { forgetAlarms } from '../alarms/forget.ts';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
+import type { ClosedAlarm, DecideDeps, Telling } from '../alarms/ports.ts';
+import type { OnConfigured } from '../devices/configuration-routes.ts';
+import type { Notifications } from '../notifications/notifications.ts';
+import type { AlarmPort } from '../notifications/alarm-port.ts';
+import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
+import { tellOver } from '../notifications/tell-over.ts';
+import type { Sql } from '../db/sql.ts';
+import { findNewest } from '../measurements/newest.ts';
+import type { Activity } from '../quotas/activity.ts';
+import type { Shared } from './shared.ts';
+
+/** For a process without devices: nothing fires there, alarms only close. */
+const noFirings: Telling['tell'] = async () => {
+  throw new Error('Nobody is told of firings in this process.');
+};
+
+function rulesOf({ config }: Shared): DecideDeps['rules'] {
+  const { ringMaxAgeMs } = config.ingest;
+  return { ringMaxAgeMs, reportedForMs: config.alarms.reportedForMs };
+}
+
+/** What messages need of the alarms that they are about. */
+export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
+  return {
+    listAlarmsNow,
+    lockAlarms,
+    noteTold,
+    takeBack,
+    onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
+  };
+}
+
+const timerEveryMs = 1_000;
+
+const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
+  const found = await findNewest(tx, senses);
+  const times = [...found].flatMap(([deviceId, seen]) =>
+    Object.entries(seen).map(([sId, { ts }]): [string, number] => [
+      senseKey({ deviceId, sId }),
+      ts,
+    ]),
+  );
+  return new Map(times);
+};
+
+/** Decides on alarms where devices are heard, and closes those whose time is over. */
+export function startAlarms(
+  shared: Shared,
+  { outbox, activity }: { outbox: Notifications; activity: Activity },
+) {
+  const { db, bus, clock, log, releases } = shared;
+  const { tell, dropPlanned, tellOver } = outbox;
+  const telling = { tell, dropPlanned, tellOver };
+  const alarmsLog = log.child({ component: 'alarms' });
+  const onError = (err: unknown) =>
+    alarmsLog.warn(
+      { event: 'alarms.unclosed', err },
+      'Alarms whose time is over could not be closed; it is tried again.',
+    );
+  const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
+  releases.add('closing of alarms', () => closing.close());
+  const timer = startAlarmTimer({
+    ...telling,
+    db,
+    clock,
+    rules: rulesOf(shared),
+    pollIntervalMs: timerEveryMs,
+    findNewestTs,
+    onChanged: (changed) => bus.publish('events', changed),
+    onError: (err) =>
+      alarmsLog.warn(
+        { event: 'alarms.untimed', err },
+        'What is due of alarms could not be told; it is tried again.',
+      ),
+  });
+  releases.add('timer of alarms', () => timer.close());
+  return createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    clock: shared.clock,
+    eventsLeft: activity.eventsLeft,
+    countOpened: (accountId, count) =>
+      activity.count(accountId, { measurements: 0, events: count, leftOut: 0 }),
+  });
+}
+
+/** What routes change of alarms, and of devices that have some. */
+export function createAlarmsOfRoutes(shared: Shared) {
+  const { limitsOf: quotasOf, clock } = shared;
+  const telling = {
+    tell: noFirings,
+    dropPlanned,
+    putOffPlanned,
+    tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
+      tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+  };
+  const decideAlarms = createDecideAlarms({
+    ...telling,
+    rules: rulesOf(shared),
+    clock: shared.clock,
+    eventsLeft: () => 0,
+    countOpened: () => undefined,
+  });
+  const onConfigured: OnConfigured = (tx, device, sIds, arrivedTs) =>
+    decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
+  return { telling, onConfigured };
+}
+
+const dayMs = 86_400_000;
+
+/** A chore of the upkeep: closed alarms are kept as long as events. */
+export function forgetOldAlarms({ config, db, clock }: Shared) {
+  return async (signal: AbortSignal): Promise<void> => {
+    await forgetAlarms(db, clock() - config.retention.eventsDays * dayMs, signal);
+  };
+}

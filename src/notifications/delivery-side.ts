@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../db/database.ts';
+import type { AlarmPort } from './alarm-port.ts';
+import { deliver, type DeliveryDeps } from './deliver.ts';
+import { startDispatcher } from './dispatcher.ts';
+import { emailDriver } from './drivers/email.ts';
+import type { Drivers } from './drivers/open.ts';
+import type { Reach } from './drivers/post-publicly.ts';
+import { hookDriver } from './drivers/signed-webhook.ts';
+import { endAnnouncement } from './end-announcement.ts';
+import { startListening } from './listen.ts';
+import type { NotificationLog } from './log.ts';
+import type { NumberRule } from './phone-number.ts';
+import { giveUpOld, queuePlanned } from './planned.ts';
+import { forgetProcess, tellChannels } from './process-queries.ts';
+import type { ContactKeys } from './send.ts';
+import { forgetTurns } from './settle-turn.ts';
+import { dueChannel } from './turn.ts';
+
+/** How contacts are reached: e-mail and webhooks of accounts. */
+export type ContactOptions = {
+  keys: ContactKeys;
+  /** Null: no mail is sent. */
+  email: { smtpUrl: string; from: string; timeoutMs: number } | null;
+  isPrivateAllowed: boolean;
+  /** Stands in for the system's own. */
+  lookupAll?: Reach['lookupAll'];
+};
+
+export type DeliverySideDeps = {
+  db: Database;
+  connectionString: string;
+  contacts: ContactOptions;
+  drivers: Drivers;
+  isAllowedNumber: NumberRule;
+  alarms: AlarmPort;
+  maxAttempts: number;
+  pollIntervalMs: number;
+  /** Push, and SMS, under way at once. */
+  concurrency: number;
+  /** The longest that a push or an SMS may take. */
+  timeoutMs: number;
+  log: NotificationLog;
+  clock: () => number;
+  onOutcome?: DeliveryDeps['onOutcome'];
+  /** The channels of this process beside those of contacts. */
+  channels: string[];
+};
+
+export type DeliverySide = {
+  /** Something may be due. */
+  look: () => void;
+  /** What is due now and then. */
+  tend: () => Promise<void>;
+  close: () => Promise<void>;
+};
+
+const hookTimeoutMs = 5_000;
+/** Accounts whose receivers hang have two places each: some are left for others. */
+const hookPlaces = 12;
+const mailPlaces = 6;
+/** A turn is held longer than any delivery takes, and what is written down then. */
+const leaseMarginMs = 30_000;
+const dayMs = 86_400_000;
+
+/** Starts delivering in this process, and says which channels it has. */
+export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
+  const { db, alarms, pollIntervalMs, concurrency, log, clock } = deps;
+  const { email: mail, isPrivateAllowed, lookupAll, keys } = deps.contacts;
+  const email = mail && emailDriver(mail);
+  const reach: Reach = {
+    isPrivateAllowed,
+    timeoutMs: hookTimeoutMs,
+    ...(lookupAll ? { lookupAll } : {}),
+  };
+  const delivery: DeliveryDeps = { ...deps, email, hooks: hookDriver(reach, clock), keys };
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'notifications.turns-failed', err },
+      'Messages that are due could not be read or written; it is tried again.',
+    );
+  const process = randomUUID();
+  const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
+  const tell = () => tellChannels(db, process, { channels, nowMs: clock() });
+  await tell();
+  const turns = startDispatcher({
+    db,
+    clock,
+    deliver: (turn) => deliver(delivery, turn),
+    places: { push: concurrency, sms: concurrency, email: mailPlaces, webhook: hookPlaces },
+    pollIntervalMs,
+    leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
+    onError,
+  });
+  const listening = startListening({
+    connectionString: deps.connectionString,
+    channel: dueChannel,
+    onNotified: turns.look,
+    onError,
+  });
+  const promoting = setInterval(() => {
+    queuePlanned(db, clock()).catch(onError);
+  }, pollIntervalMs);
+  return {
+    look: turns.look,
+    async tend() {
+      await tell();
+      await giveUp(db, alarms, clock());
+      await forgetTurns(db, clock() - dayMs);
+    },
+    async close() {
+      clearInterval(promoting);
+      await listening.close();
+      await turns.close();
+      email?.close();
+      await forgetProcess(db, process).catch(onError);
+    },
+  };
+}
+
+/** An alarm of which nothing is left is told again. */
+async function giveUp(db: Database, alarms: AlarmPort, nowMs: number): Promise<void> {
+  const ended = await giveUpOld(db, nowMs - dayMs, nowMs);
+  for (const one of ended) {
+    const { alarmId } = one;
+    if (alarmId === null) continue;
+    await db.transaction(async (tx) => {
+      await alarms.lockAlarms(tx, [alarmId]);
+      await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+    });
+  }
+}

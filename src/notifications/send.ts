@@ -1,0 +1,62 @@
+import { DeliveryError } from './drivers/driver.ts';
+import type { EmailDriver } from './drivers/email.ts';
+import type { Drivers } from './drivers/open.ts';
+import type { HookDriver } from './drivers/signed-webhook.ts';
+import { hookPayload } from './hook-payload.ts';
+import type { Turn } from './turn.ts';
+import { wordsOf } from './words/words.ts';
+
+/** What makes links for the mails to a contact, and the secrets of a webhook. */
+export type ContactKeys = {
+  confirmUrl: (contactUuid: string) => string;
+  unsubscribeUrl: (contactUuid: string) => string;
+  webhookSecrets: (contactUuid: string) => string[];
+};
+
+export type SendDeps = {
+  drivers: Drivers;
+  /** Null: no SMTP server is configured. */
+  email: EmailDriver | null;
+  hooks: HookDriver;
+  keys: ContactKeys;
+};
+
+/** Hands a message over by its channel. Rejects with a `DeliveryError`. */
+export async function send(deps: SendDeps, turn: Turn): Promise<void> {
+  switch (turn.kind) {
+    case 'push':
+    case 'sms':
+      return deps.drivers[turn.kind].send(messageOf(turn));
+    case 'email':
+      return sendMail(deps, turn, turn.contactUuid ?? '');
+    case 'webhook': {
+      const secrets = deps.keys.webhookSecrets(turn.contactUuid ?? '');
+      const { id, recipient: url } = turn;
+      return deps.hooks.send({ id, url, secrets, payload: hookPayload(turn) });
+    }
+  }
+}
+
+const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => ({
+  id,
+  recipient,
+  title,
+  body,
+  data: { deviceAuthUuid: deviceUuid ?? '', ...engine },
+});
+
+async function sendMail(
+  { email, keys }: SendDeps,
+  { id, recipient, type, title, body, language }: Turn,
+  contactUuid: string,
+): Promise<void> {
+  if (!email) throw new DeliveryError('never', 'no-mail-server', 'SMTP_URL is not set.');
+  const words = wordsOf(language);
+  const text =
+    type === 'confirm'
+      ? { title: words.confirmTitle, body: words.confirmBody(keys.confirmUrl(contactUuid)) }
+      : { title, body };
+  const unsubscribeUrl = keys.unsubscribeUrl(contactUuid);
+  const { unsubscribe } = words;
+  await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
+}

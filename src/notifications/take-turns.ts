@@ -1,0 +1,174 @@
+import type { Sql } from '../db/sql.ts';
+import type { MessageChannel } from './sort-out.ts';
+import type { RecipientKey, Turn } from './turn.ts';
+
+export type DueQuery = {
+  nowMs: number;
+  /** How many of each channel at most. */
+  places: Record<MessageChannel, number>;
+  perAccount: number;
+  /** What is under way here: for which accounts. */
+  busyAccounts: number[];
+  /** A recipient that nobody settled is free again after so long: its process ended. */
+  leaseMs: number;
+};
+
+const isFree = (row: string) => `
+  coalesce(${row}.busy_until, '-infinity') <= ms_to_timestamp($1)
+  and coalesce(${row}.rests_until, '-infinity') <= ms_to_timestamp($1)
+  and coalesce(${row}.gathers_until, '-infinity') <= ms_to_timestamp($1)`;
+
+const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
+
+const firstOf = (whose: string) => `
+  (select id, due_at from notification n
+    where ${whose} and n.state = 'queued' and n.grouped_in is null
+      and n.due_at <= ms_to_timestamp($1)
+    order by n.due_at, n.id limit 1) as first`;
+
+/**
+ * The recipients that wait: the next one is looked up behind the one before, so that a thousand messages to one
+ * cost as much as one.
+ */
+const waiting = `
+  contacts as (
+    (select contact_id from notification
+      where state = 'queued' and contact_id is not null
+      order by contact_id limit 1)
+    union all
+    select (select n.contact_id from notification n
+             where n.state = 'queued' and n.contact_id > w.contact_id
+             order by n.contact_id limit 1)
+      from contacts w where w.contact_id is not null
+  ), direct as (
+    (select account_id, kind, recipient from notification
+      where ${isDirect}
+      order by account_id, kind, recipient limit 1)
+    union all
+    select n.*
+      from direct w
+     cross join lateral (
+       select account_id, kind, recipient from notification
+        where ${isDirect} and (account_id, kind, recipient) > (w.account_id, w.kind, w.recipient)
+        order by account_id, kind, recipient limit 1) as n
+  )`;
+
+type Taken = Turn & { id: number | null };
+
+/**
+ * Takes the next messages: of each recipient that is neither busy nor at rest the oldest that is due; of an
+ * account its recipient that waited longest since it was served; of all accounts likewise. The row of a contact,
+ * or of a recipient, is its lock, also between processes.
+ */
+export async function takeTurns(
+  sql: Sql,
+  { nowMs, places, perAccount, busyAccounts, leaseMs }: DueQuery,
+): Promise<Turn[]> {
+  const { rows } = await sql.query<Taken>({
+    name: 'outbox-take-turns',
+    text: `
+      with recursive ${waiting}, ready as (
+        select c.id as contact_id, c.account_id, c.kind, c.address as recipient, c.served_at,
+               first.id as notification_id, first.due_at
+          from contacts w
+          join contact c on c.id = w.contact_id
+         cross join lateral ${firstOf('n.contact_id = c.id')}
+         where ${isFree('c')}
+        union all
+        select null, w.account_id, w.kind, w.recipient, t.served_at, first.id, first.due_at
+          from direct w
+          left join recipient_turn t
+            on t.account_id = w.account_id and t.kind = w.kind and t.recipient = w.recipient
+         cross join lateral ${firstOf(
+           `n.account_id = w.account_id and n.kind = w.kind and n.recipient = w.recipient
+            and n.contact_id is null`,
+         )}
+         where ${isFree('t')}
+      ), ranked as (
+        select r.*, max(served_at) over account as account_served_at,
+               row_number() over (partition by account_id
+                                  order by served_at nulls first, due_at, notification_id)
+                 + (select count(*) from unnest($3::bigint[]) as b (id) where b.id = r.account_id)
+                 as nth
+          from ready r
+        window account as (partition by account_id)
+      ), ordered as (
+        select r.*, row_number() over (partition by kind order by nth, account_served_at nulls first,
+                                       account_id) as nth_of_kind
+          from ranked r
+         where nth <= $2
+      ), turn as (
+        select o.*
+          from ordered o
+          join unnest($5::text[], $6::integer[]) as p (kind, free) on p.kind = o.kind
+         where o.nth_of_kind <= p.free
+      ), locked as (
+        select c.id, t.notification_id
+          from turn t join contact c on c.id = t.contact_id
+         where coalesce(c.busy_until, '-infinity') <= ms_to_timestamp($1)
+           for no key update of c skip locked
+      ), contact_taken as (
+        update contact c
+           set busy_until = ms_to_timestamp($1 + $4), served_at = ms_to_timestamp($1)
+          from locked l
+         where c.id = l.id
+        returning c.*, l.notification_id
+      ), direct_taken as (
+        insert into recipient_turn as t (account_id, kind, recipient, busy_until, served_at)
+        select account_id, kind, recipient, ms_to_timestamp($1 + $4), ms_to_timestamp($1)
+          from turn where contact_id is null
+         order by account_id, kind, recipient
+        on conflict (account_id, kind, recipient) do update
+          set busy_until = excluded.busy_until, served_at = excluded.served_at
+          where coalesce(t.busy_until, '-infinity') <= ms_to_timestamp($1)
+        returning account_id, kind, recipient, gathers_until
+      ), taken as (
+        select notification_id, id as contact_id, uuid as contact_uuid, account_id, kind,
+               address as recipient, gathers_until, labels,
+               kind = 'webhook' or confirmed_at is not null as is_confirmed,
+               unsubscribed_at is not null as is_unsubscribed
+          from contact_taken
+        union all
+        select t.notification_id, null, null, t.account_id, t.kind, t.recipient, d.gathers_until, '{}',
+               true, false
+          from direct_taken d
+          join turn t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
+                     and t.recipient = d.recipient
+      ), begun as (
+        update notification n
+           set attempts = n.attempts + 1
+          from taken t
+         where n.id = t.notification_id and n.state = 'queued'
+        returning n.*
+      )
+      select n.id, t.contact_id as "contactId", t.contact_uuid as "contactUuid",
+             t.account_id as "accountId", t.kind, n.type, t.recipient, n.title, n.body, n.engine, n.data,
+             a.language, a.time_zone as "timeZone", n.created_at as "createdTs", n.attempts,
+             a.disabled_at is not null as "isDisabled", t.is_confirmed as "isConfirmed",
+             t.is_unsubscribed as "isUnsubscribed", n.alarm_id as "alarmId", n.announcement,
+             t.gathers_until is not null as "isGathering", d.uuid as "deviceUuid",
+             d.name as "deviceName",
+             n.device_id is null or t.labels = '{}' or coalesce(d.labels && t.labels, false)
+               as "isSuiting"
+        from taken t
+        join account a on a.id = t.account_id
+        left join begun n on n.id = t.notification_id
+        left join device d on d.id = n.device_id`,
+    values: [nowMs, perAccount, busyAccounts, leaseMs, Object.keys(places), Object.values(places)],
+  });
+  const turns = rows.filter((row): row is Turn => row.id !== null);
+  // Another process has settled the message between the look and the lock.
+  for (const row of rows) if (row.id === null) await freeTurn(sql, row);
+  return turns;
+}
+
+async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
+  const { contactId, accountId, kind, recipient } = turn;
+  await (contactId === null
+    ? sql.query(
+        `update recipient_turn set busy_until = null
+          where account_id = $1 and kind = $2 and recipient = $3`,
+        [accountId, kind, recipient],
+      )
+    : sql.query('update contact set busy_until = null where id = $1', [contactId]));
+}

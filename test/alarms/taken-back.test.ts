@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { startHookReceiver } from '../support/hook-receiver.ts';
+import * as given from '../notifications/fixtures.ts';
+import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+
+const { world, closing, start, decide, runTimer, addContact, findAlarm, usedBy, db } = useAlarms();
+
+async function givenReceiver(status: () => number) {
+  const receiver = await startHookReceiver(() => ({ status: status() }));
+  closing.push(receiver.close);
+  return receiver;
+}
+
+test('what reaches nobody is taken back, and told again later each time, without using up the quota', async () => {
+  let status = 500;
+  const receiver = await givenReceiver(() => status);
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const outbox = await start();
+  const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+  expect(event).toMatchObject({ notified: true });
+  for (const [n, pause] of [1, 5, 15, 60, 60].entries()) {
+    await expect
+      .poll(() => findAlarm(owner), { timeout: 20_000 })
+      .toMatchObject({
+        told: 'withdrawn',
+        failures: n + 1,
+        announcedTs: null,
+        nextTs: world.nowMs + pause * minuteMs,
+      });
+    expect(await usedBy(owner, 'webhook')).toBe(0);
+    expect(receiver.received).toHaveLength(n + 1);
+    // A firing in the pause is of the same episode.
+    const [again] = await decide(outbox, [firedOf(owner, world.nowMs + 1)]);
+    expect(again).toMatchObject({ notified: false, notNotified: 'same-episode' });
+    world.nowMs += pause * minuteMs - 1;
+    await runTimer(outbox);
+    expect(await findAlarm(owner)).toMatchObject({ announcement: n + 1 });
+    // The recipient itself failed five times by then and rests; its time is over too.
+    await db().query('update contact set rests_until = null');
+    world.nowMs += 1;
+    if (n === 4) status = 204;
+    await runTimer(outbox);
+  }
+  await expect
+    .poll(() => findAlarm(owner), { timeout: 20_000 })
+    .toMatchObject({ told: 'told', failures: 0, announcement: 6, nextTs: null });
+  expect(await usedBy(owner, 'webhook')).toBe(1);
+});
+
+test('where one of two refuses, nothing is taken back', async () => {
+  const [refusing, taking] = [await givenReceiver(() => 500), await givenReceiver(() => 204)];
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', refusing.url);
+  await addContact(owner, 'webhook', taking.url);
+  const outbox = await start();
+  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state !== 'queued'));
+  expect(await findAlarm(owner)).toMatchObject({ told: 'told', failures: 0 });
+  expect(await usedBy(owner, 'webhook')).toBe(1);
+});
+
+test('a repeat that fails takes nothing back, and the next one is told all the same', async () => {
+  let status = 204;
+  const receiver = await givenReceiver(() => status);
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const outbox = await start();
+  const actions = { cloud: { sendPush: true }, repeatMs: 60 * minuteMs };
+  await decide(outbox, [firedOf(owner, world.nowMs, { actions })]);
+  await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told' });
+  for (const [n, answer] of [500, 204].entries()) {
+    status = answer;
+    world.nowMs += 60 * minuteMs;
+    world.newestTs = world.nowMs - 5 * minuteMs;
+    await runTimer(outbox);
+    const outcomes = await given.outcomesOf(
+      db(),
+      owner,
+      (all) => all.length === n + 2 && all.every(({ state }) => state !== 'queued'),
+    );
+    expect(outcomes[0]).toMatchObject({
+      state: answer === 500 ? 'failed' : 'sent',
+      body: expect.stringContaining('Since 10:00 UTC. Last heard') as string,
+    });
+    expect(await findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
+  }
+  const types = receiver.received.map(({ body }) => (JSON.parse(body) as { type: string }).type);
+  expect(types).toEqual(['alarm.opened', 'alarm.repeated', 'alarm.repeated']);
+});
+
+test('an announcement is taken back once, however its last messages end at once', async () => {
+  const receiver = await givenReceiver(() => 500);
+  const owner = await given.givenDevice(db());
+  for (const path of ['a', 'b']) await addContact(owner, 'webhook', `${receiver.url}/${path}`);
+  const outbox = await start();
+  for (let round = 1; round <= 10; round += 1) {
+    if (round === 1) await decide(outbox, [firedOf(owner, world.nowMs)]);
+    else await runTimer(outbox);
+    await expect
+      .poll(() => findAlarm(owner), { timeout: 20_000 })
+      .toMatchObject({ told: 'withdrawn', failures: round, announcement: round });
+    await db().query('update contact set rests_until = null');
+    world.nowMs += 60 * minuteMs;
+  }
+  expect(receiver.received).toHaveLength(20);
+});

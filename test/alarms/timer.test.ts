@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest';
+import { wakeAlarms } from '../../src/alarms/timer/queries.ts';
+import * as given from '../notifications/fixtures.ts';
+import { startHookReceiver } from '../support/hook-receiver.ts';
+import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+
+const { world, closing, start, decide, runTimer, addContact, findAlarm, db } = useAlarms();
+
+async function givenWebhook(owner: given.Owner) {
+  const receiver = await startHookReceiver();
+  closing.push(receiver.close);
+  await addContact(owner, 'webhook', receiver.url);
+  return receiver;
+}
+
+describe('an alarm that nobody could be told of is told by its timer', () => {
+  test('once there is a recipient', async () => {
+    const owner = await given.givenDevice(db());
+    const outbox = await start();
+    const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+    expect(event).toMatchObject({ notified: false, notNotified: 'no-recipient' });
+    const receiver = await givenWebhook(owner);
+    world.nowMs += minuteMs;
+    await runTimer(outbox);
+    expect(await findAlarm(owner)).toMatchObject({ told: 'none', notNotified: 'no-recipient' });
+    await wakeAlarms(db(), owner.accountId, world.nowMs);
+    await runTimer(outbox);
+    const { body } = await receiver.request();
+    expect(JSON.parse(body)).toMatchObject({ type: 'alarm.opened' });
+    await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', notNotified: null });
+  });
+
+  test('once the day whose quota was used up is over', async () => {
+    world.quotas = { ...given.quotas, webhooksPerDay: 1 };
+    const owner = await given.givenDevice(db());
+    const receiver = await givenWebhook(owner);
+    const outbox = await start();
+    const other = firedOf(owner, world.nowMs, { evId: 4 });
+    const [first, event] = await decide(outbox, [other, firedOf(owner, world.nowMs)]);
+    expect(first).toMatchObject({ notified: true });
+    expect(event).toMatchObject({ notified: false, notNotified: 'held-back' });
+    const isSent = ({ state }: { state: string }) => state === 'sent';
+    await given.outcomesOf(db(), owner, (all) => all.some(isSent));
+    world.nowMs += 15 * minuteMs;
+    await runTimer(outbox);
+    expect(await findAlarm(owner)).toMatchObject({ told: 'none', notNotified: 'held-back' });
+    world.nowMs += 24 * 60 * minuteMs;
+    await runTimer(outbox);
+    await expect.poll(() => receiver.received.length).toBe(2);
+    await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
+  });
+
+  test('when a mute ends that it began in', async () => {
+    const owner = await given.givenDevice(db());
+    const receiver = await givenWebhook(owner);
+    const outbox = await start();
+    await db().query(
+      `insert into device_mute (device_id, until_at, muted_at, muted_by)
+       values ($1, ms_to_timestamp($2), now(), 'me')`,
+      [owner.deviceId, world.nowMs + 30 * minuteMs],
+    );
+    const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+    expect(event).toMatchObject({ notified: false, notNotified: 'snoozed' });
+    world.nowMs += 30 * minuteMs - 1;
+    await runTimer(outbox);
+    expect(receiver.received).toEqual([]);
+    world.nowMs += 1;
+    await runTimer(outbox);
+    await receiver.request();
+  });
+});
+
+describe('an alarm that began with measurements that were too old', () => {
+  const newestAgoMs = 20 * minuteMs;
+  const givenOld = async () => {
+    const owner = await given.givenDevice(db());
+    const receiver = await givenWebhook(owner);
+    const outbox = await start();
+    const old = firedOf(owner, world.nowMs - newestAgoMs, { isFresh: false });
+    const [event] = await decide(outbox, [{ ...old, arrivedTs: world.nowMs }]);
+    expect(event).toMatchObject({ notified: false, notNotified: 'too-old' });
+    return { owner, receiver, outbox };
+  };
+
+  test('is told after 15 minutes, with the time of the newest value', async () => {
+    const { owner, receiver, outbox } = await givenOld();
+    world.newestTs = world.nowMs - newestAgoMs;
+    world.nowMs += 15 * minuteMs - 1;
+    await runTimer(outbox);
+    expect(await findAlarm(owner)).toMatchObject({ told: 'none' });
+    world.nowMs += 1;
+    await runTimer(outbox);
+    const { body } = await receiver.request();
+    expect(JSON.parse(body)).toMatchObject({
+      data: { body: expect.stringContaining('09:40 UTC') as string },
+    });
+  });
+
+  test('waits while its senses catch up by more than twice the time, and is told after that', async () => {
+    const { owner, receiver, outbox } = await givenOld();
+    const beganMs = world.nowMs - newestAgoMs;
+    for (const [look, forwardMs] of [31, 62].entries()) {
+      world.nowMs += 15 * minuteMs;
+      world.newestTs = beganMs + forwardMs * minuteMs;
+      await runTimer(outbox);
+      expect(await findAlarm(owner)).toMatchObject({
+        told: 'none',
+        nextTs: world.nowMs + 15 * minuteMs,
+      });
+      expect(look).toBeLessThan(2);
+    }
+    world.nowMs += 15 * minuteMs;
+    world.newestTs = beganMs + (62 + 30) * minuteMs;
+    await runTimer(outbox);
+    await receiver.request();
+  });
+});
+
+describe('repeats', () => {
+  const actions = { cloud: { sendPush: true }, repeatMs: 60 * minuteMs };
+
+  test('are put off to the end of a mute, and end with an acknowledgement', async () => {
+    const owner = await given.givenDevice(db());
+    const receiver = await givenWebhook(owner);
+    const outbox = await start();
+    await decide(outbox, [firedOf(owner, world.nowMs, { actions })]);
+    await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told' });
+    await db().query(
+      `insert into device_mute (device_id, until_at, muted_at, muted_by)
+       values ($1, ms_to_timestamp($2), now(), 'me')`,
+      [owner.deviceId, world.nowMs + 90 * minuteMs],
+    );
+    world.nowMs += 60 * minuteMs;
+    await runTimer(outbox);
+    expect(receiver.received).toHaveLength(1);
+    world.nowMs += 30 * minuteMs;
+    await runTimer(outbox);
+    await expect.poll(() => receiver.received.length).toBe(2);
+    await db().query(`update alarm set acknowledged_at = now() where device_id = $1`, [
+      owner.deviceId,
+    ]);
+    world.nowMs += 60 * minuteMs;
+    await runTimer(outbox);
+    expect(await findAlarm(owner)).toMatchObject({ nextTs: null });
+  });
+});
+
+test('two processes tell of an alarm once', async () => {
+  const owner = await given.givenDevice(db());
+  const outbox = await start();
+  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  const receiver = await givenWebhook(owner);
+  await wakeAlarms(db(), owner.accountId, world.nowMs);
+  await Promise.all(Array.from({ length: 8 }, () => runTimer(outbox)));
+  await receiver.request();
+  await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
+  expect(await given.outcomesOf(db(), owner)).toHaveLength(1);
+});
