@@ -9,6 +9,12 @@ export const notifications: SettingsInput['notifications'] = {
   maxAttempts: 8,
   /** How often waiting deliveries are looked for, besides at once when one is written. */
   pollIntervalMs: 2_000,
+  /**
+   * { url: 'https://watcher.example.com/ping/1', everyMs: 60_000 }: requested (GET) as long as every
+   * connector listens and what is due is done within a minute, so that a watcher elsewhere sees when this
+   * service is gone. null: nothing is.
+   */
+  heartbeat: null,
   /** How long outcomes are kept. */
   retentionDays: 90,
   /**

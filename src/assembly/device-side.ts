@@ -15,7 +15,7 @@ import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
-import { startNotifications } from '../notifications/notifications.ts';
+import { startNotifications, type Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
@@ -28,6 +28,7 @@ import { contactOptions } from './contacts.ts';
 import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { createEventCounters, startHoldsOf } from './event-counters.ts';
+import { startHeartbeatOf } from './heartbeat.ts';
 import { startTicksOf } from './ticks.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
 import { observeBridges } from '../metrics/observe-bridge.ts';
@@ -53,7 +54,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
   const listening = await startListeningOf(shared);
-  const { ingest, holds } = await startIngestion(shared, downlinks, runUuid, listening);
+  const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: BridgeSide[] = [];
@@ -71,6 +72,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
     }
   }
   startTicksOf(shared, { ingest, holds, connector, listening });
+  startHeartbeatOf(shared, { outbox, holds, listening });
   return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
 }
 
@@ -130,7 +132,7 @@ async function startIngestion(
   downlinks: Downlinks,
   runUuid: string,
   listening: Pick<ListeningWatch, 'of'>,
-): Promise<{ ingest: Ingest; holds: AccountThrottle }> {
+): Promise<{ ingest: Ingest; holds: AccountThrottle; outbox: Notifications }> {
   const { config, log, releases, storage, db, bus, clock, limitsOf, memory } = shared;
   const outbox = await startNotifications({
     db,
@@ -219,7 +221,7 @@ async function startIngestion(
   );
   memory.addCache(ingest.forget);
   releases.add('ingest', (drainMs) => ingest.close(drainMs));
-  return { ingest, holds: await startHoldsOf(shared, rate, ingest) };
+  return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
 }
 
 /** Without `--id`: every bridge, and the first connector of kind mqtt. */

@@ -48,8 +48,8 @@ export type DeliverySideDeps = {
 };
 
 export type DeliverySide = {
-  /** Something may be due. */
-  look: () => void;
+  /** When it last looked for what is due, ms; null: not yet. */
+  lastLookTs: () => number | null;
   /** What is due now and then. */
   tend: () => Promise<void>;
   close: () => Promise<void>;
@@ -102,7 +102,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     queuePlanned(db, clock()).catch(onError);
   }, pollIntervalMs);
   return {
-    look: turns.look,
+    lastLookTs: turns.lastLookTs,
     async tend() {
       await tell();
       await giveUp(db, alarms, clock());

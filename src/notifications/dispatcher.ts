@@ -19,6 +19,8 @@ export type DispatcherOptions = {
 export type Dispatcher = {
   /** Something may be due. */
   look: () => void;
+  /** When it last looked for what is due, ms; null: not yet. */
+  lastLookTs: () => number | null;
   /** Lets deliveries under way end, and takes no more. */
   close: () => Promise<void>;
 };
@@ -36,6 +38,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let looking: Promise<void> | null = null;
   let again = false;
   let closed = false;
+  let lastLookTs: number | null = null;
 
   function begin(turn: Turn): void {
     const ended = deliver(turn)
@@ -62,6 +65,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       const busyAccounts = [...underWay].map(({ turn }) => turn.accountId);
       const query = { nowMs: clock(), places: free, perAccount, busyAccounts, leaseMs };
       for (const turn of await takeTurns(db, query)) begin(turn);
+      lastLookTs = clock();
     } while (again && !closed);
   }
 
@@ -82,6 +86,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   look();
   return {
     look,
+    lastLookTs: () => lastLookTs,
     async close() {
       closed = true;
       clearInterval(timer);

@@ -1,6 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import type { AlarmNow, AlarmPort } from './alarm-port.ts';
 import type { Turn } from './turn.ts';
+import { countSegments, maxSegments } from './words/sms-text.ts';
 import { describeTime } from './words/when.ts';
 import { wordsOf, type Words } from './words/words.ts';
 
@@ -25,7 +26,15 @@ export async function gather({ db, alarms, clock }: GatherDeps, turn: Turn): Pro
   const open = all.filter(
     ({ alarmId }) => alarmId === null || stateOf.get(alarmId)?.closedTs === null,
   );
-  return { ...turn, ...textOf(open, all.length - open.length, wordsOf(turn.language)) };
+  const text = textOf(open, all.length - open.length, wordsOf(turn.language));
+  return { ...turn, ...(turn.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
+}
+
+/** As many of its lines as fit. */
+function asSms({ title, body }: Pick<Turn, 'title' | 'body'>): string {
+  const lines = [title, ...body.split('\n')];
+  while (lines.length > 1 && countSegments(lines.join('\n')) > maxSegments) lines.pop();
+  return lines.join('\n');
 }
 
 /** Also those that an attempt before has gathered. */

@@ -28,6 +28,8 @@ export type Notifications = {
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Tells that alarms are over, whoever is to hear of it. */
   tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+  /** When this process last looked for messages that are due, ms; null: not yet. */
+  lastLookTs: () => number | null;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
@@ -120,6 +122,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
     enqueue: (tx, notifications) =>
       enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
     tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
+    lastLookTs: delivering.lastLookTs,
     dropPlanned,
     tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
     close: async () => {

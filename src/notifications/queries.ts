@@ -54,6 +54,9 @@ type OutcomeRow = {
   count: number;
   createdTs: number;
   changedTs: number;
+  type: NonNullable<NotificationOutcome['type']>;
+  alarmId: number | null;
+  isGrouped: boolean;
 };
 
 /** Outcomes of a device's notifications, newest first, beginning after `after`. */
@@ -64,7 +67,8 @@ export async function listNotifications(
 ): Promise<NotificationOutcome[]> {
   const { rows } = await sql.query<OutcomeRow>(
     `select id, kind, recipient, title, body, engine, state, via, attempts, error, reason,
-            count, created_at as "createdTs", changed_at as "changedTs"
+            count, created_at as "createdTs", changed_at as "changedTs", type, alarm_id as "alarmId",
+            grouped_in is not null as "isGrouped"
        from notification
       where device_id = $1
         and ($3::bigint is null or (created_at, id) < (ms_to_timestamp($3), $4::bigint))
@@ -72,7 +76,24 @@ export async function listNotifications(
       limit $2`,
     [deviceId, limit, after?.ts ?? null, after?.id ?? null],
   );
-  return rows.map(({ id, createdTs, recipient, engine, via, error, reason, count, ...row }) => ({
+  return rows.map(toOutcome);
+}
+
+function toOutcome({
+  id,
+  createdTs,
+  recipient,
+  engine,
+  via,
+  error,
+  reason,
+  count,
+  type,
+  alarmId,
+  isGrouped,
+  ...row
+}: OutcomeRow): NotificationOutcome {
+  return {
     ...row,
     notificationId: id,
     timestamp: createdTs,
@@ -82,7 +103,10 @@ export async function listNotifications(
     ...(error === null ? {} : { error }),
     ...(reason === null ? {} : { reason }),
     ...(count === 1 ? {} : { count }),
-  }));
+    ...(type === 'notice' ? {} : { type }),
+    ...(alarmId === null ? {} : { alarmId }),
+    ...(isGrouped ? { grouped: true as const } : {}),
+  };
 }
 
 /** Enough to recognise a recipient, too little to write to it. */

@@ -38,6 +38,13 @@ export const NotificationOutcome = z
       description:
         'So many were not sent for this reason on this day; `title`, `body` and `cause` are those of the first.',
     }),
+    type: z.enum(['notice', 'opened', 'repeated', 'escalated', 'closed']).optional().meta({
+      description: 'What it tells of its alarm; absent of a `notice`, which has none.',
+    }),
+    alarmId: z.int().optional(),
+    grouped: z.literal(true).optional().meta({
+      description: 'It went out in one message with others; how that one ended stands here.',
+    }),
     title: z.string(),
     body: z.string(),
     cause: z.object({

@@ -66,6 +66,11 @@ export const NotificationSettings = z.object({
   /** With the back-off between them, 8 attempts take about half an hour. */
   maxAttempts: z.int().min(1).max(25).default(8),
   pollIntervalMs: z.int().min(50).default(2_000),
+  /** Requested as long as all is well, for a watcher elsewhere; null: nothing is. */
+  heartbeat: z
+    .strictObject({ url: httpUrl, everyMs: z.int().min(1_000).max(86_400_000).default(60_000) })
+    .nullable()
+    .default(null),
   /** How long outcomes are kept. */
   retentionDays: z.int().min(1).default(90),
   push: ApnsConfig.nullable().default(null),

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
 import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../../src/alarms/outcome.ts';
+import { listDueDevices } from '../../src/alarms/timer/queries.ts';
 import { runDue } from '../../src/alarms/timer/run-due.ts';
 import { Actions } from '../../src/contract/actions/actions.ts';
 import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
@@ -106,7 +107,10 @@ export function useAlarms() {
               ),
         );
       const deps = { db: database.db, rules, findNewestTs, onChanged: () => undefined };
-      await runDue({ ...telling(notifications), ...deps }, world.nowMs);
+      // A device whose message is being settled is left to the next turn.
+      const query = { nowTs: world.nowMs, limit: 1 };
+      while ((await listDueDevices(database.db, query)).length > 0)
+        await runDue({ ...telling(notifications), ...deps }, world.nowMs);
     },
     async addContact(
       { accountId }: given.Owner,

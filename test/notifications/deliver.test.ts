@@ -1,9 +1,7 @@
 import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
 import type { Driver } from '../../src/notifications/drivers/driver.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import { deliverTask } from '../../src/notifications/old-jobs.ts';
 import { forgetOutcomes } from '../../src/notifications/queries.ts';
-import { freeAbandonedJobs } from '../../src/db/jobs.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from './fixtures.ts';
@@ -154,22 +152,6 @@ test('what was queued while nobody delivered is delivered after the next start',
   expect(sent).toMatchObject([{ recipient: '+421' }]);
 });
 
-test('the job of an older program that ended under it is freed, and its message sent once', async () => {
-  const owner = await given.givenDevice(database.db);
-  const { enqueue, close } = await start(given.scriptedDriver().driver);
-  await close();
-  await enqueue(database.db, [given.smsOf(owner, '+421')]);
-  await makeOld();
-  await database.db.query(
-    `update graphile_worker._private_jobs set locked_at = now() - interval '1 hour', locked_by = 'dead'`,
-  );
-  await freeAbandonedJobs(database.db, 120_000);
-  const { driver, sent } = given.scriptedDriver();
-  await start(driver);
-  await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'sent');
-  expect(sent).toHaveLength(1);
-});
-
 test('closing waits for the delivery under way', async () => {
   const reached = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
@@ -205,39 +187,6 @@ test('a worker whose connections were cut off goes on, and can be closed without
   expect(sent).toHaveLength(1);
   await cutOff();
   await close();
-});
-
-/** As a program without turns writes messages: each has a job, and none a time at which it is due. */
-async function makeOld(): Promise<void> {
-  await database.db.query(
-    `with old as (update notification set due_at = null where state = 'queued' returning id)
-     select graphile_worker.add_job($1, json_build_object('notificationId', id), max_attempts => 100)
-       from old`,
-    [deliverTask],
-  );
-}
-
-test('what an older program has queued is sent once, whatever has become of it meanwhile', async () => {
-  const { enqueue, close } = await start(given.scriptedDriver().driver);
-  await close();
-  const owner = await given.givenDevice(database.db, ['phone']);
-  await enqueue(database.db, [
-    given.smsOf(owner, '+421'),
-    given.smsOf(owner, '+422'),
-    given.pushOf(owner),
-  ]);
-  await makeOld();
-  await database.db.query(
-    `update notification set state = 'sent' where device_id = $1 and recipient = '+422'`,
-    [owner.deviceId],
-  );
-  const { driver, sent } = given.scriptedDriver();
-  await start(driver);
-  await given.outcomesOf(database.db, owner, (all) => all.every(({ state }) => state === 'sent'));
-  await expect
-    .poll(() => database.db.query('select from graphile_worker.jobs').then(({ rows }) => rows))
-    .toEqual([]);
-  expect(sent.map(({ recipient }) => recipient).toSorted()).toEqual(['+421', 'phone']);
 });
 
 test('old outcomes are forgotten, what is queued is not', async () => {

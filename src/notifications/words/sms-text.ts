@@ -18,7 +18,8 @@ export function countSegments(text: string): number {
 const parts = (length: number, alone: number, together: number) =>
   length <= alone ? 1 : Math.ceil(length / together);
 
-const maxSegments = 2;
+/** An SMS is kept to so many, where its own text is not longer. */
+export const maxSegments = 2;
 
 /**
  * An SMS as it is sent: its text, with the device's name before it where it is not in it and both fit into
