@@ -1,134 +1,244 @@
-import type { Firing, Transition } from '../../../src/engine/evaluator.ts';
-import type { SenseEvent } from '../../../src/contract/event.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
+import type { Place } from '../../../src/contract/place.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
-import { detailsOf, isInFull, judge } from './cause.ts';
-import type { Collected } from './cause.ts';
+import { holds } from './collected.ts';
+import { dueOf, type Due, type Gap } from './due.ts';
+import { hasEpisode } from './episode.ts';
+import { firingOf, movedOf, type EventName, type Firing, type Transition } from './firing.ts';
+import { judge } from './judge.ts';
+import { timeIn, type Log } from './log.ts';
+import { newestAgreed } from './told.ts';
 
-/** A live event with the number of the state that holds it. */
-type Live = { stId: number; isGlobal: boolean; event: PurposeEvent; causes: Cause[] };
-type Memory = { causes: Collected[]; rung: boolean };
+/** A live event with the purpose and the number of the state that hold it. */
+export type Live = {
+  purpose: Purpose;
+  stId: number;
+  isGlobal: boolean;
+  event: PurposeEvent;
+  causes: Cause[];
+};
+
+/** `t`: when a measurement is taken; `arrivedTs`: when the service read it. */
+export type Moment = { t: number; arrivedTs: number };
+
+/** What one measurement or one tick led to. */
+export type Outcomes = {
+  firings: Firing[];
+  transition?: Transition;
+  ended: EventName[];
+  arrivedTs: number;
+};
+
+type Waiting = Due & { live: Live; index: number };
 
 /**
- * The purpose engine as docs/engine.md words it, and no more: every measurement is offered to every
- * cause of every live event, and every outcome is kept. What the service's engine does at less cost has
- * to come to the same.
+ * The purpose engine as the documents word it, and no more: every measurement is offered to every cause
+ * of every live event, all that happened is kept, and everything is computed from the whole of it. What
+ * the service's engine does at less cost has to come to the same.
  */
 export class ReferenceEngine {
   readonly #purposes: Purpose[];
+  readonly #gaps: readonly Gap[];
   puId: number;
   stId: number;
-  /** Of states by `stId/evId`; of global ones in `global`. */
-  local = new Map<string, Memory>();
-  global = new Map<string, Memory>();
+  /** When the state, and when the purpose was entered. */
+  #enteredTs: { local: number; global: number };
+  /** By `stId/evId`. */
+  #local = new Map<string, Log>();
+  #global = new Map<string, Log>();
 
-  constructor(purposes: Purpose[]) {
+  constructor(purposes: Purpose[], arrivedTs: number, gaps: readonly Gap[] = []) {
     this.#purposes = purposes;
+    this.#gaps = gaps;
+    this.#enteredTs = { local: arrivedTs, global: arrivedTs };
     this.puId = purposes[0]?.puId ?? 0;
     this.stId = purposes[0]?.initStId ?? 0;
   }
 
-  /** Of a measurement that is news. */
-  measure(measurement: Measurement): { firings: Firing[]; transition?: Transition } {
-    const firings: Firing[] = [];
-    for (const live of this.live()) {
-      const memory = this.memoryOf(live);
-      const before = JSON.stringify(memory);
-      for (const [index, cause] of live.causes.entries()) {
-        const collected = memory.causes[index];
-        if (!collected || cause.sId !== measurement.sId) continue;
-        const judgement = judge(cause, measurement.val, collected.baseline);
-        if (!judgement) continue;
-        if (cause.threshold?.relative && typeof measurement.val === 'number') {
-          collected.baseline ??= measurement.val + 0;
-        }
-        collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
-        if (!judgement.agrees) memory.rung = false;
+  get place(): Place {
+    return { puId: this.puId, stId: this.stId };
+  }
+
+  /** Of a measurement that is evaluated. What it forces comes first. */
+  measure(measurement: Measurement, moment: Moment): Outcomes {
+    const { arrivedTs } = moment;
+    const outcomes: Outcomes = { firings: [], ended: [], arrivedTs };
+    const live = this.live();
+    for (const [position, one] of live.entries()) {
+      const t = this.#take(one, measurement, moment, false, outcomes);
+      if (t === null || !this.#holdsAll(one)) continue;
+      const to = this.#targetOf(one);
+      this.#fire(one, t, { ageMs: Math.max(0, arrivedTs - moment.t) }, outcomes);
+      if (!to) continue;
+      for (const later of live.slice(position + 1)) {
+        if (this.#stays(later, to)) this.#take(later, measurement, moment, true, outcomes);
       }
-      const isOffered = JSON.stringify(memory) !== before;
-      const holdsAll = live.causes.every((cause, i) => isInFull(cause, memory.causes[i]));
-      if (!isOffered || live.causes.length === 0 || !holdsAll) continue;
-      firings.push(this.#fire(live, memory, measurement.ts));
-      const transition = this.#move(live, measurement.ts);
-      if (transition) return { firings, transition };
+      this.#move(one, to, t, outcomes);
+      break;
     }
-    return { firings };
+    return outcomes;
+  }
+
+  /** Runs what is due until then, by R. */
+  ticksUntil(untilTs: number): Outcomes[] {
+    const next = () =>
+      this.#waiting()
+        .filter(({ r }) => r <= untilTs)
+        .toSorted((one, other) => one.r - other.r || one.d - other.d);
+    return this.#runAll(next);
+  }
+
+  /** Runs what a measurement of that sense forces, by d. */
+  ticksForcedBy(sId: string, { t }: Moment): Outcomes[] {
+    const next = () =>
+      this.#waiting()
+        .filter(({ live, index }) => live.causes[index]?.sId === sId)
+        .filter(({ live, index }) => live.causes[index]?.threshold?.forMs !== undefined)
+        .filter(({ d }) => d < t)
+        .toSorted((one, other) => one.d - other.d);
+    return this.#runAll(next);
+  }
+
+  /** The earliest R that waits. */
+  nextDueTs(): number | null {
+    const times = this.#waiting().map(({ r }) => r);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+
+  /** A report of the state that the device is in changes nothing. */
+  report(to: Place, arrivedTs: number): void {
+    if (to.puId !== this.puId || to.stId !== this.stId) this.#enter(to, arrivedTs);
   }
 
   /** In the order in which they are tried. */
   live(): Live[] {
-    const states = this.#purposes.find(({ puId }) => puId === this.puId)?.states ?? [];
-    const own = states.filter(({ stId }) => stId === this.stId);
-    const others = states.filter(({ stId, isGlobal }) => isGlobal && stId !== this.stId);
+    const purpose = this.#purposes.find(({ puId }) => puId === this.puId);
+    if (!purpose) return [];
+    const own = purpose.states.filter(({ stId }) => stId === this.stId);
+    const others = purpose.states.filter(({ stId, isGlobal }) => isGlobal && stId !== this.stId);
     return [...own, ...others].flatMap(({ stId, isGlobal, events }) =>
-      events.map((event) => ({ stId, isGlobal, event, causes: inOrder(event.causes) })),
+      events.map((event) => ({ purpose, stId, isGlobal, event, causes: inOrder(event.causes) })),
     );
   }
 
-  memoryOf({ stId, isGlobal, event, causes }: Live): Memory {
-    const scope = isGlobal ? this.global : this.local;
+  logOf({ stId, isGlobal, event }: Live): Log {
+    const logs = isGlobal ? this.#global : this.#local;
     const key = `${stId}/${event.evId}`;
-    const known = scope.get(key);
-    if (known) return known;
-    const memory = { causes: causes.map((): Collected => ({ outcomes: [] })), rung: false };
-    scope.set(key, memory);
-    return memory;
+    const enteredTs = isGlobal ? this.#enteredTs.global : this.#enteredTs.local;
+    const log = logs.get(key) ?? { enteredTs, entries: [] };
+    logs.set(key, log);
+    return log;
   }
 
-  #fire({ stId, event, causes }: Live, memory: Memory, ts: number): Firing {
-    const { evId, actions, name = '', eventLog } = event;
-    const engine = { pId: 'p', puId: this.puId, stId, evId, ts };
-    const details = causes.flatMap((cause, i) => detailsOf(cause, memory.causes[i]));
-    const sense: SenseEvent = {
-      type: 'sense',
-      ts,
-      cause: { engine, senses: details.map(({ sense }) => sense) },
-      why: details.map(({ why }) => why),
-    };
-    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
-    const ring = sends && !memory.rung;
-    if (sends && !ring) sense.notified = false;
-    for (const collected of memory.causes) collected.outcomes = [];
-    memory.rung = sends && !causes.every((cause) => isAnyOnly(cause));
-    const { sendEvent, sendLog } = actions.cloud ?? {};
-    const record = eventLog || sendEvent === true || sendLog === true;
-    return { event: sense, name, record, notify: ring, actions };
+  #runAll(next: () => Waiting[]): Outcomes[] {
+    const all: Outcomes[] = [];
+    for (let [tick] = next(); tick; [tick] = next()) all.push(this.#tick(tick));
+    return all;
   }
 
-  #move({ stId, event }: Live, ts: number): Transition | null {
+  #waiting(): Waiting[] {
+    return this.live().flatMap((live) =>
+      live.causes.flatMap((cause, index) => {
+        const due = dueOf(this.logOf(live), cause, index, this.#gaps);
+        return due ? [{ ...due, live, index }] : [];
+      }),
+    );
+  }
+
+  #tick({ live, index, d, r }: Waiting): Outcomes {
+    const outcomes: Outcomes = { firings: [], ended: [], arrivedTs: r };
+    const log = this.logOf(live);
+    const newest = live.causes[index] && newestAgreed(log, live.causes[index], index);
+    log.entries.push({ kind: 'tick', cause: index, d });
+    if (!this.#holdsAll(live)) return outcomes;
+    const times = live.causes.map((cause, i) => newestAgreed(log, cause, i)?.t ?? -Infinity);
+    const ts = newest ? Math.max(d, ...times) : d;
+    const ageMs = newest ? Math.max(0, newest.arrivedTs - newest.measurement.ts) : 0;
+    const to = this.#targetOf(live);
+    this.#fire(live, ts, { ageMs }, outcomes);
+    if (to) this.#move(live, to, ts, outcomes);
+    return outcomes;
+  }
+
+  /** Null where no cause evaluates it; else when it was taken. Only as a disagreement, or in full. */
+  #take(
+    live: Live,
+    measurement: Measurement,
+    { t, arrivedTs }: Moment,
+    isOnlyDisagreement: boolean,
+    { ended }: Outcomes,
+  ): number | null {
+    const log = this.logOf(live);
+    const hadEpisode = hasEpisode(log, live.causes);
+    const taken = live.causes.flatMap((cause, index) => {
+      if (cause.sId !== measurement.sId) return [];
+      const at = timeIn(log, index, t);
+      const verdict = judge(log, { cause, index }, measurement.val, at);
+      if (verdict === 'none') return [];
+      const outcome = verdict === 'uncompared' ? null : verdict;
+      if (isOnlyDisagreement && outcome?.agrees !== false) return [];
+      return [{ kind: 'taken' as const, cause: index, t: at, arrivedTs, measurement, outcome }];
+    });
+    log.entries.push(...taken);
+    if (hadEpisode && !hasEpisode(log, live.causes)) ended.push(this.#nameOf(live));
+    return taken.length === 0 ? null : Math.max(...taken.map((entry) => entry.t));
+  }
+
+  #holdsAll(live: Live): boolean {
+    const log = this.logOf(live);
+    return live.causes.length > 0 && live.causes.every((cause, i) => holds(log, cause, i));
+  }
+
+  #fire(live: Live, ts: number, of: { ageMs: number }, outcomes: Outcomes): void {
+    const log = this.logOf(live);
+    const isFirst = !hasEpisode(log, live.causes);
+    const { arrivedTs } = outcomes;
+    outcomes.firings.push(firingOf(live, log, { ...of, ts, arrivedTs, isFirst }));
+    log.entries.push({ kind: 'fired' });
+  }
+
+  #targetOf({ event }: Live): Place | null {
     const { gotoPuId, gotoStId } = event.actions.engine ?? {};
+    if (gotoPuId === undefined && gotoStId === undefined) return null;
     const puId = gotoPuId ?? this.puId;
     const purpose = this.#purposes.find((it) => it.puId === puId);
-    const to = { puId, stId: gotoStId ?? purpose?.initStId ?? NaN };
-    const goes = gotoPuId !== undefined || gotoStId !== undefined;
-    if (!goes || !purpose?.states.some((it) => it.stId === to.stId)) return null;
-    const from = { puId: this.puId, stId: this.stId };
-    const engine = { pId: 'p', puId: this.puId, stId, evId: event.evId, ts };
-    const moved = { type: 'device' as const, ts, cause: { engine } };
-    this.enter(to, gotoPuId !== undefined);
-    if (from.puId !== puId) {
-      const event = 'purposeChanged' as const;
-      return { to, event: { ...moved, event, newValue: puId, oldValue: from.puId } };
-    }
-    if (from.stId === to.stId) return { to };
-    const changed = { event: 'stateChanged' as const, newValue: to.stId, oldValue: from.stId };
-    return { to, event: { ...moved, ...changed } };
+    const stId = gotoStId ?? purpose?.initStId;
+    const state = purpose?.states.find((it) => it.stId === stId);
+    return state ? { puId, stId: state.stId } : null;
   }
 
-  enter(to: { puId: number; stId: number }, entersPurpose = to.puId !== this.puId): void {
-    this.local = new Map();
-    if (entersPurpose) this.global = new Map();
+  #stays({ isGlobal }: Live, to: Place): boolean {
+    return to.puId === this.puId && (isGlobal || to.stId === this.stId);
+  }
+
+  #move(live: Live, to: Place, ts: number, outcomes: Outcomes): void {
+    outcomes.transition = movedOf(live, this.place, to, ts);
+    const names = live.event.actions.engine?.gotoPuId !== undefined;
+    const reentered = [
+      ...(to.puId === this.puId && to.stId === this.stId ? this.#local.values() : []),
+      ...(to.puId === this.puId && names ? this.#global.values() : []),
+    ];
+    for (const { entries } of reentered) entries.push({ kind: 're-entry' });
+    this.report(to, outcomes.arrivedTs);
+  }
+
+  #enter(to: Place, arrivedTs: number): void {
+    this.#local = new Map();
+    this.#enteredTs.local = arrivedTs;
+    if (to.puId !== this.puId) {
+      this.#global = new Map();
+      this.#enteredTs.global = arrivedTs;
+    }
     this.puId = to.puId;
     this.stId = to.stId;
+  }
+
+  #nameOf({ stId, event }: Live): EventName {
+    return { puId: this.puId, stId, evId: event.evId };
   }
 }
 
 /** Where `orderId` is the same, as in the purpose. */
 function inOrder(causes: Cause[]): Cause[] {
   return causes.toSorted((one, other) => (one.orderId ?? 0) - (other.orderId ?? 0));
-}
-
-function isAnyOnly({ thresholds }: Cause): boolean {
-  const { isAny, ...others } = thresholds;
-  return isAny === true && Object.values(others).every((member) => member === undefined);
 }
