@@ -16,9 +16,7 @@ const over = fc.record({
   stat: fc.constantFrom('avg', 'sum', 'delta'),
 });
 const compares = { negate: rarely, decimalAcc: optional(fc.integer({ min: 0, max: 2 })) };
-const measurement = optional(
-  fc.record({ count: optional(fc.integer({ min: 0, max: 5 })) }),
-);
+const measurement = optional(fc.record({ count: optional(fc.integer({ min: 0, max: 5 })) }));
 const above = fc.oneof(
   { weight: 5, arbitrary: small.map((isGt) => ({ isGt })) },
   { weight: 2, arbitrary: small.map((isLt) => ({ isLt })) },

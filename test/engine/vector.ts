@@ -62,9 +62,7 @@ export const Vector = z.strictObject({
   rule: z.string(),
   purposes: z.array(z.unknown()),
   installedTs: z.int().optional(),
-  listening: z
-    .array(z.strictObject({ fromTs: z.int(), toTs: z.int().nullable() }))
-    .optional(),
+  listening: z.array(z.strictObject({ fromTs: z.int(), toTs: z.int().nullable() })).optional(),
   starts: Place.optional(),
   steps: z.array(Step),
   ends: Place,

@@ -1,5 +1,5 @@
 import type { Measurement } from '../../../src/contract/measurement.ts';
-import type { Moment } from './engine.ts';
+import type { Moment } from '../../../src/engine/outcome.ts';
 
 /** As a device sends it. */
 export type Sent = Omit<Measurement, 'ts'> & { ts?: number };
@@ -37,6 +37,13 @@ export class ReferenceArrival {
         const t = measurement.ts > arrivedTs + aheadMs ? arrivedTs : measurement.ts;
         return { measurement, moment: { t, arrivedTs } };
       });
+  }
+
+  /** The newest stored value of a sense. */
+  newestOf(sId: string): Measurement | undefined {
+    return this.#of(sId)
+      .stored.toSorted((one, other) => one.ts - other.ts)
+      .at(-1);
   }
 
   /** Stores a measurement. Whether it is evaluated. */

@@ -25,9 +25,15 @@ export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[
   const nth = run?.outcomes[windowLength(cause).n - 1];
   if (!run || !first || !nth || run.isComplete) return null;
   const d = Math.max(first.t + forMs, nth.t);
-  const age = nth.arrivedTs - nth.measurement.ts;
-  const r = Math.max(d, nth.arrivedTs) + (age > 60_000 ? 60_000 : 2_000);
+  const r = Math.max(d, nth.arrivedTs) + (nth.ageMs > 60_000 ? 60_000 : 2_000);
   return { d, r: notBefore(r, quietMs, gaps) };
+}
+
+/** When to look again: R, or what it would be if a gap that lasts had ended as it began. */
+export function lookAgainTs(log: Log, cause: Cause, index: number, gaps: readonly Gap[]) {
+  const ended = gaps.map(({ fromTs, toTs }) => ({ fromTs, toTs: toTs ?? fromTs }));
+  const r = dueOf(log, cause, index, gaps)?.r;
+  return r === Infinity ? dueOf(log, cause, index, ended)?.r : r;
 }
 
 /** When so much time was listened to since then. */

@@ -1,12 +1,15 @@
+import type { EventName } from '../../../src/contract/event.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Place } from '../../../src/contract/place.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
+import type { Evaluated, Moment } from '../../../src/engine/outcome.ts';
 import { holds } from './collected.ts';
-import { dueOf, type Due, type Gap } from './due.ts';
+import { dueOf, lookAgainTs, type Due, type Gap } from './due.ts';
 import { hasEpisode } from './episode.ts';
-import { firingOf, movedOf, type EventName, type Firing, type Transition } from './firing.ts';
+import { firingOf, movedOf } from './firing.ts';
 import { judge } from './judge.ts';
 import { timeIn, type Log } from './log.ts';
+import { tellsOf } from './tells.ts';
 import { newestAgreed } from './told.ts';
 
 /** A live event with the purpose and the number of the state that hold it. */
@@ -16,17 +19,6 @@ export type Live = {
   isGlobal: boolean;
   event: PurposeEvent;
   causes: Cause[];
-};
-
-/** `t`: when a measurement is taken; `arrivedTs`: when the service read it. */
-export type Moment = { t: number; arrivedTs: number };
-
-/** What one measurement or one tick led to. */
-export type Outcomes = {
-  firings: Firing[];
-  transition?: Transition;
-  ended: EventName[];
-  arrivedTs: number;
 };
 
 type Waiting = Due & { live: Live; index: number };
@@ -47,7 +39,7 @@ export class ReferenceEngine {
   #local = new Map<string, Log>();
   #global = new Map<string, Log>();
 
-  constructor(purposes: Purpose[], arrivedTs: number, gaps: readonly Gap[] = []) {
+  constructor(purposes: Purpose[], arrivedTs = 0, gaps: readonly Gap[] = []) {
     this.#purposes = purposes;
     this.#gaps = gaps;
     this.#enteredTs = { local: arrivedTs, global: arrivedTs };
@@ -60,9 +52,9 @@ export class ReferenceEngine {
   }
 
   /** Of a measurement that is evaluated. What it forces comes first. */
-  measure(measurement: Measurement, moment: Moment): Outcomes {
+  measure(measurement: Measurement, moment: Moment): Evaluated {
     const { arrivedTs } = moment;
-    const outcomes: Outcomes = { firings: [], ended: [], arrivedTs };
+    const outcomes: Evaluated = { firings: [], ended: [], arrivedTs };
     const live = this.live();
     for (const [position, one] of live.entries()) {
       const t = this.#take(one, measurement, moment, false, outcomes);
@@ -80,7 +72,7 @@ export class ReferenceEngine {
   }
 
   /** Runs what is due until then, by R. */
-  ticksUntil(untilTs: number): Outcomes[] {
+  ticksUntil(untilTs: number): Evaluated[] {
     const next = () =>
       this.#waiting()
         .filter(({ r }) => r <= untilTs)
@@ -89,20 +81,24 @@ export class ReferenceEngine {
   }
 
   /** Runs what a measurement of that sense forces, by d. */
-  ticksForcedBy(sId: string, { t }: Moment): Outcomes[] {
+  ticksForcedBy(sId: string, { t, arrivedTs }: Moment): Evaluated[] {
     const next = () =>
       this.#waiting()
         .filter(({ live, index }) => live.causes[index]?.sId === sId)
         .filter(({ live, index }) => live.causes[index]?.threshold?.forMs !== undefined)
         .filter(({ d }) => d < t)
+        .map((waiting) => ({ ...waiting, r: Math.min(waiting.r, arrivedTs) }))
         .toSorted((one, other) => one.d - other.d);
     return this.#runAll(next);
   }
 
   /** The earliest R that waits. */
   nextDueTs(): number | null {
-    const times = this.#waiting().map(({ r }) => r);
-    return times.length === 0 ? null : Math.min(...times);
+    const times = this.live().flatMap((live) =>
+      live.causes.map((cause, index) => lookAgainTs(this.logOf(live), cause, index, this.#gaps)),
+    );
+    const earliest = Math.min(...times.map((time) => time ?? Infinity));
+    return earliest === Infinity ? null : earliest;
   }
 
   /** A report of the state that the device is in changes nothing. */
@@ -130,8 +126,8 @@ export class ReferenceEngine {
     return log;
   }
 
-  #runAll(next: () => Waiting[]): Outcomes[] {
-    const all: Outcomes[] = [];
+  #runAll(next: () => Waiting[]): Evaluated[] {
+    const all: Evaluated[] = [];
     for (let [tick] = next(); tick; [tick] = next()) all.push(this.#tick(tick));
     return all;
   }
@@ -145,15 +141,15 @@ export class ReferenceEngine {
     );
   }
 
-  #tick({ live, index, d, r }: Waiting): Outcomes {
-    const outcomes: Outcomes = { firings: [], ended: [], arrivedTs: r };
+  #tick({ live, index, d, r }: Waiting): Evaluated {
+    const outcomes: Evaluated = { firings: [], ended: [], arrivedTs: r };
     const log = this.logOf(live);
     const newest = live.causes[index] && newestAgreed(log, live.causes[index], index);
     log.entries.push({ kind: 'tick', cause: index, d });
     if (!this.#holdsAll(live)) return outcomes;
     const times = live.causes.map((cause, i) => newestAgreed(log, cause, i)?.t ?? -Infinity);
     const ts = newest ? Math.max(d, ...times) : d;
-    const ageMs = newest ? Math.max(0, newest.arrivedTs - newest.measurement.ts) : 0;
+    const ageMs = Math.max(0, newest?.ageMs ?? 0);
     const to = this.#targetOf(live);
     this.#fire(live, ts, { ageMs }, outcomes);
     if (to) this.#move(live, to, ts, outcomes);
@@ -166,10 +162,10 @@ export class ReferenceEngine {
     measurement: Measurement,
     { t, arrivedTs }: Moment,
     isOnlyDisagreement: boolean,
-    { ended }: Outcomes,
+    { ended }: Evaluated,
   ): number | null {
     const log = this.logOf(live);
-    const hadEpisode = hasEpisode(log, live.causes);
+    const hadEpisode = this.isInEpisode(live);
     const taken = live.causes.flatMap((cause, index) => {
       if (cause.sId !== measurement.sId) return [];
       const at = timeIn(log, index, t);
@@ -177,10 +173,13 @@ export class ReferenceEngine {
       if (verdict === 'none') return [];
       const outcome = verdict === 'uncompared' ? null : verdict;
       if (isOnlyDisagreement && outcome?.agrees !== false) return [];
-      return [{ kind: 'taken' as const, cause: index, t: at, arrivedTs, measurement, outcome }];
+      const ageMs = arrivedTs - t;
+      return [
+        { kind: 'taken' as const, cause: index, t: at, arrivedTs, ageMs, measurement, outcome },
+      ];
     });
     log.entries.push(...taken);
-    if (hadEpisode && !hasEpisode(log, live.causes)) ended.push(this.#nameOf(live));
+    if (hadEpisode && !this.isInEpisode(live)) ended.push(this.#nameOf(live));
     return taken.length === 0 ? null : Math.max(...taken.map((entry) => entry.t));
   }
 
@@ -189,11 +188,17 @@ export class ReferenceEngine {
     return live.causes.length > 0 && live.causes.every((cause, i) => holds(log, cause, i));
   }
 
-  #fire(live: Live, ts: number, of: { ageMs: number }, outcomes: Outcomes): void {
+  /** Only what is kept as an alarm has episodes. */
+  isInEpisode(live: Live): boolean {
+    const tells = tellsOf(live.purpose, live.stId, live.event);
+    const isKept = tells === 'alarm' || tells === 'silent-alarm';
+    return isKept && hasEpisode(this.logOf(live), live.causes);
+  }
+
+  #fire(live: Live, ts: number, of: { ageMs: number }, outcomes: Evaluated): void {
     const log = this.logOf(live);
-    const isFirst = !hasEpisode(log, live.causes);
-    const { arrivedTs } = outcomes;
-    outcomes.firings.push(firingOf(live, log, { ...of, ts, arrivedTs, isFirst }));
+    const isFirst = !this.isInEpisode(live);
+    outcomes.firings.push(firingOf(live, log, { ...of, ts, isFirst }));
     log.entries.push({ kind: 'fired' });
   }
 
@@ -211,7 +216,7 @@ export class ReferenceEngine {
     return to.puId === this.puId && (isGlobal || to.stId === this.stId);
   }
 
-  #move(live: Live, to: Place, ts: number, outcomes: Outcomes): void {
+  #move(live: Live, to: Place, ts: number, outcomes: Evaluated): void {
     outcomes.transition = movedOf(live, this.place, to, ts);
     const names = live.event.actions.engine?.gotoPuId !== undefined;
     const reentered = [

@@ -17,11 +17,17 @@ export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
 /** Those of one cause since the episode began, without what is too old. */
 function outcomesOf(index: number, cause: Cause, known: Log['entries'], since: number): Outcome[] {
   const oldest = newestTime(known) - (cause.threshold?.maxAgeMs ?? Infinity);
-  return known.slice(since).filter((entry): entry is Outcome => isOutcomeOf(index)(entry) && (entry.t >= oldest || entry === known.at(-1)));
+  return known
+    .slice(since)
+    .filter(
+      (entry): entry is Outcome =>
+        isOutcomeOf(index)(entry) && (entry.t >= oldest || entry === known.at(-1)),
+    );
 }
 
 function disagrees(cause: Cause, outcomes: Outcome[]): boolean {
   const { n, m } = windowLength(cause);
-  if (m === n || cause.threshold?.forMs !== undefined) return outcomes.at(-1)?.outcome.agrees === false;
+  if (m === n || cause.threshold?.forMs !== undefined)
+    return outcomes.at(-1)?.outcome.agrees === false;
   return outcomes.slice(-m).filter(({ outcome }) => !outcome.agrees).length > m - n;
 }

@@ -1,21 +1,21 @@
 import type { SenseEvent } from '../../../src/contract/event.ts';
 import type { Place } from '../../../src/contract/place.ts';
+import type { Firing, Transition } from '../../../src/engine/outcome.ts';
 import type { Live } from './engine.ts';
 import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';
 
-type At = { ts: number; arrivedTs: number; ageMs: number; isFirst: boolean };
+type At = { ts: number; ageMs: number; isFirst: boolean };
 
 /** The firing of an event whose causes all hold. */
-export function firingOf(live: Live, log: Log, { ts, arrivedTs, ageMs, isFirst }: At) {
+export function firingOf(live: Live, log: Log, { ts, ageMs, isFirst }: At): Firing {
   const { purpose, stId, event, causes } = live;
   const { evId, actions, name = '', eventLog } = event;
   const details = causes.map((cause, index) => detailsOf(log, cause, index, ts));
   const found: SenseEvent = {
     type: 'sense',
     ts,
-    arrivedTs,
     cause: {
       engine: { pId: 'p', puId: purpose.puId, stId, evId, ts },
       senses: details.flatMap(({ sense }) => (sense ? [sense] : [])),
@@ -27,13 +27,14 @@ export function firingOf(live: Live, log: Log, { ts, arrivedTs, ageMs, isFirst }
   const tells = tellsOf(purpose, stId, event);
   return { event: found, name, record, actions, tells, isFirst, ageMs };
 }
-export type Firing = ReturnType<typeof firingOf>;
-
-/** Which event of which state. */
-export type EventName = { puId: number; stId: number; evId: number };
 
 /** The move by a firing at `ts`; no `event` where the device enters the state it is in. */
-export function movedOf({ purpose, stId, event }: Live, from: Place, to: Place, ts: number) {
+export function movedOf(
+  { purpose, stId, event }: Live,
+  from: Place,
+  to: Place,
+  ts: number,
+): Transition {
   const engine = { pId: 'p', puId: purpose.puId, stId, evId: event.evId, ts };
   const moved = { type: 'device' as const, ts, cause: { engine } };
   if (from.puId !== to.puId) {
@@ -44,4 +45,3 @@ export function movedOf({ purpose, stId, event }: Live, from: Place, to: Place, 
   const [newValue, oldValue] = [to.stId, from.stId];
   return { to, event: { ...moved, event: 'stateChanged' as const, newValue, oldValue } };
 }
-export type Transition = ReturnType<typeof movedOf>;

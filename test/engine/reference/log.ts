@@ -2,12 +2,13 @@ import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 import type { Judgement } from './judge.ts';
 
-/** A measurement that a cause took at `t`; `outcome` is null where nothing was compared. */
+/** A measurement that a cause took at `t`, so old at its arrival; `outcome` is null where nothing was compared. */
 export type Taken = {
   kind: 'taken';
   cause: number;
   t: number;
   arrivedTs: number;
+  ageMs: number;
   measurement: Measurement;
   outcome: Judgement | null;
 };
@@ -16,10 +17,7 @@ export type Outcome = Taken & { outcome: Judgement };
 
 /** `tick`: of a cause, which was due at `d`. `re-entry`: a firing entered the state, or the purpose, again. */
 export type Entry =
-  | Taken
-  | { kind: 'tick'; cause: number; d: number }
-  | { kind: 'fired' }
-  | { kind: 're-entry' };
+  Taken | { kind: 'tick'; cause: number; d: number } | { kind: 'fired' } | { kind: 're-entry' };
 
 /** All that happened to an event since its state (a global one: its purpose) was entered, oldest first. */
 export type Log = { enteredTs: number; entries: Entry[] };

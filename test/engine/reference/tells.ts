@@ -1,6 +1,5 @@
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
-
-export type Tells = 'nobody' | 'notice' | 'alarm' | 'silent-alarm';
+import type { Tells } from '../../../src/engine/outcome.ts';
 
 /** Whom a firing concerns: an event of a state of a purpose. */
 export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: PurposeEvent): Tells {
