@@ -57,7 +57,7 @@ function agreedOf(log: Log, cause: Cause, index: number) {
 
 /** What version 0.1 would have stored: `OldEvent` of `src/engine/read-runtime-v1.ts`. */
 export function storedOld(engine: ReferenceEngine): unknown {
-  const { puId, stId } = engine;
+  const { puId, stId } = engine.place;
   const scopes: { local: Record<string, unknown>; global: Record<string, unknown> } = {
     local: {},
     global: {},

@@ -1,7 +1,7 @@
 import type { SenseEvent } from '../../../src/contract/event.ts';
 import type { Place } from '../../../src/contract/place.ts';
 import type { Firing, Transition } from '../../../src/engine/outcome.ts';
-import type { Live } from './engine.ts';
+import type { Live } from './standing.ts';
 import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';

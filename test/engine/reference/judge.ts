@@ -3,9 +3,7 @@ import { isInside, preparePolygon } from '../../../src/engine/geo.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 import { statisticOf } from './bins.ts';
-import { sinceReentry, type Log } from './log.ts';
-
-export type Judgement = { agrees: boolean; compared?: number; inside?: boolean };
+import { sinceReentry, type Judgement, type Log } from './log.ts';
 
 /** `none`: the cause does not evaluate such a value; `uncompared`: `over` has not seen enough of its time. */
 export type Verdict = Judgement | 'none' | 'uncompared';

@@ -1,6 +1,8 @@
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
-import type { Judgement } from './judge.ts';
+
+/** What a cause made of a value: `compared` of a number, `inside` of a position. */
+export type Judgement = { agrees: boolean; compared?: number; inside?: boolean };
 
 /** A measurement that a cause took at `t`, so old at its arrival; `outcome` is null where nothing was compared. */
 export type Taken = {
