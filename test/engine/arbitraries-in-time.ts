@@ -133,7 +133,7 @@ export const happenings: fc.Arbitrary<Happening[]> = fc.array(
 export const startTs = 1_700_000_000_000;
 
 /** When the connector did not listen; the last gap may last. */
-export const gaps: fc.Arbitrary<Gap[]> = fc
+export const listening: fc.Arbitrary<Gap[]> = fc
   .array(
     fc.tuple(
       fc.constantFrom(1, 1_500, 20_000, 100_000, 500_000),

@@ -43,22 +43,29 @@ function placeOf(purposes: Purpose[], [which, state]: [number, number]): Place {
   return { puId, stId: states[state % states.length]?.stId ?? 0 };
 }
 
-/** What one call leads to, where it leads to something; and what stands behind it. */
-export type Answer = { led: Evaluated[]; place: Place; nextDueTs: number | null };
+/** What ticks, and what a measurement leads to, where it leads to something; and what stands behind it. */
+export type Answer = {
+  ticks: Evaluated[];
+  measured: Evaluated[];
+  place: Place;
+  nextDueTs: number | null;
+};
 
 /** Asks an engine. Ticks that a measurement forces come before it. */
 export function answer(engine: Engine & { store?: () => void }, call: Call): Answer {
-  const led: Evaluated[] = [];
+  const ticks: Evaluated[] = [];
+  const measured: Evaluated[] = [];
   if (call.kind === 'store') engine.store?.();
-  if (call.kind === 'ticks') led.push(...engine.ticksUntil(call.untilTs));
+  if (call.kind === 'ticks') ticks.push(...engine.ticksUntil(call.untilTs));
   if (call.kind === 'report') engine.report(call.to, call.arrivedTs);
   if (call.kind === 'measure') {
     const { measurement, moment } = call;
-    led.push(...engine.ticksForcedBy(measurement.sId, moment));
-    led.push(engine.measure(measurement, moment));
+    ticks.push(...engine.ticksForcedBy(measurement.sId, moment));
+    measured.push(engine.measure(measurement, moment));
   }
   return {
-    led: led.filter((outcome) => isSomething(outcome)),
+    ticks: ticks.filter((outcome) => isSomething(outcome)),
+    measured: measured.filter((outcome) => isSomething(outcome)),
     place: engine.place,
     nextDueTs: engine.nextDueTs(),
   };
