@@ -54,11 +54,11 @@ export class ReferenceArrival {
     sense.stored.push(measurement);
     // Of one millisecond 16 values are remembered.
     if (sense.stored.filter((other) => other.ts === ts).length > 16) return false;
-    if (ts > arrivedTs + aheadMs) return true;
-    const isLate = ts < sense.clock && !isStamped;
+    const isAhead = ts > arrivedTs + aheadMs;
+    const isLate = !isAhead && !isStamped && ts < sense.clock;
     if (isLate && !this.#wasSetBack(sense, ts, arrivedTs)) return false;
     sense.late = [];
-    sense.clock = isLate ? ts : Math.max(sense.clock, ts);
+    if (!isAhead) sense.clock = isLate ? ts : Math.max(sense.clock, ts);
     return true;
   }
 
@@ -67,11 +67,11 @@ export class ReferenceArrival {
     const last = sense.late.at(-1);
     if (last && ts <= last.ts) sense.late = [];
     sense.late.push({ ts, arrivedTs });
-    const [first] = sense.late;
-    if (!first || sense.late.length < 3) return false;
-    const passed = arrivedTs - first.arrivedTs;
-    const went = ts - first.ts;
-    return passed >= longMs && went >= passed / 2 && went <= passed * 2;
+    return sense.late.slice(0, -2).some((first) => {
+      const passed = arrivedTs - first.arrivedTs;
+      const went = ts - first.ts;
+      return passed >= longMs && went >= passed / 2 && went <= passed * 2;
+    });
   }
 
   #of(sId: string): Sense {
