@@ -6,7 +6,7 @@ import { startReference } from './engines.ts';
 import { answer, callsOf } from './play.ts';
 
 test('members of time: what fires, moves, ends and is due is what the plainest engine gives', () => {
-  fc.assert(fc.property(purposesInTime, happenings, listening, compareEngines), { numRuns: 1_500 });
+  fc.assert(fc.property(purposesInTime, happenings, listening, compareEngines), { numRuns: 600 });
 });
 
 test('when ticks run, early, late or in parts, changes nothing', () => {

@@ -7,7 +7,7 @@ import { dueOf, lookAgainTs, type Due, type Gap } from './due.ts';
 import { hasEpisode } from './episode.ts';
 import { firingOf, movedOf } from './firing.ts';
 import { judge } from './judge.ts';
-import { timeIn, type Log } from './log.ts';
+import { speaksOfTime, timeIn, type Log } from './log.ts';
 import { Standing, type Live } from './standing.ts';
 import { tellsOf } from './tells.ts';
 import { newestAgreed } from './told.ts';
@@ -144,7 +144,7 @@ export class ReferenceEngine {
     const wasInEpisode = this.isInEpisode(live);
     const taken = live.causes.flatMap((cause, index) => {
       if (cause.sId !== measurement.sId) return [];
-      const at = timeIn(log, index, t);
+      const at = speaksOfTime(live.causes) ? timeIn(log, index, t) : t;
       const verdict = judge(log, { cause, index }, measurement.val, at);
       if (verdict === 'none') return [];
       const outcome = verdict === 'uncompared' ? null : verdict;
@@ -168,7 +168,10 @@ export class ReferenceEngine {
   #fire(live: Live, ts: number, ageMs: number, outcome: Evaluated): void {
     const log = this.logOf(live);
     const isFirst = !this.isInEpisode(live);
-    outcome.firings.push(firingOf(live, log, { ts, ageMs: Math.max(0, ageMs), isFirst }));
+    const { arrivedTs } = outcome;
+    outcome.firings.push(
+      firingOf(live, log, { ts, arrivedTs, ageMs: Math.max(0, ageMs), isFirst }),
+    );
     log.entries.push({ kind: 'fired' });
   }
 

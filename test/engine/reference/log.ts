@@ -56,3 +56,11 @@ export function timeIn({ entries }: Log, cause: number, t: number): number {
   const last = entries.findLast((entry) => entry.kind === 'taken' && entry.cause === cause);
   return last?.kind === 'taken' ? Math.max(last.t, t) : t;
 }
+
+/** An event without members of time keeps no times: it takes each measurement as of its own. */
+export function speaksOfTime(causes: Cause[]): boolean {
+  return causes.some(({ threshold = { negate: false, relative: false } }) => {
+    const { forMs, noneForMs, maxAgeMs, over } = threshold;
+    return [forMs, noneForMs, maxAgeMs, over].some((member) => member !== undefined);
+  });
+}

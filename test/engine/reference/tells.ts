@@ -1,5 +1,6 @@
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
 import type { Tells } from '../../../src/engine/outcome.ts';
+import { speaksOfTime } from './log.ts';
 
 /** Whom a firing concerns: an event of a state of a purpose. */
 export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: PurposeEvent): Tells {
@@ -16,13 +17,8 @@ export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: Pur
 }
 
 /** `isAny` alone, without negation and members of time: what never disagrees. */
-function isAnything({ thresholds, threshold = { negate: false, relative: false } }: Cause) {
-  const { isAny, ...others } = thresholds;
-  const { negate, forMs, noneForMs, maxAgeMs, over } = threshold;
-  const inTime = [forMs, noneForMs, maxAgeMs, over];
-  return (
-    isAny === true &&
-    !negate &&
-    [...Object.values(others), ...inTime].every((member) => member === undefined)
-  );
+function isAnything(cause: Cause): boolean {
+  const { isAny, ...others } = cause.thresholds;
+  const isOnly = Object.values(others).every((member) => member === undefined);
+  return isAny === true && isOnly && !cause.threshold?.negate && !speaksOfTime([cause]);
 }
