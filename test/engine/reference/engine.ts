@@ -168,10 +168,7 @@ export class ReferenceEngine {
   #fire(live: Live, ts: number, ageMs: number, outcome: Evaluated): void {
     const log = this.logOf(live);
     const isFirst = !this.isInEpisode(live);
-    const { arrivedTs } = outcome;
-    outcome.firings.push(
-      firingOf(live, log, { ts, arrivedTs, ageMs: Math.max(0, ageMs), isFirst }),
-    );
+    outcome.firings.push(firingOf(live, log, { ts, ageMs: Math.max(0, ageMs), isFirst }));
     log.entries.push({ kind: 'fired' });
   }
 

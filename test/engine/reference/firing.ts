@@ -6,17 +6,16 @@ import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';
 
-type At = { ts: number; arrivedTs: number; ageMs: number; isFirst: boolean };
+type At = { ts: number; ageMs: number; isFirst: boolean };
 
 /** The firing of an event whose causes all hold. */
-export function firingOf(live: Live, log: Log, { ts, arrivedTs, ageMs, isFirst }: At): Firing {
+export function firingOf(live: Live, log: Log, { ts, ageMs, isFirst }: At): Firing {
   const { purpose, stId, event, causes } = live;
   const { evId, actions, name = '', eventLog } = event;
   const details = causes.map((cause, index) => detailsOf(log, cause, index, ts));
   const found: SenseEvent = {
     type: 'sense',
     ts,
-    arrivedTs,
     cause: {
       engine: { pId: 'p', puId: purpose.puId, stId, evId, ts },
       senses: details.flatMap(({ sense }) => (sense ? [sense] : [])),
