@@ -1,10 +1,10 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { isOutcomeOf, newestTime, windowLength, type Log, type Outcome } from './log.ts';
+import { isOutcomeOf, oldestTime, windowLength, type Log, type Outcome } from './log.ts';
 
 /** The last outcomes that are looked at: since a firing or an entry, and no older than `maxAgeMs` allows. */
 export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
   const emptied = log.entries.findLastIndex(({ kind }) => kind === 'fired' || kind === 're-entry');
-  const oldest = newestTime(log.entries) - (cause.threshold?.maxAgeMs ?? Infinity);
+  const oldest = oldestTime(log.entries, cause);
   return log.entries
     .slice(emptied + 1)
     .filter(isOutcomeOf(index))
@@ -17,11 +17,10 @@ export type Run = { outcomes: Outcome[]; isComplete: boolean };
 
 /** The run of a cause with `forMs` that lasts, if one does. */
 export function runOf(log: Log, cause: Cause, index: number): Run | null {
-  const maxAgeMs = cause.threshold?.maxAgeMs ?? Infinity;
   const isOf = isOutcomeOf(index);
   let run: Run | null = null;
   for (const [position, entry] of log.entries.entries()) {
-    const oldest = newestTime(log.entries.slice(0, position + 1)) - maxAgeMs;
+    const oldest = oldestTime(log.entries.slice(0, position + 1), cause);
     if (isTooOld(run, oldest)) run = null;
     if (entry.kind === 'fired') run = null;
     if (entry.kind === 'tick' && entry.cause === index && run) run.isComplete = true;

@@ -42,13 +42,14 @@ export function sinceReentry({ entries }: Log): Entry[] {
   return entries.slice(entries.findLastIndex(({ kind }) => kind === 're-entry') + 1);
 }
 
-/** T: the newest time that any of the causes has evaluated, or of a tick. */
-export function newestTime(entries: readonly Entry[]): number {
+/** What is older is dropped by a cause: T − `maxAgeMs`, T being the newest time that any cause evaluated, or of a tick. */
+export function oldestTime(entries: readonly Entry[], { threshold }: Cause): number {
+  if (threshold?.maxAgeMs === undefined) return -Infinity;
   const times = entries.map((entry) => {
     if (entry.kind === 'taken') return entry.t;
     return entry.kind === 'tick' ? entry.d : -Infinity;
   });
-  return Math.max(-Infinity, ...times);
+  return Math.max(-Infinity, ...times) - threshold.maxAgeMs;
 }
 
 /** When a cause takes a measurement of `t`: in one cause time never goes back. */
