@@ -13,26 +13,25 @@ import type { Engine, StartEngine } from './run-vector.ts';
 import { profileOf } from './samples.ts';
 
 /** The engine of test/engine/reference. */
-export const startReference: StartEngine = (purposes, arrivedTs, gaps) =>
-  new ReferenceEngine(purposes, arrivedTs, gaps);
+export const startReference: StartEngine = (purposes, arrivedTs) =>
+  new ReferenceEngine(purposes, arrivedTs);
 
 /** The service's engine. */
-export const startEvaluator: StartEngine = (purposes, arrivedTs, gaps) =>
-  new EvaluatorEngine(purposes, arrivedTs, { gaps });
+export const startEvaluator: StartEngine = (purposes, arrivedTs) =>
+  new EvaluatorEngine(purposes, arrivedTs);
 
 /** The service's engine; what it keeps is read back from its text before everything that is asked of it. */
-export const startStoringEvaluator: StartEngine = (purposes, arrivedTs, gaps) =>
-  new EvaluatorEngine(purposes, arrivedTs, { gaps }, true);
+export const startStoringEvaluator: StartEngine = (purposes, arrivedTs) =>
+  new EvaluatorEngine(purposes, arrivedTs, true);
 
 export class EvaluatorEngine implements Engine {
   readonly #profile: Profile;
-  readonly #listening: Listening;
+  #listening: Listening = { gaps: [] };
   readonly #isStoring: boolean;
   #evaluator: Evaluator;
 
-  constructor(purposes: Purpose[], arrivedTs: number, listening: Listening, isStoring = false) {
+  constructor(purposes: Purpose[], arrivedTs: number, isStoring = false) {
     this.#profile = profileOf(...purposes);
-    this.#listening = listening;
     this.#isStoring = isStoring;
     this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
   }
@@ -44,6 +43,11 @@ export class EvaluatorEngine implements Engine {
   get place(): Place {
     const { puId, stId } = this.runtime;
     return { puId, stId };
+  }
+
+  listen(gaps: Listening['gaps']): void {
+    this.#listening = { gaps };
+    this.#evaluator = this.#from(this.#evaluator.end());
   }
 
   /** Puts away what it has, and reads it again. */

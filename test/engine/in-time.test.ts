@@ -14,8 +14,8 @@ test('when ticks run, early, late or in parts, changes nothing', () => {
     fc.property(purposesInTime, happenings, listening, (purposes, stream, gaps) => {
       const late = stream.map((it) => ({ ...it, ticksEarly: false }));
       const [one, other] = [stream, late].map((each) => {
-        const engine = startReference(purposes, startTs, gaps);
-        return callsOf(purposes, each).flatMap((call) => {
+        const engine = startReference(purposes, startTs);
+        return callsOf(purposes, each, gaps).flatMap((call) => {
           const { ticks, measured } = answer(engine, call);
           return [...ticks, ...measured];
         });
@@ -30,8 +30,8 @@ test('what is generated is due, fires and moves by ticks too, or the rest would 
   const arbitrary = fc.tuple(purposesInTime, happenings, listening);
   const seen = { forced: 0, due: 0, measured: 0, moves: 0, ended: 0, held: 0, silent: 0, late: 0 };
   for (const [purposes, stream, gaps] of fc.sample(arbitrary, { numRuns: 300, seed: 7 })) {
-    const engine = startReference(purposes, startTs, gaps);
-    for (const call of callsOf(purposes, stream)) {
+    const engine = startReference(purposes, startTs);
+    for (const call of callsOf(purposes, stream, gaps)) {
       const { ticks, measured } = answer(engine, call);
       const all = [...ticks, ...measured];
       const firings = all.flatMap((outcome) => outcome.firings);

@@ -5,33 +5,42 @@ import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
 import { startTs, type Happening } from './arbitraries-in-time.ts';
 import { isSomething } from './observed.ts';
 import { ReferenceArrival, type Sent } from './reference/arrival.ts';
+import type { Gap } from './reference/due.ts';
 import type { Engine } from './run-vector.ts';
 
-/** What an engine is asked one after the other; `ticks` run what is due until then. */
+/** What an engine is asked one after the other; `ticks` run what is due until then, `gaps` being known by then. */
 export type Call =
-  | { kind: 'ticks'; untilTs: number }
+  | { kind: 'ticks'; untilTs: number; gaps: Gap[] }
   | { kind: 'measure'; measurement: Measurement; moment: Moment }
   | { kind: 'report'; to: Place; arrivedTs: number }
   | { kind: 'store' };
 
 /** What happens to a device as calls: what is late, ahead or stored already is decided here. */
-export function callsOf(purposes: Purpose[], happenings: Happening[]): Call[] {
+export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[]): Call[] {
   const arrival = new ReferenceArrival();
   const messages: Sent[][] = [];
   let now = startTs;
   return happenings.flatMap(({ afterMs, ticksEarly, isStored, values, again, report }) => {
-    const early: Call = { kind: 'ticks', untilTs: now + Math.floor(afterMs / 2) };
+    const early = ticksAt(now + Math.floor(afterMs / 2), gaps);
     now += afterMs;
     const arrivedTs = now;
-    const calls: Call[] = ticksEarly ? [early] : [];
+    const calls = ticksEarly ? [early] : [];
     if (isStored) calls.push({ kind: 'store' });
-    calls.push({ kind: 'ticks', untilTs: now });
+    calls.push(ticksAt(now, gaps));
     if (report) calls.push({ kind: 'report', to: placeOf(purposes, report), arrivedTs });
     if (values) messages.push(values.map((value) => sentOf(value, now)));
     const sent = again === undefined ? values && messages.at(-1) : messages.at(again);
     const arrived = sent ? arrival.receive(sent, arrivedTs) : [];
     return [...calls, ...arrived.map((one): Call => ({ kind: 'measure', ...one }))];
   });
+}
+
+/** A gap is known while it lasts, but not when it ends. */
+function ticksAt(untilTs: number, gaps: Gap[]): Call {
+  const known = gaps
+    .filter(({ fromTs }) => fromTs < untilTs)
+    .map(({ fromTs, toTs }) => ({ fromTs, toTs: toTs !== null && toTs <= untilTs ? toTs : null }));
+  return { kind: 'ticks', untilTs, gaps: known };
 }
 
 function sentOf({ sId, val, agoMs }: NonNullable<Happening['values']>[number], now: number): Sent {
@@ -56,7 +65,10 @@ export function answer(engine: Engine & { store?: () => void }, call: Call): Ans
   const ticks: Evaluated[] = [];
   const measured: Evaluated[] = [];
   if (call.kind === 'store') engine.store?.();
-  if (call.kind === 'ticks') ticks.push(...engine.ticksUntil(call.untilTs));
+  if (call.kind === 'ticks') {
+    engine.listen(call.gaps);
+    ticks.push(...engine.ticksUntil(call.untilTs));
+  }
   if (call.kind === 'report') engine.report(call.to, call.arrivedTs);
   if (call.kind === 'measure') {
     const { measurement, moment } = call;

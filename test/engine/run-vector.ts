@@ -12,27 +12,33 @@ import type { Step, Vector } from './vector.ts';
 /** What a vector asks of an engine. */
 export type Engine = {
   readonly place: Place;
+  /** What is known now of when its connector did not listen. */
+  listen(gaps: readonly Gap[]): void;
   ticksUntil(untilTs: number): readonly Evaluated[];
   ticksForcedBy(sId: string, moment: Moment): readonly Evaluated[];
   measure(measurement: Measurement, moment: Moment): Evaluated;
   nextDueTs(): number | null;
   report(to: Place, arrivedTs: number): void;
 };
-export type StartEngine = (purposes: Purpose[], arrivedTs: number, gaps: readonly Gap[]) => Engine;
+export type StartEngine = (purposes: Purpose[], arrivedTs: number) => Engine;
 
 /** Runs one vector on an engine, and compares all that the vector says. */
 export function runVector(vector: Vector, startEngine: StartEngine): void {
   const gaps = vector.listening ?? [];
   const arrival = new ReferenceArrival();
   let arrivedTs = vector.installedTs ?? 0;
-  let engine = startEngine(load(vector.purposes), arrivedTs, gaps);
+  let engine = startEngine(load(vector.purposes), arrivedTs);
+  engine.listen(gaps);
   if (vector.starts) engine.report(vector.starts, arrivedTs);
   for (const [index, step] of vector.steps.entries()) {
     const { nextDueTs, ...expected } = step;
     if (!('tick' in step)) arrivedTs = step.arrivedTs ?? newestOf(step, arrivedTs);
     const untilTs = 'tick' in step ? step.tick.at : arrivedTs;
     const before = engine.ticksUntil(untilTs).map((tick) => withSilent(tick, arrival));
-    if ('install' in step) engine = startEngine(load(step.install), arrivedTs, gaps);
+    if ('install' in step) {
+      engine = startEngine(load(step.install), arrivedTs);
+      engine.listen(gaps);
+    }
     if ('enter' in step) engine.report(step.enter, arrivedTs);
     const observed = observeStep(step, before, (sent) =>
       evaluate(engine, arrival, sent, arrivedTs),

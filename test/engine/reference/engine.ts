@@ -22,15 +22,19 @@ type Waiting = Due & { live: Live; index: number };
  */
 export class ReferenceEngine {
   readonly #standing: Standing;
-  readonly #gaps: readonly Gap[];
+  #gaps: readonly Gap[] = [];
 
-  constructor(purposes: Purpose[], arrivedTs = 0, gaps: readonly Gap[] = []) {
+  constructor(purposes: Purpose[], arrivedTs = 0) {
     this.#standing = new Standing(purposes, arrivedTs);
-    this.#gaps = gaps;
   }
 
   get place(): Place {
     return this.#standing.place;
+  }
+
+  /** What is known now of when its connector did not listen. */
+  listen(gaps: readonly Gap[]): void {
+    this.#gaps = gaps;
   }
 
   live(): Live[] {
