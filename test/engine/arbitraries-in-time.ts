@@ -19,6 +19,7 @@ const compares = { negate: rarely, decimalAcc: optional(fc.integer({ min: 0, max
 const measurement = optional(fc.record({ count: optional(fc.integer({ min: 0, max: 5 })) }));
 const above = fc.oneof(
   { weight: 5, arbitrary: small.map((isGt) => ({ isGt })) },
+  { weight: 1, arbitrary: fc.record({ isGt: small, isLt: small }) },
   { weight: 2, arbitrary: small.map((isLt) => ({ isLt })) },
   { weight: 1, arbitrary: fc.constant({ isAny: true }) },
   { weight: 1, arbitrary: fc.array(small, { maxLength: 4 }).map((isOneOf) => ({ isOneOf })) },
@@ -86,7 +87,8 @@ export const purposesInTime: fc.Arbitrary<Purpose[]> = purposesOf(
 const sent = fc.record({
   sId,
   val: fc.oneof(
-    { weight: 12, arbitrary: small },
+    { weight: 24, arbitrary: small },
+    { weight: 1, arbitrary: fc.constantFrom(-0, 0.1, 2.55, 1e308, -1e308) },
     { weight: 1, arbitrary: fc.record({ lat: small, long: fc.constantFrom(0, 1, 179) }) },
   ),
   agoMs: fc.oneof(

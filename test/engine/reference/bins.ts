@@ -17,9 +17,14 @@ export function statisticOf(log: Log, index: number, { ms, stat }: Over, more: N
   const newest = binOf(more);
   const within = numbers.filter((number) => binOf(number) > newest - 12);
   const bins = Map.groupBy(within, binOf);
-  if (stat === 'delta') return more.val - (within[0] as Number).val;
+  if (stat === 'delta') return finite(more.val - (within[0] as Number).val);
   const sum = [...bins.values()]
-    .map((bin) => bin.reduce((total, { val }) => total + val, 0))
-    .reduce((total, ofBin) => total + ofBin, 0);
+    .map((bin) => bin.reduce((total, { val }) => finite(total + val), 0))
+    .reduce((total, ofBin) => finite(total + ofBin), 0);
   return stat === 'sum' ? sum : sum / within.length;
+}
+
+/** What is too large for a number is the largest one. */
+export function finite(number: number): number {
+  return Math.min(Number.MAX_VALUE, Math.max(-Number.MAX_VALUE, number));
 }

@@ -2,7 +2,7 @@ import { roundDecimal } from '../../../src/engine/decimal.ts';
 import { isInside, preparePolygon } from '../../../src/engine/geo.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { statisticOf } from './bins.ts';
+import { finite, statisticOf } from './bins.ts';
 import { sinceReentry, type Judgement, type Log } from './log.ts';
 
 /** `none`: the cause does not evaluate such a value; `uncompared`: `over` has not seen enough of its time. */
@@ -50,8 +50,7 @@ function numberOf(
   const { over, relative } = cause.threshold ?? {};
   if (over) return statisticOf(log, index, over, { t, val });
   if (!relative) return val;
-  const difference = val - (baselineOf(log, index) ?? val);
-  return Math.min(Number.MAX_VALUE, Math.max(-Number.MAX_VALUE, difference));
+  return finite(val - (baselineOf(log, index) ?? val));
 }
 
 /** The first number that a cause evaluated after its entry or re-entry. */
