@@ -143,7 +143,7 @@ test('every valid profile can be evaluated, explained and warned of, and a move 
       for (const evaluation of evaluations) {
         if (evaluation.transition) {
           expect(evaluation.runtime).toMatchObject(evaluation.transition.to);
-          // An episode lasts over a re-entry.
+          // Where the state is entered again, its episodes go on.
           if (evaluation.transition.event) expect(evaluation.runtime.local).toEqual([]);
         }
       }

@@ -55,14 +55,6 @@ function agreedOf(log: Log, cause: Cause, index: number) {
   return compared === undefined ? told : { ...told, compared };
 }
 
-/** Whether an episode lasts that version 0.1 could not have stored: it kept no outcomes of it. */
-export function hasNewEpisode(engine: ReferenceEngine): boolean {
-  return engine
-    .live()
-    .filter((live) => engine.isInEpisode(live))
-    .some(({ causes }) => causes.map((cause) => windowLength(cause)).some(({ n, m }) => m > n));
-}
-
 /** What version 0.1 would have stored: `OldEvent` of `src/engine/read-runtime-v1.ts`. */
 export function storedOld(engine: ReferenceEngine): unknown {
   const { puId, stId } = engine.place;
