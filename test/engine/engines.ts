@@ -10,7 +10,7 @@ import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.t
 import { enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { ReferenceEngine } from './reference/engine.ts';
 import type { Engine, StartEngine } from './run-vector.ts';
-import { profileOf } from './samples.ts';
+import { deepFreeze, profileOf } from './samples.ts';
 
 /** The engine of test/engine/reference. */
 export const startReference: StartEngine = (purposes, arrivedTs) =>
@@ -22,17 +22,24 @@ export const startEvaluator: StartEngine = (purposes, arrivedTs) =>
 
 /** The service's engine; what it keeps is read back from its text before everything that is asked of it. */
 export const startStoringEvaluator: StartEngine = (purposes, arrivedTs) =>
-  new EvaluatorEngine(purposes, arrivedTs, true);
+  new EvaluatorEngine(purposes, arrivedTs, { isStoring: true });
 
 export class EvaluatorEngine implements Engine {
   readonly #profile: Profile;
   #listening: Listening = { gaps: [] };
   readonly #isStoring: boolean;
+  readonly #givesAll: boolean;
   #evaluator: Evaluator;
 
-  constructor(purposes: Purpose[], arrivedTs: number, isStoring = false) {
+  /** `isStoring`: reads what it keeps back from its text each time; `givesAll`: firings too that nobody sees. */
+  constructor(
+    purposes: Purpose[],
+    arrivedTs: number,
+    { isStoring = false, givesAll = true }: { isStoring?: boolean; givesAll?: boolean } = {},
+  ) {
     this.#profile = profileOf(...purposes);
     this.#isStoring = isStoring;
+    this.#givesAll = givesAll;
     this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
   }
 
@@ -65,7 +72,7 @@ export class EvaluatorEngine implements Engine {
   }
 
   measure(measurement: Measurement, moment: Moment) {
-    return this.#next().measure(measurement, moment, true);
+    return this.#next().measure(measurement, moment, this.#givesAll);
   }
 
   nextDueTs(): number | null {
@@ -82,6 +89,6 @@ export class EvaluatorEngine implements Engine {
   }
 
   #from(runtime: Runtime): Evaluator {
-    return new Evaluator(this.#profile, runtime, this.#listening);
+    return new Evaluator(this.#profile, deepFreeze(runtime), this.#listening);
   }
 }

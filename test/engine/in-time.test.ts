@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Evaluated, Firing } from '../../src/engine/outcome.ts';
 import { happenings, listening, purposesInTime, startTs } from './arbitraries-in-time.ts';
 import { compareEngines } from './compare-engines.ts';
-import { startReference } from './engines.ts';
+import { EvaluatorEngine, startReference } from './engines.ts';
+import { isSomething } from './observed.ts';
 import { answer, callsOf } from './play.ts';
 
 test('members of time: what fires, moves, ends and is due is what the plainest engine gives', () => {
@@ -23,6 +25,31 @@ test('when ticks run, early, late or in parts, changes nothing', () => {
       expect(one).toEqual(other);
     }),
     { numRuns: 300 },
+  );
+});
+
+test('firings that nobody sees are left out where they are not asked for, and nothing else', () => {
+  const isSeen = ({ record, tells }: Firing) => record || tells !== 'nobody';
+  const seen = (all: Evaluated[]) =>
+    all
+      .map((outcome) => ({ ...outcome, firings: outcome.firings.filter(isSeen) }))
+      .filter((outcome) => isSomething(outcome));
+  fc.assert(
+    fc.property(purposesInTime, happenings, listening, (purposes, stream, gaps) => {
+      const all = new EvaluatorEngine(purposes, startTs);
+      const some = new EvaluatorEngine(purposes, startTs, { givesAll: false });
+      for (const call of callsOf(purposes, stream, gaps)) {
+        const { measured, ticks, ...rest } = answer(all, call);
+        const left = answer(some, call);
+        expect({ ...left, ticks: seen(left.ticks) }).toEqual({
+          measured: seen(measured),
+          ticks: seen(ticks),
+          ...rest,
+        });
+      }
+      expect(some.runtime).toStrictEqual(all.runtime);
+    }),
+    { numRuns: 200 },
   );
 });
 
