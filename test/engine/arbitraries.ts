@@ -4,7 +4,7 @@ import { checkProfile } from '../../src/engine/check-profile.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 
 // Few senses, values and moments, so that causes are met, broken and met again, and times collide.
-const sId = fc.constantFrom('0x1', '0x1', '0x2');
+export const sId = fc.constantFrom('0x1', '0x1', '0x2');
 const place = fc.record({
   lat: fc.integer({ min: 0, max: 3 }),
   long: fc.integer({ min: 178, max: 180 }),
@@ -14,12 +14,12 @@ const number = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(2.55, -0, 1e308, -1e308, 5e-324) },
   { weight: 1, arbitrary: fc.double({ noNaN: true, noDefaultInfinity: true }) },
 );
-const optional = <T>(arbitrary: fc.Arbitrary<T>) =>
+export const optional = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.option(arbitrary, { nil: undefined, freq: 2 });
 
-const rarely = fc.nat(4).map((roll) => roll === 0);
+export const rarely = fc.nat(4).map((roll) => roll === 0);
 
-const thresholds = fc.oneof(
+export const thresholds = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ isAny: true }) },
   { weight: 3, arbitrary: number.map((isGt) => ({ isGt })) },
   {
@@ -48,7 +48,7 @@ const countUpTo = (min: number, few: number, many: number) =>
     { weight: 1, arbitrary: fc.integer({ min, max: many }) },
   );
 
-const causeWith = (longest: number) =>
+const causeWith = (longest: number): fc.Arbitrary<unknown> =>
   fc.record({
     sId,
     orderId: optional(fc.integer({ min: 0, max: 2 })),
@@ -64,11 +64,11 @@ const causeWith = (longest: number) =>
     thresholds,
   });
 
-function statesWith(longest: number) {
-  const cause = causeWith(longest);
+function statesOf(cause: fc.Arbitrary<unknown>) {
   const event = fc.record({
     eventLog: fc.boolean(),
     sendPush: fc.boolean(),
+    alarm: fc.option(fc.boolean(), { nil: undefined, freq: 1 }),
     /** Where it moves to, if anywhere: picked from what the profile has. */
     goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
     causes: fc.oneof(
@@ -84,9 +84,13 @@ function statesWith(longest: number) {
 }
 
 /** Purposes that are valid together, with windows of up to so many outcomes. */
-export function purposesWith(longest: number): fc.Arbitrary<Purpose[]> {
+export const purposesWith = (longest: number): fc.Arbitrary<Purpose[]> =>
+  purposesOf(causeWith(longest));
+
+/** Purposes that are valid together, with these causes. */
+export function purposesOf(cause: fc.Arbitrary<unknown>): fc.Arbitrary<Purpose[]> {
   return fc
-    .array(fc.record({ states: statesWith(longest), init: fc.nat(3) }), {
+    .array(fc.record({ states: statesOf(cause), init: fc.nat(3) }), {
       minLength: 1,
       maxLength: 2,
     })
@@ -98,11 +102,11 @@ export function purposesWith(longest: number): fc.Arbitrary<Purpose[]> {
           states: draft.states.map(({ isGlobal, events }, stId) => ({
             stId,
             isGlobal,
-            events: events.map(({ goto, sendPush, eventLog, causes }, evId) => ({
+            events: events.map(({ goto, sendPush, alarm, eventLog, causes }, evId) => ({
               evId,
               eventLog,
               causes,
-              actions: { cloud: { sendPush }, engine: engineOf(goto, index, drafts) },
+              actions: { cloud: { sendPush }, alarm, engine: engineOf(goto, index, drafts) },
             })),
           })),
         }),

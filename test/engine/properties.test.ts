@@ -4,7 +4,7 @@ import { explain, Explanation } from '../../src/engine/explain.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { measurements, purposes } from './arbitraries.ts';
-import { profileOf, run, start, stored, type Standing } from './samples.ts';
+import { deepFreeze, profileOf, run, start, stored, type Standing } from './samples.ts';
 
 const runs = { numRuns: 1_000 };
 
@@ -182,11 +182,4 @@ function repeatSome(stream: Measurement[], repeats: [number, number][]): Measure
     if (again) result.splice(from + 1 + (later % (result.length - from)), 0, again);
   }
   return result;
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const member of Object.values(value)) deepFreeze(member);
-  return value;
 }

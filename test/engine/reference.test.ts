@@ -39,7 +39,7 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
   let runtime: Runtime = start(profile).runtime;
   let evaluator = new Evaluator(profile, runtime);
   for (const [index, measurement] of newsOf(stream).entries()) {
-    const expected = reference.measure(measurement);
+    const expected = reference.measure(measurement, momentOf(measurement));
     const outcome = evaluator.measure(measurement, momentOf(measurement), true);
     expect({ index, ...outcome }).toStrictEqual({ index, ...expected });
     if (!cutAt.includes(index)) continue;

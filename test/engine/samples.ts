@@ -59,3 +59,11 @@ export function run(
   });
   return { runtime, seen, evaluations };
 }
+
+/** Whoever changes what it was given is told so. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
+}

@@ -3,12 +3,13 @@ import { Position } from '../../src/contract/measurement.ts';
 
 const Place = z.strictObject({ puId: z.int(), stId: z.int() });
 
-const Fires = z.strictObject({
-  puId: z.int(),
-  stId: z.int(),
+const Fires = Place.extend({
   evId: z.int(),
-  record: z.boolean(),
-  ring: z.boolean(),
+  record: z.boolean().optional(),
+  ring: z.boolean().optional(),
+  first: z.boolean().optional(),
+  ts: z.int().optional(),
+  ageMs: z.int().optional(),
   senses: z.array(
     z.strictObject({
       sId: z.string(),
@@ -24,25 +25,46 @@ const Moves = Place.extend({
   event: z.strictObject({ event: z.string(), oldValue: z.int(), newValue: z.int() }).nullable(),
 });
 
+const Led = z.strictObject({
+  fires: z.array(Fires),
+  ended: z.array(Place.extend({ evId: z.int() })).optional(),
+  moves: Moves.optional(),
+});
+export type Led = z.infer<typeof Led>;
+
+const Measurement = z.strictObject({
+  sId: z.string(),
+  val: z.union([z.number(), Position]),
+  ts: z.int().optional(),
+});
+
+const arrivedTs = z.int().optional();
+const nextDueTs = z.int().nullable().optional();
+const ticks = z.array(Led).optional();
+
 const Step = z.union([
+  Led.extend({ measurement: Measurement, arrivedTs, ticks, nextDueTs }),
   z.strictObject({
-    measurement: z.strictObject({
-      sId: z.string(),
-      val: z.union([z.number(), Position]),
-      ts: z.int(),
-    }),
-    fires: z.array(Fires),
-    moves: Moves.optional(),
+    message: z.array(Measurement),
+    arrivedTs: z.int(),
+    ticks,
+    evaluates: z.array(Led.extend({ measurement: Measurement, ticks })),
+    nextDueTs,
   }),
-  z.strictObject({ enter: Place }),
-  z.strictObject({ install: z.array(z.unknown()) }),
+  z.strictObject({ tick: z.strictObject({ at: z.int() }), ticks: z.array(Led), nextDueTs }),
+  z.strictObject({ enter: Place, arrivedTs, nextDueTs }),
+  z.strictObject({ install: z.array(z.unknown()), arrivedTs, nextDueTs }),
 ]);
+export type Step = z.infer<typeof Step>;
 
 /** One case of test/vectors, as its README describes it. */
 export const Vector = z.strictObject({
   rule: z.string(),
   purposes: z.array(z.unknown()),
+  installedTs: z.int().optional(),
+  listening: z.array(z.strictObject({ fromTs: z.int(), toTs: z.int().nullable() })).optional(),
   starts: Place.optional(),
   steps: z.array(Step),
   ends: Place,
 });
+export type Vector = z.infer<typeof Vector>;

@@ -1,31 +1,34 @@
 import type { EventExplanation } from '../../../src/engine/explain.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { senseOf, windowOf } from './cause.ts';
-import type { Collected } from './cause.ts';
+import { windowOf } from './collected.ts';
 import type { ReferenceEngine } from './engine.ts';
+import { baselineOf } from './judge.ts';
+import { windowLength, type Log } from './log.ts';
+import { newestAgreed, senseOf } from './told.ts';
 
 /** What GET …/evaluation says of the live events; `seen` is not the engine's. */
 export function explained(engine: ReferenceEngine): EventExplanation[] {
   return engine.live().map((live) => {
-    const { rung, causes } = engine.memoryOf(live);
+    const log = engine.logOf(live);
     const { stId, isGlobal, event } = live;
     return {
       stId,
       evId: event.evId,
       name: event.name ?? '',
       isGlobal,
-      rung,
-      causes: live.causes.map((cause, i) => explainCause(cause, causes[i] ?? { outcomes: [] })),
+      rung: engine.isInEpisode(live),
+      causes: live.causes.map((cause, index) => explainCause(log, cause, index)),
     };
   });
 }
 
-function explainCause(cause: Cause, collected: Collected) {
-  const window = windowOf(cause, collected);
-  const matched = window.filter((it) => it !== null).length;
-  const needed = cause.threshold?.count ?? 1;
+function explainCause(log: Log, cause: Cause, index: number) {
+  const window = windowOf(log, cause, index);
+  const matched = window.filter(({ outcome }) => outcome.agrees).length;
+  const { n: needed, m } = windowLength(cause);
   const { decimalAcc, negate = false, relative = false } = cause.threshold ?? {};
-  const agreed = agreedOf(cause, collected);
+  const agreed = agreedOf(log, cause, index);
+  const baseline = relative ? baselineOf(log, index) : undefined;
   return {
     sId: cause.sId,
     orderId: cause.orderId ?? 0,
@@ -34,40 +37,41 @@ function explainCause(cause: Cause, collected: Collected) {
     relative,
     matched,
     of: window.length,
-    windowLength: Math.max(needed, cause.measurement?.count ?? 0),
+    windowLength: m,
     needed,
     missing: Math.max(0, needed - matched),
     holds: matched >= needed,
     ...(decimalAcc === undefined ? {} : { decimalAcc }),
-    ...(collected.baseline === undefined ? {} : { baseline: collected.baseline }),
+    ...(baseline === undefined ? {} : { baseline }),
     ...(agreed ? { agreed } : {}),
   };
 }
 
-function agreedOf(cause: Cause, collected: Collected) {
-  const newest = windowOf(cause, collected).findLast((it) => it !== null);
+function agreedOf(log: Log, cause: Cause, index: number) {
+  const newest = newestAgreed(log, cause, index);
   if (!newest) return undefined;
   const { sId: _sId, ...told } = senseOf(cause.sId, newest);
-  return newest.compared === undefined ? told : { ...told, compared: newest.compared };
+  const { compared } = newest.outcome;
+  return compared === undefined ? told : { ...told, compared };
 }
 
 /** What version 0.1 would have stored: `OldEvent` of `src/engine/read-runtime-v1.ts`. */
 export function storedOld(engine: ReferenceEngine): unknown {
-  const { puId, stId } = engine;
+  const { puId, stId } = engine.place;
   const scopes: { local: Record<string, unknown>; global: Record<string, unknown> } = {
     local: {},
     global: {},
   };
   for (const live of engine.live()) {
-    const { causes, rung } = engine.memoryOf(live);
-    const stored = live.causes.map((cause, i) => {
-      const collected = causes[i] ?? { outcomes: [] };
-      const window = windowOf(cause, collected)
-        .map((it) => (it === null ? '0' : '1'))
+    const log = engine.logOf(live);
+    const rung = engine.isInEpisode(live);
+    const stored = live.causes.map((cause, index) => {
+      const window = windowOf(log, cause, index)
+        .map(({ outcome }) => (outcome.agrees ? '1' : '0'))
         .join('');
-      const { baseline } = collected;
+      const baseline = cause.threshold?.relative ? baselineOf(log, index) : undefined;
       if (window === '' && baseline === undefined) return null;
-      return { window, baseline, agreed: agreedOf(cause, collected) };
+      return { window, baseline, agreed: agreedOf(log, cause, index) };
     });
     const key = `${live.stId}/${live.event.evId}`;
     scopes[live.isGlobal ? 'global' : 'local'][key] = { causes: stored, rung: rung || undefined };

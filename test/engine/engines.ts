@@ -1,0 +1,94 @@
+import type { Place } from '../../src/contract/place.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import type { Profile } from '../../src/engine/compile.ts';
+import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { Evaluator } from '../../src/engine/evaluator.ts';
+import type { Listening } from '../../src/engine/listening.ts';
+import type { Moment } from '../../src/engine/outcome.ts';
+import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
+import { ReferenceEngine } from './reference/engine.ts';
+import type { Engine, StartEngine } from './run-vector.ts';
+import { deepFreeze, profileOf } from './samples.ts';
+
+/** The engine of test/engine/reference. */
+export const startReference: StartEngine = (purposes, arrivedTs) =>
+  new ReferenceEngine(purposes, arrivedTs);
+
+/** The service's engine. */
+export const startEvaluator: StartEngine = (purposes, arrivedTs) =>
+  new EvaluatorEngine(purposes, arrivedTs);
+
+/** The service's engine; what it keeps is read back from its text before everything that is asked of it. */
+export const startStoringEvaluator: StartEngine = (purposes, arrivedTs) =>
+  new EvaluatorEngine(purposes, arrivedTs, { isStoring: true });
+
+export class EvaluatorEngine implements Engine {
+  readonly #profile: Profile;
+  #listening: Listening = { gaps: [] };
+  readonly #isStoring: boolean;
+  readonly #givesAll: boolean;
+  #evaluator: Evaluator;
+
+  /** `isStoring`: reads what it keeps back from its text each time; `givesAll`: firings too that nobody sees. */
+  constructor(
+    purposes: Purpose[],
+    arrivedTs: number,
+    { isStoring = false, givesAll = true }: { isStoring?: boolean; givesAll?: boolean } = {},
+  ) {
+    this.#profile = profileOf(...purposes);
+    this.#isStoring = isStoring;
+    this.#givesAll = givesAll;
+    this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
+  }
+
+  get runtime(): Runtime {
+    return this.#evaluator.end();
+  }
+
+  get place(): Place {
+    const { puId, stId } = this.runtime;
+    return { puId, stId };
+  }
+
+  listen(gaps: Listening['gaps']): void {
+    this.#listening = { gaps };
+    this.#evaluator = this.#from(this.#evaluator.end());
+  }
+
+  /** Puts away what it has, and reads it again. */
+  store(): void {
+    const text = encodeRuntime(this.#profile, this.#evaluator.end());
+    this.#evaluator = this.#from(readRuntime(this.#profile, JSON.parse(text) as StoredRuntime));
+  }
+
+  ticksUntil(untilTs: number) {
+    return this.#next().ticksUntil(untilTs);
+  }
+
+  ticksForcedBy(sId: string, moment: Moment) {
+    return this.#next().ticksForcedBy(sId, moment);
+  }
+
+  measure(measurement: Measurement, moment: Moment) {
+    return this.#next().measure(measurement, moment, this.#givesAll);
+  }
+
+  nextDueTs(): number | null {
+    return this.#next().nextDueTs();
+  }
+
+  report(to: Place, arrivedTs: number): void {
+    this.#evaluator = this.#from(enter(this.#profile, this.#evaluator.end(), to, arrivedTs));
+  }
+
+  #next(): Evaluator {
+    if (this.#isStoring) this.store();
+    return this.#evaluator;
+  }
+
+  #from(runtime: Runtime): Evaluator {
+    return new Evaluator(this.#profile, deepFreeze(runtime), this.#listening);
+  }
+}

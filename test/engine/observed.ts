@@ -1,0 +1,54 @@
+import type { Evaluated } from '../../src/engine/outcome.ts';
+import type { ReferenceArrival } from './reference/arrival.ts';
+import type { Led } from './vector.ts';
+
+/** Whether anybody hears of it. */
+export function isSomething({ firings, ended, transition }: Evaluated): boolean {
+  return firings.length > 0 || ended.length > 0 || transition !== undefined;
+}
+
+/** With the newest stored value of silent senses, which an engine does not know. */
+export function withSilent(outcome: Evaluated, arrival: ReferenceArrival): Evaluated {
+  const firings = outcome.firings.map((firing) => {
+    const { event } = firing;
+    const rest = [...event.cause.senses];
+    const senses = (event.why ?? []).flatMap(({ sId, silentMs }) => {
+      if (silentMs === undefined) return rest.splice(0, 1);
+      const { val, ts } = arrival.newestOf(sId) ?? {};
+      return typeof val === 'number' && ts !== undefined ? [{ sId, val, ts }] : [];
+    });
+    return { ...firing, event: { ...event, cause: { ...event.cause, senses } } };
+  });
+  return { ...outcome, firings };
+}
+
+/** Ticks that led to something. */
+export function observeTicks(ticks: readonly Evaluated[], expected: Led[] = []): Led[] {
+  return ticks
+    .filter((outcome) => isSomething(outcome))
+    .map((outcome, index) => observe(outcome, expected[index]));
+}
+
+/** As a vector says it, with those of the optional members that are expected; all where nothing is. */
+export function observe({ firings, transition, ended }: Evaluated, expected?: Led): Led {
+  const fires = firings.map((firing, index) => {
+    const { event, record, tells, isFirst, ageMs } = firing;
+    const { puId, stId, evId } = event.cause.engine;
+    // A notice of a move is told where the device came from another state.
+    const isNotice = tells === 'notice' && (!transition || transition.event !== undefined);
+    const ring = isNotice || (tells === 'alarm' && isFirst);
+    const all = { record, ring, first: isFirst, ts: event.ts, ageMs };
+    const asked = expected?.fires[index] ?? all;
+    const told = Object.entries(all).filter(([name]) => name in asked);
+    return { puId, stId, evId, ...Object.fromEntries(told), senses: event.cause.senses };
+  });
+  const asked = expected?.ended || (!expected && ended.length > 0) ? { ended } : {};
+  if (!transition) return { fires, ...asked };
+  const { to, event } = transition;
+  const changed = event && {
+    event: event.event,
+    oldValue: event.oldValue,
+    newValue: event.newValue,
+  };
+  return { fires, ...asked, moves: { ...to, event: changed ?? null } };
+}

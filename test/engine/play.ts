@@ -1,0 +1,84 @@
+import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Place } from '../../src/contract/place.ts';
+import type { Purpose } from '../../src/contract/purpose.ts';
+import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
+import { startTs, type Happening } from './arbitraries-in-time.ts';
+import { isSomething } from './observed.ts';
+import { ReferenceArrival, type Sent } from './reference/arrival.ts';
+import type { Gap } from './reference/due.ts';
+import type { Engine } from './run-vector.ts';
+
+/** What an engine is asked one after the other; `ticks` run what is due until then, `gaps` being known by then. */
+export type Call =
+  | { kind: 'ticks'; untilTs: number; gaps: Gap[] }
+  | { kind: 'measure'; measurement: Measurement; moment: Moment }
+  | { kind: 'report'; to: Place; arrivedTs: number }
+  | { kind: 'store' };
+
+/** What happens to a device as calls: what is late, ahead or stored already is decided here. */
+export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[]): Call[] {
+  const arrival = new ReferenceArrival();
+  const messages: Sent[][] = [];
+  let now = startTs;
+  return happenings.flatMap(({ afterMs, ticksEarly, isStored, values, again, report }) => {
+    const early = ticksAt(now + Math.floor(afterMs / 2), gaps);
+    now += afterMs;
+    const arrivedTs = now;
+    const calls = ticksEarly ? [early] : [];
+    if (isStored) calls.push({ kind: 'store' });
+    calls.push(ticksAt(now, gaps));
+    if (report) calls.push({ kind: 'report', to: placeOf(purposes, report), arrivedTs });
+    if (values) messages.push(values.map((value) => sentOf(value, now)));
+    const sent = again === undefined ? values && messages.at(-1) : messages.at(again);
+    const arrived = sent ? arrival.receive(sent, arrivedTs) : [];
+    return [...calls, ...arrived.map((one): Call => ({ kind: 'measure', ...one }))];
+  });
+}
+
+/** A gap is known while it lasts, but not when it ends. */
+function ticksAt(untilTs: number, gaps: Gap[]): Call {
+  const known = gaps
+    .filter(({ fromTs }) => fromTs < untilTs)
+    .map(({ fromTs, toTs }) => ({ fromTs, toTs: toTs !== null && toTs <= untilTs ? toTs : null }));
+  return { kind: 'ticks', untilTs, gaps: known };
+}
+
+function sentOf({ sId, val, agoMs }: NonNullable<Happening['values']>[number], now: number): Sent {
+  return agoMs === null ? { sId, val } : { sId, val, ts: now - agoMs };
+}
+
+function placeOf(purposes: Purpose[], [which, state]: [number, number]): Place {
+  const { puId, states } = purposes[which % purposes.length] as Purpose;
+  return { puId, stId: states[state % states.length]?.stId ?? 0 };
+}
+
+/** What ticks, and what a measurement leads to, where it leads to something; and what stands behind it. */
+export type Answer = {
+  ticks: Evaluated[];
+  measured: Evaluated[];
+  place: Place;
+  nextDueTs: number | null;
+};
+
+/** Asks an engine. Ticks that a measurement forces come before it. */
+export function answer(engine: Engine & { store?: () => void }, call: Call): Answer {
+  const ticks: Evaluated[] = [];
+  const measured: Evaluated[] = [];
+  if (call.kind === 'store') engine.store?.();
+  if (call.kind === 'ticks') {
+    engine.listen(call.gaps);
+    ticks.push(...engine.ticksUntil(call.untilTs));
+  }
+  if (call.kind === 'report') engine.report(call.to, call.arrivedTs);
+  if (call.kind === 'measure') {
+    const { measurement, moment } = call;
+    ticks.push(...engine.ticksForcedBy(measurement.sId, moment));
+    measured.push(engine.measure(measurement, moment));
+  }
+  return {
+    ticks: ticks.filter((outcome) => isSomething(outcome)),
+    measured: measured.filter((outcome) => isSomething(outcome)),
+    place: engine.place,
+    nextDueTs: engine.nextDueTs(),
+  };
+}

@@ -1,0 +1,90 @@
+import type { Measurement } from '../../../src/contract/measurement.ts';
+import type { Moment } from '../../../src/engine/outcome.ts';
+
+/** As a device sends it. */
+export type Sent = Omit<Measurement, 'ts'> & { ts?: number };
+
+/** A measurement that is evaluated, and when it counts. */
+export type Arrived = { measurement: Measurement; moment: Moment };
+
+type Sense = {
+  clock: number;
+  stored: Measurement[];
+  /** The last one that was stamped. */
+  stampedTs: number;
+  /** Those that came too late one after the other, each later by its time than the one before. */
+  late: { ts: number; arrivedTs: number }[];
+};
+
+const aheadMs = 10_000;
+const longMs = 15 * 60_000;
+
+/** Which measurements of a device are evaluated, in which order, and when each is taken. */
+export class ReferenceArrival {
+  readonly #senses = new Map<string, Sense>();
+
+  /** What is evaluated of one message. */
+  receive(sent: readonly Sent[], arrivedTs: number): Arrived[] {
+    return sent
+      .map(({ sId, val, ts }) => {
+        const stamped = ts ?? Math.max(arrivedTs, this.#of(sId).stampedTs + 1);
+        if (ts === undefined) this.#of(sId).stampedTs = stamped;
+        return { measurement: { sId, val, ts: stamped }, isStamped: ts === undefined };
+      })
+      .toSorted((one, other) => one.measurement.ts - other.measurement.ts)
+      .filter(({ measurement, isStamped }) => this.#isTaken(measurement, isStamped, arrivedTs))
+      .map(({ measurement }) => {
+        const t = measurement.ts > arrivedTs + aheadMs ? arrivedTs : measurement.ts;
+        return { measurement, moment: { t, arrivedTs } };
+      });
+  }
+
+  /** The newest stored value of a sense. */
+  newestOf(sId: string): Measurement | undefined {
+    return this.#of(sId)
+      .stored.toSorted((one, other) => one.ts - other.ts)
+      .at(-1);
+  }
+
+  /** Stores a measurement. Whether it is evaluated. */
+  #isTaken(measurement: Measurement, isStamped: boolean, arrivedTs: number): boolean {
+    const sense = this.#of(measurement.sId);
+    const { ts } = measurement;
+    if (sense.stored.some((other) => isSame(other, measurement))) return false;
+    sense.stored.push(measurement);
+    // Of one millisecond 16 values are remembered.
+    if (sense.stored.filter((other) => other.ts === ts).length > 16) return false;
+    const isAhead = ts > arrivedTs + aheadMs;
+    const isLate = !isAhead && !isStamped && ts < sense.clock;
+    if (isLate && !this.#wasSetBack(sense, ts, arrivedTs)) return false;
+    sense.late = [];
+    if (!isAhead) sense.clock = isLate ? ts : Math.max(sense.clock, ts);
+    return true;
+  }
+
+  /** Whether a clock was set back: only late ones for a quarter of an hour, which go on as time does. */
+  #wasSetBack(sense: Sense, ts: number, arrivedTs: number): boolean {
+    const last = sense.late.at(-1);
+    if (last && ts <= last.ts) sense.late = [];
+    sense.late.push({ ts, arrivedTs });
+    return sense.late.slice(0, -2).some((first) => {
+      const passed = arrivedTs - first.arrivedTs;
+      const went = ts - first.ts;
+      return passed >= longMs && went >= passed / 2 && went <= passed * 2;
+    });
+  }
+
+  #of(sId: string): Sense {
+    const known = this.#senses.get(sId);
+    if (known) return known;
+    const sense = { clock: -Infinity, stored: [], stampedTs: -Infinity, late: [] };
+    this.#senses.set(sId, sense);
+    return sense;
+  }
+}
+
+function isSame(one: Measurement, other: Measurement): boolean {
+  if (one.ts !== other.ts) return false;
+  if (typeof one.val === 'number' || typeof other.val === 'number') return one.val === other.val;
+  return one.val.lat === other.val.lat && one.val.long === other.val.long;
+}

@@ -1,0 +1,33 @@
+import type { Cause } from '../../../src/contract/purpose.ts';
+import { isOutcomeOf, oldestTime, windowLength, type Log, type Outcome } from './log.ts';
+
+/** Whether the event has fired since its state was entered, and none of its causes disagreed since. */
+export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
+  let since: number | null = null;
+  for (const [position, entry] of entries.entries()) {
+    if (entry.kind === 'fired') since ??= position;
+    if (since === null || entry.kind !== 'taken' || entry.outcome?.agrees !== false) continue;
+    const cause = causes[entry.cause];
+    const known = entries.slice(0, position + 1);
+    if (cause && disagrees(cause, outcomesOf(entry.cause, cause, known, since))) since = null;
+  }
+  return since !== null;
+}
+
+/** Those of one cause since the episode began, without what is too old. */
+function outcomesOf(index: number, cause: Cause, known: Log['entries'], since: number): Outcome[] {
+  const oldest = oldestTime(known, cause);
+  return known
+    .slice(since)
+    .filter(
+      (entry): entry is Outcome =>
+        isOutcomeOf(index)(entry) && (entry.t >= oldest || entry === known.at(-1)),
+    );
+}
+
+function disagrees(cause: Cause, outcomes: Outcome[]): boolean {
+  const { n, m } = windowLength(cause);
+  if (m === n || cause.threshold?.forMs !== undefined)
+    return outcomes.at(-1)?.outcome.agrees === false;
+  return outcomes.slice(-m).filter(({ outcome }) => !outcome.agrees).length > m - n;
+}

@@ -1,0 +1,24 @@
+import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
+import type { Tells } from '../../../src/engine/outcome.ts';
+import { speaksOfTime } from './log.ts';
+
+/** Whom a firing concerns: an event of a state of a purpose. */
+export function tellsOf(purpose: Purpose, stId: number, { actions, causes }: PurposeEvent): Tells {
+  const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
+  if (actions.alarm === true) return sends ? 'alarm' : 'silent-alarm';
+  if (!sends) return 'nobody';
+  if (actions.alarm === false) return 'notice';
+  const { gotoPuId = purpose.puId, gotoStId } = actions.engine ?? {};
+  const moves = actions.engine?.gotoPuId !== undefined || gotoStId !== undefined;
+  const goesBack =
+    moves && gotoPuId === purpose.puId && (gotoStId ?? purpose.initStId) === purpose.initStId;
+  const isBack = stId !== purpose.initStId && goesBack;
+  return isBack || causes.every((cause) => isAnything(cause)) ? 'notice' : 'alarm';
+}
+
+/** `isAny` alone, without negation and members of time: what never disagrees. */
+function isAnything(cause: Cause): boolean {
+  const { isAny, ...others } = cause.thresholds;
+  const isOnly = Object.values(others).every((member) => member === undefined);
+  return isAny === true && isOnly && !cause.threshold?.negate && !speaksOfTime([cause]);
+}

@@ -1,0 +1,58 @@
+import type { CauseDetail, CauseSense } from '../../../src/contract/event.ts';
+import type { Cause } from '../../../src/contract/purpose.ts';
+import { runOf, silenceOf, windowOf } from './collected.ts';
+import { windowLength, type Log, type Outcome } from './log.ts';
+
+/** What is told of a cause: the outcomes it stands on, and since when it lasts. */
+type Standing = { outcomes: Outcome[]; sinceTs?: number };
+
+export function standingOf(log: Log, cause: Cause, index: number): Standing {
+  const { forMs, noneForMs } = cause.threshold ?? {};
+  if (noneForMs !== undefined) return { outcomes: [], ...silenceOf(log, index) };
+  if (forMs === undefined) return { outcomes: windowOf(log, cause, index) };
+  const outcomes = runOf(log, cause, index)?.outcomes ?? [];
+  const first = outcomes[0];
+  return first ? { outcomes, sinceTs: first.t } : { outcomes };
+}
+
+/** The newest measurement that agreed; a silence has none. */
+export function newestAgreed(log: Log, cause: Cause, index: number): Outcome | undefined {
+  return standingOf(log, cause, index).outcomes.findLast(({ outcome }) => outcome.agrees);
+}
+
+/** What is told of a cause that holds at `ts`: the newest measurement that agreed, and how it came to hold. */
+export function detailsOf(
+  log: Log,
+  cause: Cause,
+  index: number,
+  ts: number,
+): { sense?: CauseSense; why: CauseDetail } {
+  const { sId, orderId = 0, thresholds, threshold } = cause;
+  const { outcomes, sinceTs } = standingOf(log, cause, index);
+  const shown = Object.entries(thresholds).filter(
+    ([, value]) => !Array.isArray(value) || value.length <= 16,
+  );
+  const why: CauseDetail = {
+    sId,
+    orderId,
+    thresholds: Object.fromEntries(shown),
+    negate: threshold?.negate ?? false,
+    matched: outcomes.filter(({ outcome }) => outcome.agrees).length,
+    of: outcomes.length,
+    needed: windowLength(cause).n,
+  };
+  if (sinceTs !== undefined) {
+    why.sinceTs = sinceTs;
+    why[threshold?.forMs === undefined ? 'silentMs' : 'heldMs'] = ts - sinceTs;
+  }
+  const newest = newestAgreed(log, cause, index);
+  if (!newest) return { why };
+  if (newest.outcome.compared !== undefined) why.compared = newest.outcome.compared;
+  return { sense: senseOf(sId, newest), why };
+}
+
+/** A position is told as 1 inside and 0 outside; zero has no sign. */
+export function senseOf(sId: string, { measurement: { val, ts }, outcome }: Outcome): CauseSense {
+  if (typeof val === 'number') return { sId, val: val + 0, ts };
+  return { sId, val: outcome.inside ? 1 : 0, ts, lat: val.lat + 0, long: val.long + 0 };
+}

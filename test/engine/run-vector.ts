@@ -1,0 +1,110 @@
+import { expect } from 'vitest';
+import type { Place } from '../../src/contract/place.ts';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { checkProfile } from '../../src/engine/check-profile.ts';
+import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
+import type { Measurement } from '../../src/contract/measurement.ts';
+import { observe, observeTicks, withSilent } from './observed.ts';
+import { ReferenceArrival, type Sent } from './reference/arrival.ts';
+import type { Gap } from './reference/due.ts';
+import type { Step, Vector } from './vector.ts';
+
+/** What a vector asks of an engine. */
+export type Engine = {
+  readonly place: Place;
+  /** What is known now of when its connector did not listen. */
+  listen(gaps: readonly Gap[]): void;
+  ticksUntil(untilTs: number): readonly Evaluated[];
+  ticksForcedBy(sId: string, moment: Moment): readonly Evaluated[];
+  measure(measurement: Measurement, moment: Moment): Evaluated;
+  nextDueTs(): number | null;
+  report(to: Place, arrivedTs: number): void;
+};
+export type StartEngine = (purposes: Purpose[], arrivedTs: number) => Engine;
+
+/** Runs one vector on an engine, and compares all that the vector says. */
+export function runVector(vector: Vector, startEngine: StartEngine): void {
+  const gaps = vector.listening ?? [];
+  const arrival = new ReferenceArrival();
+  let arrivedTs = vector.installedTs ?? 0;
+  let engine = startEngine(load(vector.purposes), arrivedTs);
+  engine.listen(gaps);
+  if (vector.starts) engine.report(vector.starts, arrivedTs);
+  for (const [index, step] of vector.steps.entries()) {
+    const { nextDueTs, ...expected } = step;
+    if (!('tick' in step)) arrivedTs = step.arrivedTs ?? newestOf(step, arrivedTs);
+    const untilTs = 'tick' in step ? step.tick.at : arrivedTs;
+    const before = engine.ticksUntil(untilTs).map((tick) => withSilent(tick, arrival));
+    if ('install' in step) {
+      engine = startEngine(load(step.install), arrivedTs);
+      engine.listen(gaps);
+    }
+    if ('enter' in step) engine.report(step.enter, arrivedTs);
+    const observed = observeStep(step, before, (sent) =>
+      evaluate(engine, arrival, sent, arrivedTs),
+    );
+    expect({ step: index, ...observed }).toEqual({ step: index, ...expected });
+    if (nextDueTs !== undefined) {
+      expect({ step: index, nextDueTs: engine.nextDueTs() }).toEqual({ step: index, nextDueTs });
+    }
+  }
+  expect(engine.place).toEqual(vector.ends);
+}
+
+type Led = { measurement: Measurement; forced: readonly Evaluated[]; outcome: Evaluated };
+
+/** The step with what was observed instead of what it expects. */
+function observeStep(
+  step: Step,
+  before: readonly Evaluated[],
+  evaluateAll: (sent: Sent[]) => Led[],
+): object {
+  if ('tick' in step) return { ...given(step), ticks: observeTicks(before, step.ticks) };
+  const early = observeTicks(before, 'ticks' in step ? step.ticks : undefined);
+  if ('measurement' in step) {
+    const [led] = evaluateAll([step.measurement]);
+    const ticks = observeTicks([...before, ...(led?.forced ?? [])], step.ticks);
+    const outcome = led ? observe(led.outcome, step) : { fires: [] };
+    return { ...given(step), ...(ticks.length > 0 && { ticks }), ...outcome };
+  }
+  if (!('message' in step)) return { ...given(step), ...(early.length > 0 && { ticks: early }) };
+  const evaluates = evaluateAll(step.message).map(({ measurement, forced, outcome }, index) => {
+    const expected = step.evaluates[index];
+    const ticks = observeTicks(forced, expected?.ticks);
+    return { measurement, ...(ticks.length > 0 && { ticks }), ...observe(outcome, expected) };
+  });
+  return { ...given(step), ...(early.length > 0 && { ticks: early }), evaluates };
+}
+
+/** What a step gives to an engine. */
+function given(step: Step): object {
+  const names = ['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs'];
+  return Object.fromEntries(Object.entries(step).filter(([name]) => names.includes(name)));
+}
+
+/** Without `arrivedTs` nothing is ahead. */
+function newestOf(step: Step, arrivedTs: number): number {
+  const ts = 'measurement' in step ? step.measurement.ts : undefined;
+  return Math.max(arrivedTs, ts ?? arrivedTs);
+}
+
+function load(purposes: unknown[]): Purpose[] {
+  const parsed = purposes.map((purpose) => Purpose.parse(purpose));
+  expect(checkProfile(parsed)).toEqual([]);
+  return parsed;
+}
+
+function evaluate(
+  engine: Engine,
+  arrival: ReferenceArrival,
+  sent: Sent[],
+  arrivedTs: number,
+): Led[] {
+  return arrival.receive(sent, arrivedTs).map(({ measurement, moment }) => {
+    const forced = engine
+      .ticksForcedBy(measurement.sId, moment)
+      .map((tick) => withSilent(tick, arrival));
+    const outcome = withSilent(engine.measure(measurement, moment), arrival);
+    return { measurement, forced, outcome };
+  });
+}
