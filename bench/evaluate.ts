@@ -62,7 +62,7 @@ const stream = givenMeasurements(20_000);
 /** Every device evaluates the stream, one measurement each in turn, until the time is up. */
 function measure(forMs: number) {
   const devices = Array.from({ length: 100 }, () => ({
-    runtime: startRuntime(profile),
+    runtime: startRuntime(profile, 0),
     seen: {} as LastSeen,
   }));
   let evaluations = 0;

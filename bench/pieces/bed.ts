@@ -82,7 +82,7 @@ export async function openBed(
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        notify: async () => undefined,
+        decideAlarms: async () => undefined,
       },
       findNewest,
       handOver: async () => undefined,

@@ -15,6 +15,7 @@ import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../measurements/store.ts';
 import { notificationsOf } from '../notifications/notifications-of.ts';
 import { startNotifications } from '../notifications/notifications.ts';
+import { ringsOf } from '../notifications/rings-of.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
@@ -186,7 +187,10 @@ async function startIngestion(
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        notify: (tx, notices) => outbox.enqueue(tx, notificationsOf(notices)),
+        decideAlarms: async (tx, signals) => {
+          const rings = await ringsOf(tx, signals);
+          if (rings.length > 0) await outbox.enqueue(tx, notificationsOf(rings));
+        },
       },
       findNewest,
       eventQuota,

@@ -1,5 +1,10 @@
+import type { NotNotified } from './not-notified.ts';
+
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
+
+/** Which event of a device's current profile; its alarm is named by it. */
+export type EventName = { puId: number; stId: number; evId: number };
 
 /** The measurement that completed a cause; a position gives 1 (inside) or 0 and its place beside it. */
 export type CauseSense = { sId: string; val: number; ts: number; lat?: number; long?: number };
@@ -16,6 +21,11 @@ export type CauseDetail = {
   matched: number;
   of: number;
   needed: number;
+  /** Of `forMs`: how long it was known to have lasted; of `noneForMs`: from `sinceTs` until it was complete. Ms. */
+  heldMs?: number;
+  silentMs?: number;
+  /** When that began: the time of the first measurement that agreed, or of the arrival of the last one. */
+  sinceTs?: number;
 };
 
 /** The device moved: `newValue` and `oldValue` are puIds, or stIds where only the state changed. */
@@ -34,7 +44,11 @@ export type SenseEvent = {
   ts: number;
   cause: { engine: EngineCause; senses: CauseSense[] };
   why?: CauseDetail[];
+  /** When the measurement that fired it arrived, or its tick was due; ms. */
+  arrivedTs?: number;
   notified?: boolean;
+  /** Why nobody was notified, where `notified` is false. */
+  notNotified?: NotNotified;
 };
 
 export type RecordedEvent = DeviceEvent | SenseEvent;

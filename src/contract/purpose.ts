@@ -20,6 +20,11 @@ const BooleanOrText = z.union(
   'expected a boolean, or one as text: "true" or "false"',
 );
 
+const minuteMs = 60_000;
+const monthMs = 31 * 24 * 60 * minuteMs;
+/** How long something lasts, ms. */
+const duration = integer(1_000, monthMs);
+
 /** Conditions on one measurement; those that are present must all agree. */
 export const Thresholds = z.object({
   isOneOf: z.array(z.number()).optional(),
@@ -31,7 +36,10 @@ export const Thresholds = z.object({
 });
 export type Thresholds = z.infer<typeof Thresholds>;
 
-/** `measurement` instructs the device, but for its `count`, which is the length of the window too. */
+/**
+ * `measurement` instructs the device, but for its `count`, which is the length of the window too. `forMs`,
+ * `noneForMs`, `maxAgeMs` and `over` speak of time, in ms: docs/engine.md.
+ */
 export const Cause = z.object({
   sId: Text.min(1),
   orderId: integer32.optional(),
@@ -49,6 +57,12 @@ export const Cause = z.object({
       negate: z.boolean().default(false),
       relative: z.boolean().default(false),
       decimalAcc: integer(0, 20).optional(),
+      forMs: duration.optional(),
+      noneForMs: duration.optional(),
+      maxAgeMs: duration.optional(),
+      over: z
+        .object({ ms: integer(minuteMs, monthMs), stat: z.enum(['avg', 'sum', 'delta']) })
+        .optional(),
     })
     .optional(),
   thresholds: Thresholds.default({}),

@@ -59,7 +59,7 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
       await nextTurn();
       const stood = runtime
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
-        : startRuntime(profile);
+        : startRuntime(profile, timestamp);
       await nextTurn();
       const evaluation = explain(profile, stood, seen);
       await nextTurn();

@@ -44,8 +44,8 @@ export function collect(
       own.holding += collectMore(cause, window, val, agrees, once);
     }
   }
-  // In an episode that was notified of all outcomes agreed: one that ends it is a new one.
-  if (own && ended) own.notified = false;
+  // In an episode all outcomes agreed: one that ends it is a new one.
+  if (own && ended) own.isInEpisode = false;
   return own;
 }
 
@@ -95,14 +95,14 @@ export function isComplete({ causes }: LiveEvent, { holding }: EventEvidence): b
   return causes.length > 0 && holding === causes.length;
 }
 
-/** What is left after a firing: empty windows, the baselines, and that the episode was notified of. */
+/** What is left after a firing: empty windows, the baselines, and that an episode has begun. */
 export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
-  const notified = event.notifies && !event.notifiesAlways;
-  let isEmpty = !notified;
+  const isInEpisode = event.hasEpisodes;
+  let isEmpty = !isInEpisode;
   const causes = evidence.causes.map((collected) => {
     if (collected?.baseline === undefined) return null;
     isEmpty = false;
     return emptyWindow(collected.baseline);
   });
-  return isEmpty ? null : { causes, holding: 0, notified };
+  return isEmpty ? null : { causes, holding: 0, isInEpisode };
 }

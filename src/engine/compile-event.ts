@@ -5,6 +5,8 @@ import { preparePolygon } from './geo.ts';
 import type { Polygon } from './geo.ts';
 import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
 import type { Place } from '../contract/place.ts';
+import type { Tells } from './outcome.ts';
+import { tellsOf } from './tells.ts';
 
 /**
  * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and
@@ -58,10 +60,10 @@ export type LiveEvent = {
   actions: Actions;
   /** Whether a firing is recorded as a `sense` event. */
   record: boolean;
-  /** Whether a firing can notify people: it has push or SMS. */
-  notifies: boolean;
-  /** Whether every firing notifies, not only the first of an episode: all causes are `isAny`. */
-  notifiesAlways: boolean;
+  /** Whom a firing concerns. */
+  tells: Tells;
+  /** Whether it is kept which firings are of one episode: alarms are. */
+  hasEpisodes: boolean;
   target: MoveTarget | null;
   /** Whether a firing is seen by nobody, but for where it moves the device. */
   isSilent: boolean;
@@ -88,8 +90,10 @@ export function compileEvent(
   const isSpentAtOnce =
     causes.length > 0 &&
     causes.every(({ sId, needed, relative }) => sId === cause?.sId && needed === 1 && !relative);
-  const notifies = reaches('people');
-  const isSilent = !record && !notifies && !reaches('device');
+  const target = targetOf(purpose, actions, initStIds);
+  const told = { causes, target, stId: state.stId, actions };
+  const tells = tellsOf(told, purpose, reaches('people'));
+  const isSilent = !record && tells === 'nobody' && !reaches('device');
   return {
     stId: state.stId,
     evId: event.evId,
@@ -100,9 +104,9 @@ export function compileEvent(
     causes,
     actions,
     record,
-    notifies,
-    notifiesAlways: causes.every((cause) => cause.reads === 'anything'),
-    target: targetOf(purpose, actions, initStIds),
+    tells,
+    hasEpisodes: tells === 'alarm' || tells === 'silent-alarm',
+    target,
     isSilent,
     isSpentAtOnce: isSilent && isSpentAtOnce,
   };

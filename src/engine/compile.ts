@@ -25,6 +25,8 @@ type Readers = ReadonlyMap<string, CauseReader[]>;
 
 export type CompiledState = {
   stId: number;
+  /** Empty where it has none. */
+  name: string;
   isGlobal: boolean;
   events: LiveEvent[];
   readers: Readers;
@@ -34,6 +36,8 @@ export type CompiledState = {
 
 export type CompiledPurpose = {
   puId: number;
+  /** Empty where it has none. */
+  name: string;
   initStId: number;
   states: ReadonlyMap<number, CompiledState>;
   /** Events of every global state, in order. */
@@ -97,7 +101,8 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
     if (state.isGlobal) globals += events.length;
     const readers = readersOf(events);
     const weight = weightOf(events, readers);
-    return { stId: state.stId, isGlobal: state.isGlobal, events, readers, weight };
+    const { stId, name = '', isGlobal } = state;
+    return { stId, name, isGlobal, events, readers, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
   const globalReaders = readersOf(globalEvents);
@@ -105,6 +110,7 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
   for (const state of states) state.weight = sumOf(state.weight, globalWeight);
   return {
     puId: purpose.puId,
+    name: purpose.name ?? '',
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,

@@ -32,8 +32,8 @@ export class Draft {
     const before = this.get(index);
     if (before && before !== this.#base[index]) return before;
     const own = before
-      ? { causes: before.causes.slice(), holding: before.holding, notified: before.notified }
-      : { causes: event.causes.map(() => null), holding: 0, notified: false };
+      ? { causes: before.causes.slice(), holding: before.holding, isInEpisode: before.isInEpisode }
+      : { causes: event.causes.map(() => null), holding: 0, isInEpisode: false };
     this.set(index, own);
     this.#opened.push(event);
     return own;

@@ -13,7 +13,7 @@ import { encodeWords, lettersOf } from './encode-words.ts';
  * { v: 2, log: number, puId, stId, agreed: [[val, ts], …], events: [event, …], local: { "stId/evId": number }, global: { … } }
  * log:    what was added to it since is in the rows of `evidence_log` with this base; absent: nothing
  * number: of the event's evidence in the table
- * event:  [notified, cause, …]       notified is 1 or 0; the last causes are left out where they are 0
+ * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; the last causes are left out where they are 0
  * cause:  0                          nothing is collected
  *         [of]                       none of so many outcomes agreed
  *         [of, outcomes, agreed]     agreed: the newest that did, by its number in the table
@@ -62,10 +62,10 @@ function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: Tables): 
 
 function encodeEvent(
   event: LiveEvent,
-  { causes, notified }: EventEvidence,
+  { causes, isInEpisode }: EventEvidence,
   agreed: AgreedTable,
 ): string {
-  let text = notified ? '[1' : '[0';
+  let text = isInEpisode ? '[1' : '[0';
   let skipped = '';
   for (let index = 0; index < causes.length; index++) {
     const collected = causes[index];

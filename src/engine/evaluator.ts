@@ -2,37 +2,23 @@ import { collect, isComplete, isSpent, useUp } from './collect-evidence.ts';
 import type { CompiledPurpose, CompiledState, Profile, CauseReader } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
-import type { DeviceEvent, SenseEvent } from '../contract/event.ts';
 import { deviceEventOf, senseEventOf } from './build-event.ts';
 import type { Origin } from './build-event.ts';
+import type { EventName } from '../contract/event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';
-import type { Actions } from '../contract/actions/actions.ts';
+import type { Listening } from './listening.ts';
+import type { Evaluated, Moment } from './outcome.ts';
 import { RunAhead } from './run-ahead.ts';
 import { hasPlace, noEvidence } from './runtime.ts';
-import type { CauseEvidence, EventEvidence, Runtime } from './runtime.ts';
+import type { CauseEvidence, Runtime } from './runtime.ts';
 import { storable } from './last-seen.ts';
 import { agreedOnce } from './window.ts';
 
-/** An event that fired. `notify`: people are notified, for it is the first firing of its episode. */
-export type Firing = {
-  event: SenseEvent;
-  /** The event's name in its purpose, empty where it has none. */
-  name: string;
-  record: boolean;
-  notify: boolean;
-  actions: Actions;
-};
-
-/** The device moved; no `event` where it entered the state it was in. */
-export type Transition = { to: Place; event?: DeviceEvent };
-
-export type Evaluated = { firings: Firing[]; transition?: Transition };
-
 /** A measurement, and what it makes of a window of one where it agrees: all causes that it meets have this object. */
-type Given = Pick<Measurement, 'val' | 'ts'> & { once: CauseEvidence };
+type Given = Pick<Measurement, 'val'> & { moment: Moment; once: CauseEvidence };
 
-const nothing: Evaluated = { firings: [] };
+const noTicks: readonly Evaluated[] = [];
 
 /** What a cause of an event that fires takes, beside one that judges and stays as it is. */
 const costOfFiring = 5;
@@ -53,7 +39,7 @@ export class Evaluator {
   readonly #globalRuns = new Map<CauseReader[], RunAhead>();
   #cost = 0;
 
-  constructor(profile: Profile, runtime: Runtime) {
+  constructor(profile: Profile, runtime: Runtime, _listening?: Listening) {
     this.#profile = profile;
     this.#base = runtime;
     this.#place = runtime;
@@ -63,18 +49,33 @@ export class Evaluator {
     this.#global = new Draft(runtime.global);
   }
 
+  /** Runs what is due by then, in order: each that leads to something. */
+  ticksUntil(_untilTs: number): readonly Evaluated[] {
+    return noTicks;
+  }
+
+  /** Runs what is due before a measurement of that sense that is taken then: to be called before `measure`. */
+  ticksForcedBy(_sId: string, _moment: Moment): readonly Evaluated[] {
+    return noTicks;
+  }
+
+  /** When the next tick is due; null: nothing waits. */
+  nextDueTs(): number | null {
+    return null;
+  }
+
   /**
    * Evaluates one measurement that was not evaluated before (`newestAfter`). Events are tried in order, those of the current
    * state first, then those of the global states; the first one that moves the device ends it. Of
    * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
    */
-  measure({ sId, val, ts }: Measurement, givesAll: boolean): Evaluated {
+  measure({ sId, val, ts }: Measurement, moment: Moment, givesAll: boolean): Evaluated {
     const own = this.#state?.readers.get(sId);
     const global = this.#purpose?.globalReaders.get(sId);
-    if (!own && !global) return nothing;
-    const given: Given = { val, ts, once: agreedOnce({ val: storable(val), ts }) };
+    const outcome: Evaluated = { firings: [], ended: [], arrivedTs: moment.arrivedTs };
+    if (!own && !global) return outcome;
+    const given: Given = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
     const { stId } = this.#place;
-    const outcome: Evaluated = { firings: [] };
     // A global state's own events keep their evidence with the other global ones.
     const ownRuns = this.#state?.isGlobal ? this.#globalRuns : this.#localRuns;
     if (own && this.#offerAll(own, given, givesAll, outcome, ownRuns, null)) return outcome;
@@ -148,27 +149,33 @@ export class Evaluator {
   /** Whether the event has moved the device. */
   #offer(
     reader: CauseReader,
-    { val, ts, once }: Given,
+    { val, moment, once }: Given,
     givesAll: boolean,
     outcome: Evaluated,
   ): boolean {
     const { event } = reader;
+    const { t } = moment;
     const draft = event.isGlobal ? this.#global : this.#local;
     if (!givesAll && isSpent(reader, draft, val)) {
       this.#cost += reader.cost + 1;
-      return this.#move(event, ts, outcome);
+      return this.#move(event, t, outcome);
     }
+    const wasInEpisode = event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
     const evidence = collect(reader, draft, val, once);
+    if (wasInEpisode && evidence?.isInEpisode === false) outcome.ended.push(this.#nameOf(event));
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
     if (givesAll || !event.isSilent) {
-      const found = senseEventOf(this.#originOf(event, ts), evidence);
-      outcome.firings.push(firingOf(event, found, evidence));
+      const found = senseEventOf(this.#originOf(event, t), evidence);
+      const isFirst = !evidence.isInEpisode;
+      const { name, record, actions, tells } = event;
+      const ageMs = Math.max(0, moment.arrivedTs - t);
+      outcome.firings.push({ event: found, name, record, actions, tells, isFirst, ageMs });
     }
     draft.set(event.index, useUp(event, evidence));
-    return this.#move(event, ts, outcome);
+    return this.#move(event, t, outcome);
   }
 
   /** Where an event that fired moves the device, if anywhere. */
@@ -185,6 +192,10 @@ export class Evaluator {
     return { pId: this.#profile.pId, puId: this.#place.puId, event, ts };
   }
 
+  #nameOf({ stId, evId }: LiveEvent): EventName {
+    return { puId: this.#place.puId, stId, evId };
+  }
+
   #enter(place: Place, entersPurpose: boolean): void {
     this.#place = place;
     this.#purpose = this.#profile.purposes.get(place.puId);
@@ -196,15 +207,4 @@ export class Evaluator {
     this.#globalRuns.clear();
     if (entersPurpose) this.#global = new Draft(noEvidence);
   }
-}
-
-function firingOf(event: LiveEvent, found: SenseEvent, evidence: EventEvidence): Firing {
-  const notify = event.notifies && !evidence.notified;
-  return {
-    event: event.notifies && !notify ? { ...found, notified: false } : found,
-    name: event.name,
-    record: event.record,
-    notify,
-    actions: event.actions,
-  };
 }

@@ -25,8 +25,8 @@ export class EventTable {
 }
 
 /** Of what most often differs. Where nothing is collected counts for nothing, as in the text. */
-function hashOf({ causes, notified }: EventEvidence): number {
-  let hash = notified ? 1 : 0;
+function hashOf({ causes, isInEpisode }: EventEvidence): number {
+  let hash = isInEpisode ? 1 : 0;
   for (let index = 0; index < causes.length; index++) {
     const collected = causes[index];
     if (!collected) continue;
@@ -39,7 +39,7 @@ function hashOf({ causes, notified }: EventEvidence): number {
 
 /** Whether both have the same text. */
 function isSame({ event, evidence }: Known, other: LiveEvent, given: EventEvidence): boolean {
-  if (evidence.notified !== given.notified) return false;
+  if (evidence.isInEpisode !== given.isInEpisode) return false;
   const count = Math.max(evidence.causes.length, given.causes.length);
   for (let index = 0; index < count; index++) {
     const [one, alike] = [evidence.causes[index] ?? null, given.causes[index] ?? null];

@@ -75,7 +75,7 @@ function explainEvent(event: LiveEvent, runtime: Runtime, seen: LastSeen): Event
   const causes = event.causes.map((cause, index) =>
     explainCause(cause, evidence?.causes[index] ?? null, seen),
   );
-  return { stId, evId, name, isGlobal, rung: evidence?.notified ?? false, causes };
+  return { stId, evId, name, isGlobal, rung: evidence?.isInEpisode ?? false, causes };
 }
 
 function explainCause(

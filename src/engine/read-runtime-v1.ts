@@ -20,7 +20,7 @@ export function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | n
   const rung = old.rung === true;
   if (!rung && causes.every((collected) => collected === null)) return null;
   const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
-  return { causes, holding, notified: rung };
+  return { causes, holding, isInEpisode: rung };
 }
 
 function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence | null {

@@ -8,7 +8,7 @@ import { decodeWords } from './encode-words.ts';
 import { disagreed, holds, windowOf, wordsOfWindow } from './window.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
-type StoredEvent = [notified: 0 | 1, ...causes: StoredCause[]];
+type StoredEvent = [inEpisode: 0 | 1, ...causes: StoredCause[]];
 type StoredEvidence = Record<string, number | OldEvent>;
 
 /** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
@@ -63,10 +63,10 @@ function readEvent(
   agreed: Agreed[],
 ): EventEvidence | null {
   if (!given) return null;
-  const [notified, ...stored] = given;
+  const [inEpisode, ...stored] = given;
   const causes = event.causes.map((cause, index) => readCause(cause, stored[index] ?? 0, agreed));
   const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
-  return { causes, holding, notified: notified === 1 };
+  return { causes, holding, isInEpisode: inEpisode === 1 };
 }
 
 function readCause(

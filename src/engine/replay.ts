@@ -28,7 +28,8 @@ export async function replay(
   let until = costAtOnce;
   for (const { measurements } of added) {
     for (const measurement of decodeMeasurements(measurements)) {
-      evaluator.measure(measurement, false);
+      // Profiles with members of time, for which it matters when that was, have no log.
+      evaluator.measure(measurement, { t: measurement.ts, arrivedTs: measurement.ts }, false);
       if (evaluator.cost < until) continue;
       await nextTurn();
       until = evaluator.cost + costAtOnce;

@@ -47,8 +47,10 @@ export class RunAhead {
   isAhead(index: number, draft: Draft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
-    if (newest < (this.#until[index] as number)) return true;
-    if (this.#isBlocked(index, this.#vals[newest] as number)) {
+    const val = this.#vals[newest] as number;
+    const isEnding = this.#isEnding(index, val, draft);
+    if (newest < (this.#until[index] as number) && !isEnding) return true;
+    if (!isEnding && this.#isBlocked(index, val)) {
       this.#until[index] = newest + 1;
       return true;
     }
@@ -74,6 +76,15 @@ export class RunAhead {
     const count = this.#vals.length;
     for (let index = 0; index < this.#readers.length; index++)
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
+  }
+
+  /** Whether this number ends an episode of the reader's event: that is said at once. */
+  #isEnding(index: number, val: number, draft: Draft): boolean {
+    const { event, causes, limits } = this.#readers[index] as CauseReader;
+    if (!event.hasEpisodes || !limits || !draft.get(event.index)?.isInEpisode) return false;
+    for (let at = 0; at < causes.length; at++)
+      if (!agreesWithLimits(limits, at, val)) return true;
+    return false;
   }
 
   /** Whether a reader of which only the newest number counts has a cause that disagrees with this one. */
@@ -160,7 +171,7 @@ function collectRun(
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
   }
   // As in `collect`: an episode ends with the first outcome that disagrees.
-  if (own && ended) own.notified = false;
+  if (own && ended) own.isInEpisode = false;
 }
 
 const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);

@@ -26,11 +26,11 @@ export type CauseEvidence = {
   agreed: Agreed | undefined;
 };
 
-/** `holding`: how many of the causes hold. `notified`: people were notified of this episode already. */
+/** `holding`: how many of the causes hold. `isInEpisode`: it has fired, and no cause has disagreed since. */
 export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
-  notified: boolean;
+  isInEpisode: boolean;
 };
 
 /** By the `index` of the event; null, or beyond the end, where nothing is collected. */
@@ -49,21 +49,22 @@ export type Runtime = Readonly<Place> & {
 export const noEvidence: Evidence = [];
 
 /** Where a device stands when the profile becomes current, without any evidence. */
-export function startRuntime(profile: Profile): Runtime {
+export function startRuntime(profile: Profile, _arrivedTs: number): Runtime {
   return { ...profile.first, local: noEvidence, global: noEvidence };
 }
 
 /**
- * The device is in `place` from now on: evidence of that state's causes starts anew, that of global
- * states only with another purpose (`entersPurpose` says so where a firing names the same one).
+ * The device says that it is in `place`: evidence of that state's causes starts anew, that of global states only
+ * with another purpose.
  */
 export function enter(
   _profile: Profile,
   runtime: Runtime,
   place: Place,
-  entersPurpose: boolean = place.puId !== runtime.puId,
+  _arrivedTs: number,
 ): Runtime {
   const { puId, stId } = place;
+  const entersPurpose = puId !== runtime.puId;
   const global = entersPurpose ? noEvidence : runtime.global;
   return { puId, stId, local: noEvidence, global };
 }

@@ -78,7 +78,7 @@ function swings(
   return [`this state and state ${to.stId} send a device back and forth on any measurement`];
 }
 
-function movesOnAny({ causes, notifiesAlways: ringsAlways, target }: LiveEvent) {
-  const onAny = causes.length > 0 && ringsAlways && !causes.some((cause) => cause.negate);
-  return onAny ? (target?.place ?? null) : null;
+function movesOnAny({ causes, target }: LiveEvent) {
+  const isAny = causes.every(({ reads, negate }) => reads === 'anything' && !negate);
+  return causes.length > 0 && isAny ? (target?.place ?? null) : null;
 }

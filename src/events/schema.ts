@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { NotNotified } from '../contract/not-notified.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';
@@ -35,7 +36,7 @@ const DeviceEventView = z.object({
   oldValue: z.int(),
 });
 
-/** Specification section 6, kind `sense`; `why` and `notified` are additions. */
+/** Specification section 6, kind `sense`; `why`, `arrivedTs`, `notified` and `notNotified` are additions. */
 const SenseEventView = z.object({
   ...common,
   type: z.literal('sense'),
@@ -43,8 +44,12 @@ const SenseEventView = z.object({
   why: z
     .array(z.record(z.string(), z.unknown()))
     .optional()
-    .meta({ description: 'Which condition of each cause was met, and how often.' }),
+    .meta({ description: 'Which condition of each cause was met, how often, and since when.' }),
+  arrivedTs: timestamp.optional().meta({ description: 'When what fired it arrived.' }),
   notified: z.boolean().optional(),
+  notNotified: NotNotified.optional().meta({
+    description: 'Why nobody was notified, where `notified` is false.',
+  }),
 });
 
 export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);

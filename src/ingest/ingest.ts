@@ -28,8 +28,8 @@ import { storeBatch, type StoreDeps } from './store/store-batch.ts';
  *       load            store/commit.ts         reads devices that are not remembered (load-contexts.ts)
  *       planBatch       store/plan-batch.ts     applies each message to its device (rules/apply.ts, pure)
  *       dropBeyond      store/event-quota.ts    leaves out events beyond the account's quota
- *       write           store/write.ts          writes rows and device states, all statements at once; then
- *                                              messages to people
+ *       write           store/write.ts          writes device states and rows, all statements at once; where
+ *                                              alarms are to be decided, that is done in between
  *       onCommitSent    queue/batcher.ts        lets the next batch begin on top of this commit
  *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
  *   connector/mqtt

@@ -26,7 +26,7 @@ test('a runtime is stored without what is not there, and once what events have i
     local: { '1/1': 0, '1/3': 0 },
     global: {},
   });
-  expect(encodeRuntime(profile, startRuntime(profile))).toBe(
+  expect(encodeRuntime(profile, startRuntime(profile, 0))).toBe(
     '{"v":2,"puId":1,"stId":1,"agreed":[],"events":[],"local":{},"global":{}}',
   );
 });
@@ -51,7 +51,7 @@ test('an episode that has rung is read from both forms', () => {
   const old = { v: 1, puId: 1, stId: 1, local, global: {} };
   expect(readRuntime(ringing, old as StoredRuntime)).toStrictEqual(runtime);
   expect(run(ringing, [number(7, 2)], { runtime, seen: {} }).evaluations[0]?.firings).toMatchObject(
-    [{ notify: false }],
+    [{ isFirst: false }],
   );
 });
 

@@ -34,7 +34,9 @@ describe('a firing', () => {
       {
         name: 'Too warm',
         record: true,
-        notify: true,
+        tells: 'alarm',
+        isFirst: true,
+        ageMs: 0,
         actions: {
           cloud: { sendEvent: false, sendLog: false, sendPush: true },
           display: { showText: 'HOT' },
@@ -76,7 +78,7 @@ describe('a firing', () => {
     ]);
   });
 
-  test('tells later firings of an episode that they were not notified', () => {
+  test('tells the first firing of an episode from later ones, and when it ends', () => {
     const ringing = profileOf(
       purposeWith({ evId: 1, causes: [above20], actions: { cloud: { sendPush: true } } }),
     );
@@ -87,19 +89,49 @@ describe('a firing', () => {
       number(21, 4),
     ]);
     const firings = evaluations.flatMap((evaluation) => evaluation.firings);
-    expect(firings.map(({ notify: ring, event }) => [ring, event.notified])).toEqual([
-      [true, undefined],
-      [false, false],
-      [true, undefined],
+    expect(firings.map(({ tells, isFirst }) => [tells, isFirst])).toEqual([
+      ['alarm', true],
+      ['alarm', false],
+      ['alarm', true],
+    ]);
+    expect(evaluations.map(({ ended }) => ended)).toEqual([
+      [],
+      [],
+      [{ puId: 1, stId: 1, evId: 1 }],
+      [],
     ]);
   });
 
-  test('says nothing of notification where there is nobody to notify', () => {
-    const { evaluations } = run(profileOf(purposeWith({ evId: 1, causes: [above20] })), [
+  const pushing = { cloud: { sendPush: true } };
+  const isAny = { sId: '0x1', thresholds: { isAny: true } };
+  test.each([
+    ['nobody, where nobody is notified', { causes: [above20] }, 'nobody'],
+    ['an alarm, of a push', { causes: [above20], actions: pushing }, 'alarm'],
+    ['a silent alarm', { causes: [above20], actions: { alarm: true } }, 'silent-alarm'],
+    ['a notice, of any value', { causes: [isAny], actions: pushing }, 'notice'],
+    ['a notice, by choice', { causes: [above20], actions: { ...pushing, alarm: false } }, 'notice'],
+    ['an alarm, by choice', { causes: [isAny], actions: { ...pushing, alarm: true } }, 'alarm'],
+  ])('concerns %s', (_name, event, tells) => {
+    const { evaluations } = run(profileOf(purposeWith({ evId: 1, ...event })), [
       number(21, 1),
       number(22, 2),
     ]);
-    for (const { firings } of evaluations) expect(firings[0]?.event).not.toHaveProperty('notified');
+    const firings = evaluations.flatMap((evaluation) => evaluation.firings);
+    expect(firings.map((firing) => firing.tells)).toEqual([tells, tells]);
+    for (const { event } of firings) expect(event).not.toHaveProperty('notified');
+  });
+
+  test('that leads back to the initial state is a notice', () => {
+    const push = (gotoStId: number) => ({ ...pushing, engine: { gotoStId } });
+    const states = [
+      { stId: 1, events: [{ evId: 1, causes: [above20], actions: push(2) }] },
+      { stId: 2, events: [{ evId: 1, causes: [above20], actions: push(1) }] },
+    ];
+    const { evaluations } = run(profileOf(Purpose.parse({ puId: 1, initStId: 1, states })), [
+      number(21, 1),
+      number(22, 2),
+    ]);
+    expect(evaluations.map(({ firings }) => firings[0]?.tells)).toEqual(['alarm', 'notice']);
   });
 
   test('tells of thresholds without their long lists', () => {
@@ -108,7 +140,7 @@ describe('a firing', () => {
     const long = profileOf(
       purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isOneOf, isNotIn } }] }),
     );
-    const { firings } = evaluate(long, startRuntime(long), number(30, 1));
+    const { firings } = evaluate(long, startRuntime(long, 0), number(30, 1));
     expect(firings[0]?.event.why).toMatchObject([{ compared: 30, thresholds: { isOneOf } }]);
     expect(firings[0]?.event.why?.[0]?.thresholds).not.toHaveProperty('isNotIn');
   });
@@ -117,7 +149,7 @@ describe('a firing', () => {
     const anywhere = profileOf(
       purposeWith({ evId: 1, causes: [{ sId: '0x1', thresholds: { isAny: true } }] }),
     );
-    const { firings } = evaluate(anywhere, startRuntime(anywhere), {
+    const { firings } = evaluate(anywhere, startRuntime(anywhere, 0), {
       sId: '0x1',
       val: { lat: 1, long: 2 },
       ts: 1,

@@ -11,7 +11,7 @@ import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
 import { measurements, measurementsUpTo, purposes, purposesWith } from './arbitraries.ts';
 import { explained, storedOld } from './reference/described.ts';
 import { ReferenceEngine } from './reference/engine.ts';
-import { profileOf, start } from './samples.ts';
+import { momentOf, profileOf, start } from './samples.ts';
 
 /** What is news of a stream; all the rest an engine is never given. */
 function newsOf(stream: Measurement[]): Measurement[] {
@@ -37,7 +37,7 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
   let evaluator = new Evaluator(profile, runtime);
   for (const [index, measurement] of newsOf(stream).entries()) {
     const expected = reference.measure(measurement);
-    const outcome = evaluator.measure(measurement, true);
+    const outcome = evaluator.measure(measurement, momentOf(measurement), true);
     expect({ index, ...outcome }).toStrictEqual({ index, ...expected });
     if (!cutAt.includes(index)) continue;
     runtime = evaluator.end();
@@ -72,12 +72,12 @@ test('firings that nobody sees are left out where they are not asked for, and no
       const all = new Evaluator(profile, start(profile).runtime);
       const some = new Evaluator(profile, start(profile).runtime);
       for (const measurement of newsOf(stream)) {
-        const { firings, ...moved } = all.measure(measurement, true);
-        const seen = firings.filter(
-          ({ record, event, actions }) =>
-            record || 'notified' in event || actions.cloud?.sendPush === true,
-        );
-        expect(some.measure(measurement, false)).toStrictEqual({ firings: seen, ...moved });
+        const { firings, ...moved } = all.measure(measurement, momentOf(measurement), true);
+        const seen = firings.filter(({ record, tells }) => record || tells !== 'nobody');
+        expect(some.measure(measurement, momentOf(measurement), false)).toStrictEqual({
+          firings: seen,
+          ...moved,
+        });
       }
       expect(some.end()).toStrictEqual(all.end());
     }),

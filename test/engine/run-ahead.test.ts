@@ -2,11 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
 import { evaluate } from '../../src/engine/evaluate.ts';
-import type { Evaluated } from '../../src/engine/evaluator.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
+import type { Evaluated } from '../../src/engine/outcome.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
+import { momentOf } from './samples.ts';
 
 /** Mostly long windows, which need few or nearly all of their outcomes. */
 const cause = fc
@@ -77,7 +78,7 @@ const measurements = fc
 
 function oneByOne(installed: Purpose[], stream: Measurement[]) {
   const profile = compileProfile('p', installed);
-  let runtime = startRuntime(profile);
+  let runtime = startRuntime(profile, 0);
   const outcomes: Evaluated[] = stream.map((measurement) => {
     const { runtime: after, ...outcome } = evaluate(profile, runtime, measurement);
     runtime = after;
@@ -88,12 +89,12 @@ function oneByOne(installed: Purpose[], stream: Measurement[]) {
 
 function inMessages(installed: Purpose[], stream: Measurement[], size: number) {
   const profile = compileProfile('p', installed);
-  let runtime = startRuntime(profile);
+  let runtime = startRuntime(profile, 0);
   const outcomes: Evaluated[] = [];
   for (let from = 0; from < stream.length; from += size) {
     const evaluator = new Evaluator(profile, runtime);
     for (const each of stream.slice(from, from + size))
-      outcomes.push(evaluator.measure(each, true));
+      outcomes.push(evaluator.measure(each, momentOf(each), true));
     runtime = evaluator.end();
   }
   return { runtime, outcomes };

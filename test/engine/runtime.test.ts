@@ -18,7 +18,7 @@ describe('a runtime', () => {
     const before = run(profile, [number(21, 10)]);
     const { runtime, evaluations } = run(profile, [measurement], before);
     expect(runtime).toBe(before.runtime);
-    expect(evaluations).toEqual([{ runtime, firings: [] }]);
+    expect(evaluations).toMatchObject([{ firings: [], ended: [] }]);
   });
 
   test('is another object after a measurement that counts, also one that disagrees', () => {
@@ -41,11 +41,11 @@ describe('a runtime', () => {
   });
 
   test('begins in the initial state, with no evidence', () => {
-    expect(startRuntime(profile)).toEqual({ puId: 1, stId: 1, local: [], global: [] });
+    expect(startRuntime(profile, 0)).toEqual({ puId: 1, stId: 1, local: [], global: [] });
   });
 
   test('in a place that the profile lacks fires nothing and fails at nothing', () => {
-    const lost = enter(profile, startRuntime(profile), { puId: 5, stId: 5 });
+    const lost = enter(profile, startRuntime(profile, 0), { puId: 5, stId: 5 }, 0);
     expect(evaluate(profile, lost, number(21, 1)).firings).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 import { compileProfile, type Profile } from '../../src/engine/compile.ts';
 import { evaluate, type Evaluation } from '../../src/engine/evaluate.ts';
+import type { Moment } from '../../src/engine/outcome.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
@@ -20,11 +21,16 @@ export function number(val: number, ts: number, sId = '0x1'): Measurement {
   return { sId, val, ts };
 }
 
+/** It is read at once. */
+export function momentOf({ ts }: Measurement): Moment {
+  return { t: ts, arrivedTs: ts };
+}
+
 /** What an engine keeps of a device between two measurements. */
 export type Standing = { runtime: Runtime; seen: LastSeen };
 
 export function start(profile: Profile): Standing {
-  return { runtime: startRuntime(profile), seen: {} };
+  return { runtime: startRuntime(profile, 0), seen: {} };
 }
 
 /** As it is read back from where it was stored. */
@@ -45,7 +51,7 @@ export function run(
   let { runtime, seen } = from;
   const evaluations = measurements.map((measurement): Evaluation => {
     const noticed = notice(seen, measurement);
-    if (!noticed) return { runtime, firings: [] };
+    if (!noticed) return { runtime, firings: [], ended: [], arrivedTs: measurement.ts };
     seen = noticed;
     const evaluation = evaluate(profile, runtime, measurement);
     runtime = evaluation.runtime;

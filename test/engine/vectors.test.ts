@@ -19,15 +19,15 @@ describe.each(files)('%s', (file) => {
   test.each(vectors)('$rule', ({ purposes, starts, steps, ends }) => {
     let profile = load(purposes);
     let { runtime, seen } = start(profile);
-    if (starts) runtime = enter(profile, runtime, starts);
+    if (starts) runtime = enter(profile, runtime, starts, 0);
     for (const step of steps) {
       // What is kept is text: it is read back before every step.
       const before = stored(profile, { runtime, seen });
       if ('install' in step) {
         profile = load(step.install);
-        runtime = startRuntime(profile);
+        runtime = startRuntime(profile, 0);
       } else if ('enter' in step) {
-        runtime = enter(profile, before.runtime, step.enter);
+        runtime = enter(profile, before.runtime, step.enter, 0);
       } else {
         const after = run(profile, [step.measurement], before);
         const { measurement, fires, moves } = step;
@@ -56,8 +56,9 @@ function load(purposes: unknown[]) {
 }
 
 function observe({ firings, transition }: Evaluation) {
-  const fires = firings.map(({ event, record, notify: ring }) => {
+  const fires = firings.map(({ event, record, tells, isFirst }) => {
     const { puId, stId, evId } = event.cause.engine;
+    const ring = tells === 'notice' || (tells === 'alarm' && isFirst);
     return { puId, stId, evId, record, ring, senses: event.cause.senses };
   });
   if (!transition) return { fires };

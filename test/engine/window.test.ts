@@ -6,7 +6,7 @@ import type { Runtime } from '../../src/engine/runtime.ts';
 import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
 import { explain } from '../../src/engine/explain.ts';
-import { number, profileOf, purposeWith, start } from './samples.ts';
+import { momentOf, number, profileOf, purposeWith, start } from './samples.ts';
 
 /** A profile of one event that needs one more of the last outcomes than it gets, so that it never fires. */
 const counting = (windowLength: number, count: number, relative = false) =>
@@ -35,7 +35,8 @@ function inMessages(
   let runtime: Runtime = start(profile).runtime;
   for (let at = 0; at < stream.length; at += size) {
     const evaluator = new Evaluator(profile, runtime);
-    for (const measurement of stream.slice(at, at + size)) evaluator.measure(measurement, true);
+    for (const measurement of stream.slice(at, at + size))
+      evaluator.measure(measurement, momentOf(measurement), true);
     runtime = evaluator.end();
   }
   return runtime;

@@ -15,7 +15,7 @@ export function expectedEvents(
   measurements: Measurement[],
 ): EventMark[] {
   const profile = compileProfile(pId, purposes);
-  let runtime = startRuntime(profile);
+  let runtime = startRuntime(profile, 0);
   let seen: LastSeen = {};
   const marks: EventMark[] = [];
   for (const measurement of measurements) {

@@ -81,10 +81,13 @@ async function storedEvidence(): Promise<string> {
   return encodeRuntime(profileOf(), await replay(profileOf(), runtime, log, async () => undefined));
 }
 
+const measure = (evaluator: Evaluator, val: number, ts: number) =>
+  evaluator.measure({ sId: '0x01', val, ts }, { t: ts, arrivedTs: ts }, true);
+
 /** That after all of these, one a millisecond, by the engine alone. */
 function evidenceAfter(vals: number[]): string {
-  const evaluator = new Evaluator(profileOf(), startRuntime(profileOf()));
-  for (const [n, val] of vals.entries()) evaluator.measure({ sId: '0x01', val, ts: now + n }, true);
+  const evaluator = new Evaluator(profileOf(), startRuntime(profileOf(), now));
+  for (const [n, val] of vals.entries()) measure(evaluator, val, now + n);
   return encodeRuntime(profileOf(), evaluator.end());
 }
 
@@ -165,10 +168,10 @@ test('a program that knows of no log ends it with the whole that it writes', asy
   const after = await findStored();
   expect(after.log).toEqual([]);
   const profile = profileOf();
-  const evaluator = new Evaluator(profile, startRuntime(profile));
+  const evaluator = new Evaluator(profile, startRuntime(profile, now));
   // What the other program did not read is not in what it wrote.
   for (const n of [...Array(20).keys(), ...Array.from({ length: 20 }, (_, i) => 60 + i)])
-    evaluator.measure({ sId: '0x01', val: valueOf(n), ts: now + n }, true);
+    measure(evaluator, valueOf(n), now + n);
   expect(await storedEvidence()).toBe(encodeRuntime(profile, evaluator.end()));
   await other.close();
 });

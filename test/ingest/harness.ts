@@ -3,6 +3,7 @@ import pino from 'pino';
 import { expect } from 'vitest';
 import type { Bus } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
+import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
 import type { RecordedEvent } from '../../src/contract/event.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/contract/uplink.ts';
@@ -13,12 +14,14 @@ import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/store/event-quota.ts';
-import type { MeasurementRow, DueNotice } from '../../src/ingest/rules/changes.ts';
+import type { MeasurementRow } from '../../src/ingest/rules/changes.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
 import type { RetryBounds } from '../../src/ingest/store/retry.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
+import type { Ringing } from '../../src/notifications/notifications-of.ts';
+import { ringsOf } from '../../src/notifications/rings-of.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { openTestDatabase } from '../support/database.ts';
 
@@ -38,7 +41,9 @@ export type IngestProcess = {
   bus: Bus;
   ingest: Omit<Ingest, 'ingest'> & { ingest: ReturnType<typeof promised> };
   down: Downlink[];
-  rings: DueNotice[];
+  /** What people are told, and what alarms are; of transactions that failed too. */
+  rings: Ringing[];
+  signals: AlarmSignal[];
   /** How many it has begun. */
   transactions: () => number;
   /** The devices of which it tried to store measurements, by transaction. */
@@ -102,7 +107,8 @@ export function ingestProcess(
   });
   const knownSeries = createKnownSeries();
   const down: Downlink[] = [];
-  const rings: DueNotice[] = [];
+  const rings: Ringing[] = [];
+  const signals: AlarmSignal[] = [];
   bus.subscribe('down', ({ message }) => down.push(message));
   const ingest = startIngest(
     {
@@ -140,7 +146,10 @@ export function ingestProcess(
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        notify: async (_tx, given) => void rings.push(...given),
+        async decideAlarms(tx, given) {
+          rings.push(...(await ringsOf(tx, given)));
+          signals.push(...given);
+        },
       },
       findNewest,
       eventQuota,
@@ -160,6 +169,7 @@ export function ingestProcess(
     bus,
     down,
     rings,
+    signals,
     transactions: () => transactions,
     tries,
     close,

@@ -12,13 +12,14 @@ export type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
  * - `people`: with the first firing of an episode that is no backlog; made lazily, for there may be many.
  * - `device`: with every firing, after the commit.
  * - `engine`: with every firing; the evaluator moves the device (`move.ts`).
+ * - `alarms`: with every firing; opens an alarm, or goes on with it.
  */
 export type Action<A> = {
   name: string;
   /** Whether an event with these actions asks for it. */
   isAsked(actions: A): boolean;
 } & (
-  | { reaches: 'history' | 'engine' }
+  | { reaches: 'history' | 'engine' | 'alarms' }
   | { reaches: 'people'; notifications(actions: A, fired: Fired): Iterable<NewNotification> }
   | { reaches: 'device'; message(actions: A, fired: Fired): Downlink }
 );

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { NewNotification } from '../notification.ts';
 import type { Downlink } from '../uplink.ts';
 import type { Action, Fired } from './action.ts';
+import { alarm, alarmMembers } from './alarm.ts';
 import { move, moveMembers } from './move.ts';
 import { push, pushMembers } from './push.ts';
 import { record, recordMembers } from './record.ts';
@@ -14,11 +15,12 @@ export const Actions = z.object({
   cloud: z.object({ ...recordMembers, ...pushMembers }).optional(),
   engine: z.object(moveMembers).optional(),
   display: z.object(showTextMembers).optional(),
+  ...alarmMembers,
 });
 export type Actions = z.infer<typeof Actions>;
 
 /** Every kind of action there is: one more is a file beside these, its members above, and its name here. */
-export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move];
+export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move, alarm];
 
 export type Kinds = readonly Action<Actions>[];
 

@@ -1,6 +1,6 @@
 import type { Configuration } from '../../contract/configuration.ts';
-import type { NewEvent, SenseEvent } from '../../contract/event.ts';
-import type { Actions } from '../../contract/actions/actions.ts';
+import type { AlarmSignal } from '../../contract/alarm-signal.ts';
+import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import type { Message } from './message.ts';
@@ -33,16 +33,6 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
-/** An event whose push and SMS are due; `key` is that of a reported event, which notifies only when it is new. */
-export type DueNotice = {
-  device: DeviceIdentity;
-  event: SenseEvent;
-  actions: Actions;
-  /** The event's name in its purpose, empty where it has none. */
-  name: string;
-  key: string | undefined;
-};
-
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
   { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
@@ -51,7 +41,7 @@ type Effect =
 export type Changes = {
   measurements: MeasurementRow[];
   events: NewEvent[];
-  notices: DueNotice[];
+  signals: AlarmSignal[];
   rejections: RejectionRow[];
   /** Those of them that count the further ones of a minute, by device and minute. */
   minutes: Map<string, RejectionRow>;
@@ -68,7 +58,7 @@ export function noChanges(): Changes {
   return {
     measurements: [],
     events: [],
-    notices: [],
+    signals: [],
     rejections: [],
     minutes: new Map(),
     rejectionsStored: new Map(),

@@ -5,6 +5,7 @@ import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
 import type { Applied, Scope } from './scope.ts';
+import { describe, signal } from './signal.ts';
 
 /**
  * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
@@ -52,9 +53,10 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): voi
   rows.events.push(reported);
 
   const profile = context.current?.profile;
-  const found = profile?.pId === pId ? findEvent(profile, { puId, stId }, evId) : null;
-  if (found?.notifies && ts >= arrivedTs - limits.ringMaxAgeMs) {
-    const { actions, name } = found;
-    rows.notices.push({ device: context.device, event, actions, name, key });
-  }
+  const found = profile?.pId === pId ? describe(profile, { puId, stId, evId }) : null;
+  if (!profile || !found) return;
+  const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
+  const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
+  const of = { isFirst: true, isFresh, isRecorded: true, from: context.place, movedTo };
+  signal(context, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
 }

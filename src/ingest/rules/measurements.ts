@@ -1,13 +1,16 @@
 import { messagesOf } from '../../contract/actions/actions.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
-import { Evaluator, type Firing, type Transition } from '../../engine/evaluator.ts';
+import { Evaluator } from '../../engine/evaluator.ts';
 import { newestAfter } from '../../engine/last-seen.ts';
+import type { Firing, Transition } from '../../engine/outcome.ts';
+import type { Place } from '../../contract/place.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { logAfter } from './evidence-log.ts';
 import { recordEvent } from './record-event.ts';
 import type { Applied, Scope } from './scope.ts';
+import { describe, signal } from './signal.ts';
 import { checkSense, checkTime } from './validate.ts';
 
 /**
@@ -80,9 +83,11 @@ class Evaluation {
     if (!evaluator) return;
     const before = evaluator.cost;
     if (this.#before.evidenceLog) this.#evaluated.push(measurement);
-    const { firings, transition } = evaluator.measure(measurement, false);
+    const moment = { t: measurement.ts, arrivedTs: this.#scope.arrivedTs };
+    const { firings, transition } = evaluator.measure(measurement, moment, false);
     this.#scope.budget.spent += (evaluator.cost - before) * costs.cause;
-    for (const firing of firings) perform(this.#context, firing, this.#scope);
+    const movedTo = transition?.to ?? null;
+    for (const firing of firings) perform(this.#context, firing, movedTo, this.#scope);
     if (firings.length > 0) this.#hasFired = true;
     if (transition) this.#context = move(this.#context, transition, measurement.ts, this.#scope);
   }
@@ -102,16 +107,29 @@ class Evaluation {
 }
 
 /** The actions of an event that fired, as rows and effects. */
-function perform(context: DeviceContext, firing: Firing, scope: Scope): void {
-  const { event, actions, name } = firing;
+function perform(
+  context: DeviceContext,
+  firing: Firing,
+  movedTo: Place | null,
+  scope: Scope,
+): void {
+  const { event, actions, name, record } = firing;
   const { device } = context;
   scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
-  // What a backlog reports is history by now: recorded, but nobody is notified.
-  const isStale = event.ts < scope.arrivedTs - scope.limits.ringMaxAgeMs;
-  const recorded = firing.notify && isStale ? { ...event, notified: false } : event;
-  if (firing.record) recordEvent(context, recorded, scope);
-  if (firing.notify && !isStale)
-    scope.rows.notices.push({ device, event, actions, name, key: undefined });
+  if (record) recordEvent(context, event, scope);
+  const profile = context.current?.profile;
+  const described = profile ? describe(profile, event.cause.engine) : null;
+  if (described) {
+    const isFresh = event.ts >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
+    const of = {
+      isFirst: firing.isFirst,
+      isFresh,
+      isRecorded: record,
+      from: context.place,
+      movedTo,
+    };
+    signal(context, { kind: 'fired', ...described, event, ...of }, scope);
+  }
   for (const message of messagesOf(actions, { device, event, name }))
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
 }

@@ -60,7 +60,7 @@ export function becomeCurrent(
   const { deviceId } = context.device;
   const ts = scope.arrivedTs;
   scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
-  const runtime = startRuntime(profile);
+  const runtime = startRuntime(profile, ts);
   const place = { puId: runtime.puId, stId: runtime.stId };
   const running: DeviceContext = {
     ...context,

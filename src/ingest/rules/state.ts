@@ -28,7 +28,7 @@ export function applyState(
     reported: { ...to, ts },
     runtime:
       context.current?.engine === 'service' && context.runtime
-        ? enter(context.current.profile, context.runtime, to)
+        ? enter(context.current.profile, context.runtime, to, scope.arrivedTs)
         : context.runtime,
   };
 }

@@ -1,4 +1,4 @@
-import type { NewEvent } from '../../contract/event.ts';
+import type { NewEvent, RecordedEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Message } from '../rules/message.ts';
 import { sizeOf } from '../rules/message.ts';
@@ -57,7 +57,7 @@ export function createEventQuota(
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
-    notifyAnyway(plan, events);
+    noteUnrecorded(plan, events);
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
@@ -171,11 +171,12 @@ function takeBeyond(
   return result;
 }
 
-/** A reported event rings where its row is new; without a row a redelivery rings again. */
-function notifyAnyway({ rows }: Plan, events: NewEvent[]): void {
-  const out = new Set(events.map(({ event }) => event));
-  rows.notices = rows.notices.map((notice) =>
-    out.has(notice.event) ? { ...notice, key: undefined } : notice,
+/** Alarms are decided all the same. */
+function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
+  if (rows.signals.length === 0) return;
+  const out = new Set<RecordedEvent>(events.map(({ event }) => event));
+  rows.signals = rows.signals.map((one) =>
+    one.kind === 'fired' && out.has(one.event) ? { ...one, isRecorded: false } : one,
   );
 }
 

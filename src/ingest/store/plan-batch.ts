@@ -96,6 +96,7 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
   let context = before;
   let done = 0;
   let divided: [Unit, Unit] | null = null;
+  const signalled = plan.rows.signals.length;
   while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
     const unit = units[done++] as Unit;
     const from = plan.rows.events.length;
@@ -105,7 +106,8 @@ function planDevice(work: Work, plan: Plan, limits: ApplyLimits, budget: Budget)
     if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
   }
   divide(work, done, divided, plan);
-  if (keepsRow(before, context)) {
+  // Where alarms are decided, one transaction of the device does so after the other: each writes its row.
+  if (plan.rows.signals.length === signalled && keepsRow(before, context)) {
     (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
     if (context !== before) plan.after.push({ queue, context });
     return;

@@ -1,3 +1,4 @@
+import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
@@ -5,13 +6,7 @@ import { MillisecondFull } from './millisecond-full.ts';
 import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
 import type { Plan } from './plan-batch.ts';
-import type {
-  MeasurementRow,
-  ProfileAnswerRow,
-  RejectionRow,
-  DueNotice,
-  Changes,
-} from '../rules/changes.ts';
+import type { MeasurementRow, ProfileAnswerRow, RejectionRow, Changes } from '../rules/changes.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
@@ -24,7 +19,11 @@ export type Writers = {
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
   settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
   replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
-  notify: (tx: Sql, notices: DueNotice[]) => Promise<void>;
+  /**
+   * Of what is signalled decides whom it is told; says so on the events, which are recorded after it. Other
+   * transactions with signals of these devices wait for this one.
+   */
+  decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<void>;
 };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
@@ -36,7 +35,8 @@ export class StaleContext extends Error {
 /**
  * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it
  * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
- * The statements do not wait for each other's answers; the server takes them in this order.
+ * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
+ * are to be decided, these come between the rows of devices and all others.
  */
 export async function write(
   tx: Transaction,
@@ -44,27 +44,52 @@ export async function write(
   areNew: boolean,
   writers: Writers,
 ): Promise<NewEvent[]> {
-  const { rows, moved, evaluated, held, unchanged } = plan;
-  const [, movedNow, evaluatedNow, heldNow, unchangedNow, recorded] = await all([
+  const { rows } = plan;
+  if (rows.signals.length === 0) {
+    const [areFresh, recorded] = await all([
+      writeDevices(tx, plan),
+      writeRows(tx, rows, areNew, writers),
+    ]);
+    if (!areFresh) throw new StaleContext();
+    return recorded;
+  }
+  if (!(await writeDevices(tx, plan))) throw new StaleContext();
+  await writers.decideAlarms(tx, rows.signals);
+  return writeRows(tx, rows, areNew, writers);
+}
+
+/** Writes or holds the rows of devices: whether all are as they were read. */
+async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
+  const { moved, evaluated, held, unchanged } = plan;
+  const [, movedNow, evaluatedNow, heldNow, unchangedNow] = await all([
     lockIngest(tx),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     held.length > 0 ? holdUnchanged(tx, held) : 0,
     unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
+  ]);
+  return (
+    movedNow === moved.length &&
+    evaluatedNow === evaluated.length &&
+    heldNow === held.length &&
+    unchangedNow === unchanged.length
+  );
+}
+
+/** Gives the events that are new. */
+async function writeRows(
+  tx: Transaction,
+  rows: Changes,
+  areNew: boolean,
+  writers: Writers,
+): Promise<NewEvent[]> {
+  const [recorded] = await all([
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
     rows.measurements.length > 0 && storeMeasurements(tx, rows.measurements, areNew, writers),
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
   ]);
-  const isStale =
-    movedNow !== moved.length ||
-    evaluatedNow !== evaluated.length ||
-    heldNow !== held.length ||
-    unchangedNow !== unchanged.length;
-  if (isStale) throw new StaleContext();
-  const notices = rows.notices.length > 0 ? onlyNew(rows.notices, recorded) : [];
-  if (notices.length > 0) await writers.notify(tx, notices);
   return recorded;
 }
 
@@ -89,14 +114,4 @@ async function storeMeasurements(
   if (areNew) return writers.addMeasurements(tx, rows);
   const full = await writers.storeMeasurements(tx, rows);
   if (full.length > 0) throw new MillisecondFull(full);
-}
-
-/** Without those of reported events that were stored before: a redelivery notifies nobody again. */
-function onlyNew(notices: DueNotice[], recorded: NewEvent[]): DueNotice[] {
-  const nameOf = (deviceId: number, key: string, ts: number) => `${deviceId} ${ts} ${key}`;
-  const fresh = new Set(recorded.map((e) => nameOf(e.deviceId, e.key, e.event.ts)));
-  return notices.filter(
-    ({ key, device, event }) =>
-      key === undefined || fresh.has(nameOf(device.deviceId, key, event.ts)),
-  );
 }

@@ -1,5 +1,5 @@
-import type { Firing, Transition } from '../../../src/engine/evaluator.ts';
-import type { SenseEvent } from '../../../src/contract/event.ts';
+import type { Evaluated, Firing, Tells, Transition } from '../../../src/engine/outcome.ts';
+import type { EventName, SenseEvent } from '../../../src/contract/event.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
 import { detailsOf, isInFull, judge } from './cause.ts';
@@ -29,8 +29,10 @@ export class ReferenceEngine {
   }
 
   /** Of a measurement that is news. */
-  measure(measurement: Measurement): { firings: Firing[]; transition?: Transition } {
+  measure(measurement: Measurement): Evaluated {
     const firings: Firing[] = [];
+    const ended: EventName[] = [];
+    const given = { ended, arrivedTs: measurement.ts };
     for (const live of this.live()) {
       const memory = this.memoryOf(live);
       const before = JSON.stringify(memory);
@@ -43,16 +45,18 @@ export class ReferenceEngine {
           collected.baseline ??= measurement.val + 0;
         }
         collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
-        if (!judgement.agrees) memory.rung = false;
+        if (judgement.agrees || !memory.rung) continue;
+        memory.rung = false;
+        ended.push({ puId: this.puId, stId: live.stId, evId: live.event.evId });
       }
       const isOffered = JSON.stringify(memory) !== before;
       const holdsAll = live.causes.every((cause, i) => isInFull(cause, memory.causes[i]));
       if (!isOffered || live.causes.length === 0 || !holdsAll) continue;
       firings.push(this.#fire(live, memory, measurement.ts));
       const transition = this.#move(live, measurement.ts);
-      if (transition) return { firings, transition };
+      if (transition) return { firings, transition, ...given };
     }
-    return { firings };
+    return { firings, ...given };
   }
 
   /** In the order in which they are tried. */
@@ -85,14 +89,27 @@ export class ReferenceEngine {
       cause: { engine, senses: details.map(({ sense }) => sense) },
       why: details.map(({ why }) => why),
     };
-    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
-    const ring = sends && !memory.rung;
-    if (sends && !ring) sense.notified = false;
+    const tells = this.#tellsOf({ stId, event });
+    const isFirst = !memory.rung;
     for (const collected of memory.causes) collected.outcomes = [];
-    memory.rung = sends && !causes.every((cause) => isAnyOnly(cause));
+    memory.rung = tells === 'alarm' || tells === 'silent-alarm';
     const { sendEvent, sendLog } = actions.cloud ?? {};
     const record = eventLog || sendEvent === true || sendLog === true;
-    return { event: sense, name, record, notify: ring, actions };
+    return { event: sense, name, record, actions, tells, isFirst, ageMs: 0 };
+  }
+
+  #tellsOf({ stId, event }: Pick<Live, 'stId' | 'event'>): Tells {
+    const { actions, causes } = event;
+    const sends = actions.cloud?.sendPush === true || (actions.sms?.phoneNumber ?? []).length > 0;
+    if (actions.alarm === true) return sends ? 'alarm' : 'silent-alarm';
+    if (!sends) return 'nobody';
+    const { initStId } = this.#purposes.find(({ puId }) => puId === this.puId) ?? {};
+    const { gotoPuId = this.puId, gotoStId = gotoPuId === this.puId ? initStId : NaN } =
+      actions.engine ?? {};
+    const leads = actions.engine?.gotoPuId !== undefined || actions.engine?.gotoStId !== undefined;
+    const leadsBack = leads && stId !== initStId && gotoPuId === this.puId && gotoStId === initStId;
+    const isNotice = actions.alarm === false || causes.every((it) => isAnyOnly(it)) || leadsBack;
+    return isNotice ? 'notice' : 'alarm';
   }
 
   #move({ stId, event }: Live, ts: number): Transition | null {
@@ -128,7 +145,8 @@ function inOrder(causes: Cause[]): Cause[] {
   return causes.toSorted((one, other) => (one.orderId ?? 0) - (other.orderId ?? 0));
 }
 
-function isAnyOnly({ thresholds }: Cause): boolean {
+function isAnyOnly({ thresholds, threshold }: Cause): boolean {
   const { isAny, ...others } = thresholds;
+  if (threshold?.negate) return false;
   return isAny === true && Object.values(others).every((member) => member === undefined);
 }

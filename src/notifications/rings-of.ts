@@ -1,0 +1,47 @@
+import type { AlarmSignal, FiredSignal } from '../contract/alarm-signal.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
+import type { Sql } from '../db/sql.ts';
+import type { Ringing } from './notifications-of.ts';
+
+type Fired = FiredSignal & { device: DeviceIdentity };
+
+/**
+ * The firings of which people are told: fresh ones, the first of each episode, and all notices; of reported
+ * events those that are not stored yet. Says on the other events that nobody is.
+ */
+export async function ringsOf(tx: Sql, signals: readonly AlarmSignal[]): Promise<Ringing[]> {
+  const fired = signals.filter((one) => one.kind === 'fired');
+  const reported = fired.filter(({ reportKey }) => reportKey !== undefined);
+  const seen = reported.length > 0 ? await listStored(tx, reported) : new Set<string>();
+  return fired.filter((one) => {
+    const { event, reportKey, tells, isFresh, isFirst } = one;
+    const name = nameOf(one);
+    const isRinging = isFresh && (isFirst || tells === 'notice') && tells !== 'silent-alarm';
+    if (reportKey === undefined && !isRinging) event.notified = false;
+    if (reportKey === undefined) return isRinging;
+    const isAgain = seen.has(name);
+    seen.add(name);
+    return isRinging && !isAgain;
+  });
+}
+
+async function listStored(tx: Sql, reported: Fired[]): Promise<Set<string>> {
+  const { rows } = await tx.query<{ device_id: number; ts: number; key: string }>({
+    name: 'reported-before',
+    text: `
+      select e.device_id, e.ts, e.key
+        from unnest($1::bigint[], $2::bigint[], $3::text[]) as g (device_id, ms, key)
+        join event e
+          on e.device_id = g.device_id and e.type = 'sense'
+         and e.ts = ms_to_timestamp(g.ms) and e.key = g.key`,
+    values: [
+      reported.map(({ device }) => device.deviceId),
+      reported.map(({ event }) => event.ts),
+      reported.map(({ reportKey }) => reportKey),
+    ],
+  });
+  return new Set(rows.map(({ device_id, ts, key }) => `${device_id} ${ts} ${key}`));
+}
+
+const nameOf = ({ device, event, reportKey }: Fired) =>
+  `${device.deviceId} ${event.ts} ${reportKey}`;
