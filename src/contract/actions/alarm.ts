@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { integer } from '../integer.ts';
+import { duration, oneMinute } from '../integer.ts';
 import type { Action } from './action.ts';
 
-const minuteMs = 60_000;
-const dayMs = 24 * 60 * minuteMs;
+const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
 
 /**
  * `alarm`: whether firings are kept as an alarm, where that is not decided by whom they notify. `keepMs`: how much
@@ -11,8 +10,8 @@ const dayMs = 24 * 60 * minuteMs;
  */
 export const alarmMembers = {
   alarm: z.boolean().optional(),
-  keepMs: integer(0, 7 * dayMs).optional(),
-  repeatMs: integer(minuteMs, 31 * dayMs).optional(),
+  keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional(),
+  repeatMs: duration(oneMinute).optional(),
 };
 
 /** A firing is kept as an alarm, also where nobody is notified of it. */
