@@ -78,6 +78,12 @@ const eventOverheadBytes = 52;
 const causeOverheadBytes = 120;
 /** `"baseline":-1.7976931348623157e+308,` */
 const baselineBytes = 36;
+/** Twelve bins of a statistic, each with a sum, a count, and two values with their times. */
+const overBytes = 1_024;
+/** When a run or a silence began and is over, and how many measurements it has. */
+const spanBytes = 100;
+/** `8640000000000000,`: of each outcome that can be dropped for its age. */
+const timeBytes = 17;
 
 function eventBytes({ causes }: PurposeEvent): number {
   return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
@@ -85,6 +91,13 @@ function eventBytes({ causes }: PurposeEvent): number {
 
 /** The longest that one cause's evidence can become; a window has a byte for each measurement in it. */
 function causeBytes({ threshold, measurement }: Cause): number {
-  const window = Math.max(threshold?.count ?? 1, measurement?.count ?? 0);
-  return causeOverheadBytes + window + (threshold?.relative ? baselineBytes : 0);
+  const { count = 1, relative, forMs, noneForMs, maxAgeMs, over } = threshold ?? {};
+  const window = Math.max(count, measurement?.count ?? 0);
+  return (
+    causeOverheadBytes +
+    window * (maxAgeMs === undefined ? 1 : 1 + timeBytes) +
+    (relative ? baselineBytes : 0) +
+    (forMs === undefined && noneForMs === undefined ? 0 : spanBytes) +
+    (over ? overBytes : 0)
+  );
 }

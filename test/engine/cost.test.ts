@@ -54,3 +54,19 @@ test('long windows count, and the figure is told', () => {
   expect(problem?.message).toMatch(/at most 32000 bytes, here it can become 3[5-9]\d{3}$/);
   expect(checkCosts([purpose], { ...roomy, evidenceBytes: 40_000 })).toEqual([]);
 });
+
+test('a statistic counts 1 KiB, and what keeps times counts these', () => {
+  const bytesOf = (threshold: object) => {
+    const thresholds = 'noneForMs' in threshold ? {} : { isGt: 1 };
+    const events = [{ evId: 1, causes: [{ sId: 'a', threshold, thresholds }] }];
+    const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
+    const [problem] = checkCosts([purpose], { ...roomy, evidenceBytes: 1 });
+    return Number(/become (\d+)$/.exec(problem?.message ?? '')?.[1]);
+  };
+  const plain = bytesOf({});
+  expect(bytesOf({ over: { ms: 3_600_000, stat: 'delta' } })).toBe(plain + 1_024);
+  expect(bytesOf({ forMs: 60_000 })).toBeGreaterThan(plain);
+  expect(bytesOf({ noneForMs: 60_000 })).toBeGreaterThan(plain);
+  const counted = bytesOf({ count: 64 });
+  expect(bytesOf({ count: 64, maxAgeMs: 60_000 })).toBeGreaterThan(counted + 64 * 13);
+});
