@@ -1,7 +1,9 @@
 import { nextTurn } from '../lib/in-turns.ts';
 import { z } from 'zod';
 import { compileProfile } from '../engine/compile.ts';
-import { explain, Explanation } from '../engine/explain.ts';
+import { describeEvaluation, Description } from '../engine/describe-evaluation.ts';
+import type { Around } from '../engine/describe-evaluation.ts';
+import { explain } from '../engine/explain.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import { replay } from '../engine/replay.ts';
 import type { StoredLog } from '../engine/replay.ts';
@@ -18,7 +20,7 @@ const Evaluation = z.object({
   engine: z.enum(['service', 'device', 'none']).meta({
     description: 'Who evaluates the current profile; `none` where there is no current profile.',
   }),
-  evaluation: Explanation.nullable().meta({
+  evaluation: Description.nullable().meta({
     description: 'Null unless the service evaluates.',
   }),
   timestamp,
@@ -30,8 +32,16 @@ export type FindNewestOf = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
+/** Alarms of a device's events and its late measurements, for the profile that is current. */
+export type FindAround = (
+  sql: Sql,
+  of: { deviceId: number; pId: string },
+) => Promise<Omit<Around, 'nowTs'>>;
+
+export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
+
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewestOf }): Route {
+export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteDeps): Route {
   return defineRoute({
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',
@@ -61,7 +71,10 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
         : startRuntime(profile, timestamp);
       await nextTurn();
-      const evaluation = explain(profile, stood, seen);
+      const around = await findAround?.(db, { deviceId, pId });
+      const explanation = explain(profile, stood, seen);
+      await nextTurn();
+      const evaluation = describeEvaluation(profile, explanation, { nowTs: timestamp, ...around });
       await nextTurn();
       return { engine, evaluation, timestamp };
     },

@@ -12,7 +12,7 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
-import type { FindNewestOf } from './evaluation-routes.ts';
+import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
 import { listDevices } from './list-devices.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
@@ -36,6 +36,8 @@ export type DeviceRouteDeps = {
   /** False when the account has no such device. */
   removeDevice: DeviceRemoval['removeDevice'];
   findNewest: FindNewestOf;
+  /** Absent: an explanation says nothing of alarms and of late measurements. */
+  findAround?: FindAround;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** The quota `exports`: lists that are read and sent at once. */

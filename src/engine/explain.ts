@@ -8,7 +8,7 @@ import type { Agreed, CauseEvidence, Runtime } from './runtime.ts';
 import type { LastSeen } from './last-seen.ts';
 
 /** What a cause of a live event has collected, and what it still lacks. */
-const CauseExplanation = z.object({
+export const CauseExplanation = z.object({
   sId: z.string(),
   orderId: z.int(),
   thresholds: Thresholds,
@@ -34,6 +34,18 @@ const CauseExplanation = z.object({
       long: z.number().optional(),
     })
     .optional(),
+  /** Members of time, as in the purpose. */
+  forMs: z.int().optional(),
+  noneForMs: z.int().optional(),
+  maxAgeMs: z.int().optional(),
+  over: z.object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) }).optional(),
+  /** When the run of `forMs` began, by the measurement's time, or the silence of `noneForMs`; absent where there is none. */
+  sinceTs: z.int().optional(),
+  /** When it comes to hold, if nothing happens before that. */
+  dueTs: z.int().optional(),
+  /** What `over` compares at the newest measurement; absent before half of its time has passed: `collectedMs` has. */
+  statistic: z.number().optional(),
+  collectedMs: z.int().optional(),
   /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
   seen: z.object({ val: z.union([z.number(), Position]), ts: z.int() }).optional(),
 });
