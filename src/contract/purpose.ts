@@ -52,10 +52,20 @@ export const Cause = z.object({
       negate: z.boolean().default(false),
       relative: z.boolean().default(false),
       decimalAcc: integer(0, 20).optional(),
-      forMs: duration(oneSecond).optional(),
-      noneForMs: duration(oneSecond).optional(),
-      maxAgeMs: duration(oneSecond).optional(),
-      over: z.object({ ms: duration(oneMinute), stat: z.enum(['avg', 'sum', 'delta']) }).optional(),
+      forMs: duration(oneSecond).optional().meta({
+        description: 'It holds once its measurements agreed for so long, in ms.',
+      }),
+      noneForMs: duration(oneSecond).optional().meta({
+        description: 'It holds once nothing was measured for so long, in ms. It has no thresholds.',
+      }),
+      maxAgeMs: duration(oneSecond).optional().meta({
+        description:
+          "Measurements that are older than so beside the event's newest do not count, in ms.",
+      }),
+      over: z
+        .object({ ms: duration(oneMinute), stat: z.enum(['avg', 'sum', 'delta']) })
+        .optional()
+        .meta({ description: 'A statistic of the last `ms` is compared instead of one value.' }),
     })
     .optional(),
   thresholds: Thresholds.default({}),

@@ -9,9 +9,15 @@ const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
  * longer it stays open. `repeatMs`: people are notified of it again, so long after the last time.
  */
 export const alarmMembers = {
-  alarm: z.boolean().optional(),
-  keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional(),
-  repeatMs: duration(oneMinute).optional(),
+  alarm: z.boolean().optional().meta({
+    description: 'True: firings are kept as an alarm. False: people are told each time.',
+  }),
+  keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
+    description: 'How much longer the alarm stays open, in ms.',
+  }),
+  repeatMs: duration(oneMinute).optional().meta({
+    description: 'People are told again so long after the last time, in ms.',
+  }),
 };
 
 /** A firing is kept as an alarm, also where nobody is notified of it. */
