@@ -22,7 +22,19 @@ export function warnOfTime(
       ...warnOfInterval(cause, `${at}/causes/${c}`, senses),
       ...warnOfSilence(cause, `${at}/causes/${c}`, senses),
     ]),
+    ...warnOfAge(event, at),
   ];
+}
+
+/** Measurements are dropped beside newer ones: of this cause, or of another one. */
+function warnOfAge({ causes }: PurposeEvent, at: string): Problem[] {
+  const [only, ...others] = causes;
+  const { maxAgeMs, count = 1, forMs } = only?.threshold ?? {};
+  const windowLength = Math.max(count, only?.measurement?.count ?? 0);
+  if (maxAgeMs === undefined || others.length > 0 || windowLength > 1 || forMs !== undefined)
+    return [];
+  const message = 'it has no effect: the event has one cause, which looks at one measurement';
+  return [{ path: `${at}/causes/0/threshold/maxAgeMs`, message }];
 }
 
 /** What waits for silence fires where there is nothing that could be measured. */

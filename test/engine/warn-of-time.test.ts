@@ -121,6 +121,16 @@ describe('a time below the known interval is remarked:', () => {
   });
 });
 
+test('maxAgeMs of an event that looks at one measurement is remarked', () => {
+  const aged = (more: object = {}) => ({ ...high, threshold: { maxAgeMs: minute, ...more } });
+  expect(saidOf([aged()])).toEqual({
+    '/causes/0/threshold/maxAgeMs': expect.stringContaining('it has no effect'),
+  });
+  expect(saidOf([aged({ count: 2 })])).toEqual({});
+  expect(saidOf([aged({ forMs: 2 * minute })])).toEqual({});
+  expect(saidOf([aged(), { ...high, sId: '0x2' }])).toEqual({});
+});
+
 describe('an event that waits for silence', () => {
   test('needs no thresholds', () => {
     expect(saidOf([silent], push)).toEqual({});
