@@ -4,6 +4,7 @@ import { compileProfile } from '../engine/compile.ts';
 import { describeEvaluation, Description } from '../engine/describe-evaluation.ts';
 import type { Around } from '../engine/describe-evaluation.ts';
 import { explain } from '../engine/explain.ts';
+import type { Asked } from '../engine/explain.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import { replay } from '../engine/replay.ts';
 import type { StoredLog } from '../engine/replay.ts';
@@ -32,11 +33,14 @@ export type FindNewestOf = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
-/** Alarms of a device's events and its late measurements, for the profile that is current. */
+/**
+ * What stands outside a device's evidence: alarms of its events, its late measurements, and when its connector
+ * listened.
+ */
 export type FindAround = (
   sql: Sql,
   of: { deviceId: number; pId: string },
-) => Promise<Omit<Around, 'nowTs'>>;
+) => Promise<Omit<Around & Asked, 'nowTs'>>;
 
 export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
 
@@ -71,10 +75,10 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
         : startRuntime(profile, timestamp);
       await nextTurn();
-      const around = await findAround?.(db, { deviceId, pId });
-      const explanation = explain(profile, stood, seen);
+      const around = { ...(await findAround?.(db, { deviceId, pId })), nowTs: timestamp };
+      const explanation = explain(profile, stood, seen, around);
       await nextTurn();
-      const evaluation = describeEvaluation(profile, explanation, { nowTs: timestamp, ...around });
+      const evaluation = describeEvaluation(profile, explanation, around);
       await nextTurn();
       return { engine, evaluation, timestamp };
     },

@@ -15,9 +15,6 @@ import { tellsOf } from './tells.ts';
  */
 type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
 
-/** What is compared instead of one value: a statistic of the last `ms`. */
-export type Over = NonNullable<NonNullable<Cause['threshold']>['over']>;
-
 export type CompiledCause = {
   sId: string;
   orderId: number;
@@ -33,11 +30,6 @@ export type CompiledCause = {
   negate: boolean;
   relative: boolean;
   decimalAcc: number | null;
-  /** What it says of time, ms; null where it has no such member. */
-  forMs: number | null;
-  noneForMs: number | null;
-  maxAgeMs: number | null;
-  over: Over | null;
   /** Neither relative nor rounded: numbers are compared as they come. */
   isPlain: boolean;
   /** Numbers are compared as they come, and with its limits only. */
@@ -169,10 +161,6 @@ function compileCause(cause: Cause): CompiledCause {
     negate: threshold?.negate ?? false,
     relative: threshold?.relative ?? false,
     decimalAcc: threshold?.decimalAcc ?? null,
-    forMs: threshold?.forMs ?? null,
-    noneForMs: threshold?.noneForMs ?? null,
-    maxAgeMs: threshold?.maxAgeMs ?? null,
-    over: threshold?.over ?? null,
     isPlain,
     hasLimitsOnly: isPlain && lists === null && (reads === 'numbers' || reads === 'anything'),
     needed,

@@ -23,7 +23,9 @@ function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: number): 
 function describeRun(cause: CauseExplanation, ofMs: number, nowTs: number): string {
   const { sinceTs, dueTs, holds, missing } = cause;
   if (holds) return `agreed for ${describeDuration(ofMs)}, holds`;
-  if (sinceTs === undefined) return describeNone(cause);
+  // It disagreed, or the event fired: both end a run.
+  if (sinceTs === undefined)
+    return cause.seen ? 'begins with the next measurement that agrees' : 'no measurement yet';
   const done = `agrees for ${describeProgress(nowTs - sinceTs, ofMs)}`;
   if (dueTs === undefined) return missing > 0 ? `${done}, ${missingOf(missing)}` : done;
   return `${done}, ${describeDue(dueTs, nowTs)}`;

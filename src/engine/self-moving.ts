@@ -1,20 +1,16 @@
-import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Place } from '../contract/place.ts';
 
 /** Whether any measurement meets each of its causes, at once. */
 export function isMetByAny({ causes }: LiveEvent): boolean {
-  return (
-    causes.length > 0 &&
-    causes.every(
-      ({ reads, negate, forMs, over }) =>
-        reads === 'anything' && !negate && forMs === null && over === null,
-    )
-  );
+  const isMet = ({ reads, negate, time }: CompiledCause) =>
+    reads === 'anything' && !negate && time === null;
+  return causes.length > 0 && causes.every(isMet);
 }
 
 /** Whether it waits until nothing is measured, and for nothing else. */
 export function isMetBySilence({ causes }: LiveEvent): boolean {
-  return causes.length > 0 && causes.every(({ noneForMs }) => noneForMs !== null);
+  return causes.length > 0 && causes.every(({ time }) => typeof time?.noneForMs === 'number');
 }
 
 /** What moves the device on without a value that is compared. */

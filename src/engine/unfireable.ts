@@ -56,7 +56,7 @@ function sizeOf({ thresholds: { isOneOf = [], isNotIn = [] } }: CompiledCause): 
 function whyCauseNever(cause: CompiledCause, known?: KnownSenses): string | null {
   const { sId, reads, thresholds } = cause;
   // A sense that no device has is silent: such an event fires (`warnOfTime`).
-  if (cause.noneForMs !== null) return null;
+  if (typeof cause.time?.noneForMs === 'number') return null;
   if (reads === 'nothing') {
     return thresholds.isInsideGeo
       ? `its cause on ${sId} asks for a position and for a number at once`
@@ -103,16 +103,17 @@ function canAgree(cause: CompiledCause, { min, max }: Pick<Sense, 'min' | 'max'>
 
 /** Between which numbers lies what is compared, of values from `min` to `max`. */
 function comparedWithin(
-  { relative, over }: CompiledCause,
+  { relative, time }: CompiledCause,
   min: number,
   max: number,
 ): [low: number, high: number] {
+  const stat = time?.over?.stat;
   const within = (low: number, high: number): [number, number] => [
     Math.max(-Number.MAX_VALUE, low),
     Math.min(Number.MAX_VALUE, high),
   ];
-  if (relative || over?.stat === 'delta') return within(min - max, max - min);
+  if (relative || stat === 'delta') return within(min - max, max - min);
   // Of any number of values: only whether all of them have one sign is known.
-  if (over?.stat === 'sum') return within(min < 0 ? -Infinity : min, max > 0 ? Infinity : max);
+  if (stat === 'sum') return within(min < 0 ? -Infinity : min, max > 0 ? Infinity : max);
   return within(min, max);
 }
