@@ -27,7 +27,9 @@ curl -fsSw '\n' -H "$AUTH" "$URL/v2/accounts"
 DEVICE=$(curl -fsS -H "$AUTH" -H "$JSON" "$URL/v2/devices" -d '{
   "device": { "name": "Cold room", "serial": "0001" },
   "module": [
-    { "moduleId": "climate", "senses": [{ "sId": "0x10", "min": -40, "max": 85 }] }
+    { "moduleId": "climate", "senses": [
+      { "sId": "0x10", "min": -40, "max": 85, "name": "Temperature", "unit": "°C", "decimals": 1 }
+    ] }
   ]
 }')
 echo "$DEVICE"

@@ -1,7 +1,6 @@
 import { countJsonBytes } from '../lib/json-bytes.ts';
-
-/** Something wrong with how the parts of a purpose fit together. */
-export type StructuralProblem = { path: (string | number)[]; message: string };
+import { timeProblems } from './time-structure.ts';
+import type { ReadableCause, StructuralProblem } from './time-structure.ts';
 
 /** A purpose as far as it could be read: any part may be missing or of another type. */
 type Readable = { initStId?: unknown; states?: unknown };
@@ -9,14 +8,16 @@ type ReadableState = { stId?: unknown; events?: unknown };
 type ReadableEvent = {
   evId?: unknown;
   actions?: { engine?: { gotoStId?: unknown; gotoPuId?: unknown } };
+  causes?: unknown;
 };
 
 /** Largest purpose, in bytes of its JSON. */
 const maxPurposeBytes = 256 * 1024;
 
 /**
- * What a purpose's own numbers contradict: two states or events with one number, a state that is
- * referred to and not there, a size beyond 256 KiB. Reads purposes that are wrong in other ways too.
+ * What a purpose's own members contradict: two states or events with one number, a state that is
+ * referred to and not there, conditions on time that exclude each other, a size beyond 256 KiB. Reads purposes
+ * that are wrong in other ways too.
  */
 export function structuralProblems(purpose: Readable | undefined): StructuralProblem[] {
   if (typeof purpose !== 'object' || purpose === null) return [];
@@ -51,6 +52,8 @@ function eventProblems(
       const message = `no state has the stId ${gotoStId}`;
       problems.push({ path: [...path, e, 'actions', 'engine', 'gotoStId'], message });
     }
+    for (const [c, cause] of listOf<ReadableCause>(event.causes).entries())
+      problems.push(...timeProblems(cause, [...path, e, 'causes', c]));
   }
   return problems;
 }

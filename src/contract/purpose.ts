@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Actions } from './actions/actions.ts';
-import { integer, integer32 } from './integer.ts';
+import { duration, integer, integer32, oneMinute, oneSecond } from './integer.ts';
 import { Position } from './measurement.ts';
 import { structuralProblems } from './purpose-structure.ts';
 import { Text } from './text.ts';
@@ -19,11 +19,6 @@ const BooleanOrText = z.union(
   ],
   'expected a boolean, or one as text: "true" or "false"',
 );
-
-const minuteMs = 60_000;
-const monthMs = 31 * 24 * 60 * minuteMs;
-/** How long something lasts, ms. */
-const duration = integer(1_000, monthMs);
 
 /** Conditions on one measurement; those that are present must all agree. */
 export const Thresholds = z.object({
@@ -57,12 +52,20 @@ export const Cause = z.object({
       negate: z.boolean().default(false),
       relative: z.boolean().default(false),
       decimalAcc: integer(0, 20).optional(),
-      forMs: duration.optional(),
-      noneForMs: duration.optional(),
-      maxAgeMs: duration.optional(),
+      forMs: duration(oneSecond).optional().meta({
+        description: 'It holds once its measurements agreed for so long, in ms.',
+      }),
+      noneForMs: duration(oneSecond).optional().meta({
+        description: 'It holds once nothing was measured for so long, in ms. It has no thresholds.',
+      }),
+      maxAgeMs: duration(oneSecond).optional().meta({
+        description:
+          "Measurements that are older than so beside the event's newest do not count, in ms.",
+      }),
       over: z
-        .object({ ms: integer(minuteMs, monthMs), stat: z.enum(['avg', 'sum', 'delta']) })
-        .optional(),
+        .object({ ms: duration(oneMinute), stat: z.enum(['avg', 'sum', 'delta']) })
+        .optional()
+        .meta({ description: 'A statistic of the last `ms` is compared instead of one value.' }),
     })
     .optional(),
   thresholds: Thresholds.default({}),

@@ -1,7 +1,10 @@
 import { nextTurn } from '../lib/in-turns.ts';
 import { z } from 'zod';
 import { compileProfile } from '../engine/compile.ts';
-import { explain, Explanation } from '../engine/explain.ts';
+import { describeEvaluation, Description } from '../engine/describe-evaluation.ts';
+import type { Around } from '../engine/describe-evaluation.ts';
+import { explain } from '../engine/explain.ts';
+import type { Asked } from '../engine/explain.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import { replay } from '../engine/replay.ts';
 import type { StoredLog } from '../engine/replay.ts';
@@ -18,7 +21,7 @@ const Evaluation = z.object({
   engine: z.enum(['service', 'device', 'none']).meta({
     description: 'Who evaluates the current profile; `none` where there is no current profile.',
   }),
-  evaluation: Explanation.nullable().meta({
+  evaluation: Description.nullable().meta({
     description: 'Null unless the service evaluates.',
   }),
   timestamp,
@@ -30,8 +33,19 @@ export type FindNewestOf = (
   wanted: { deviceId: number; sId: string }[],
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
+/**
+ * What stands outside a device's evidence: alarms of its events, its late measurements, and when its connector
+ * listened.
+ */
+export type FindAround = (
+  sql: Sql,
+  of: { deviceId: number; pId: string },
+) => Promise<Omit<Around & Asked, 'nowTs'>>;
+
+export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
+
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindNewestOf }): Route {
+export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteDeps): Route {
   return defineRoute({
     name: 'explainEvaluation',
     scope: 'devices:read',
@@ -63,7 +77,10 @@ export function evaluationRoute({ db, findNewest }: { db: Sql; findNewest: FindN
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
         : startRuntime(profile, timestamp);
       await nextTurn();
-      const evaluation = explain(profile, stood, seen);
+      const around = { ...(await findAround?.(db, { deviceId, pId })), nowTs: timestamp };
+      const explanation = explain(profile, stood, seen, around);
+      await nextTurn();
+      const evaluation = describeEvaluation(profile, explanation, around);
       await nextTurn();
       return { engine, evaluation, timestamp };
     },

@@ -13,7 +13,7 @@ import type { QuotaSettings } from '../quotas/settings.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
-import type { FindNewestOf } from './evaluation-routes.ts';
+import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
 import { listRoute } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { pickConnector } from './pick-connector.ts';
@@ -37,6 +37,8 @@ export type DeviceRouteDeps = {
   removeDevice: DeviceRemoval['removeDevice'];
   findNewest: FindNewestOf;
   onConfigured: OnConfigured;
+  /** Absent: an explanation says nothing of alarms and of late measurements. */
+  findAround?: FindAround;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** The quota `exports`: lists that are read and sent at once. */

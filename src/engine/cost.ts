@@ -78,6 +78,12 @@ const eventOverheadBytes = 52;
 const causeOverheadBytes = 120;
 /** `"baseline":-1.7976931348623157e+308,` */
 const baselineBytes = 36;
+/** Twelve bins of a statistic, each with a sum, a count, and the first and last of its values. */
+const overBytes = 1_024;
+/** Of a cause with any member of time: what it evaluated last, and what a run or a silence has (`encodeTime`). */
+const timeBytes = 240;
+/** `,2678400000,[8640000000000000,1]`: an outcome that can be dropped for its age, and the same for the episode. */
+const agedBytes = 32;
 
 function eventBytes({ causes }: PurposeEvent): number {
   return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
@@ -85,6 +91,14 @@ function eventBytes({ causes }: PurposeEvent): number {
 
 /** The longest that one cause's evidence can become; a window has a byte for each measurement in it. */
 function causeBytes({ threshold, measurement }: Cause): number {
-  const window = Math.max(threshold?.count ?? 1, measurement?.count ?? 0);
-  return causeOverheadBytes + window + (threshold?.relative ? baselineBytes : 0);
+  const { count = 1, relative, forMs, noneForMs, maxAgeMs, over } = threshold ?? {};
+  const window = Math.max(count, measurement?.count ?? 0);
+  const isTimed = (forMs ?? noneForMs ?? maxAgeMs ?? over) !== undefined;
+  return (
+    causeOverheadBytes +
+    window * (maxAgeMs === undefined ? 1 : agedBytes) +
+    (relative ? baselineBytes : 0) +
+    (isTimed ? timeBytes : 0) +
+    (over ? overBytes : 0)
+  );
 }

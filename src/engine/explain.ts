@@ -5,10 +5,16 @@ import { comparedOf, senseOf } from './build-event.ts';
 import { Position } from '../contract/measurement.ts';
 import { Thresholds } from '../contract/purpose.ts';
 import type { Agreed, CauseEvidence, Runtime } from './runtime.ts';
+import { explainTime, timeMembers } from './explain-time.ts';
 import type { LastSeen } from './last-seen.ts';
+import type { Listening } from './listening.ts';
+import { ticksOf } from './ticks.ts';
+import type { Known } from './ticks.ts';
+import type { CauseTime } from './time-evidence.ts';
+import { holdsInTime } from './time-left.ts';
 
 /** What a cause of a live event has collected, and what it still lacks. */
-const CauseExplanation = z.object({
+export const CauseExplanation = z.object({
   sId: z.string(),
   orderId: z.int(),
   thresholds: Thresholds,
@@ -34,6 +40,7 @@ const CauseExplanation = z.object({
       long: z.number().optional(),
     })
     .optional(),
+  ...timeMembers,
   /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
   seen: z.object({ val: z.union([z.number(), Position]), ts: z.int() }).optional(),
 });
@@ -59,28 +66,52 @@ export const Explanation = z.object({
 });
 export type Explanation = z.infer<typeof Explanation>;
 
-/** Says for each live event, in the order in which they are tried, what its causes have and lack. */
-export function explain(profile: Profile, runtime: Runtime, seen: LastSeen): Explanation {
+/** When it is asked, ms, and when the device's connector listened. */
+export type Asked = { nowTs: number; listening?: Listening | undefined };
+
+/**
+ * Says for each live event, in the order in which they are tried, what its causes have and lack. Without `asked`
+ * a gap in listening that lasts is over.
+ */
+export function explain(
+  profile: Profile,
+  runtime: Runtime,
+  seen: LastSeen,
+  { nowTs, listening = { gaps: [] } }: Asked = { nowTs: -Infinity },
+): Explanation {
   const { puId, stId } = runtime;
   const purpose = profile.purposes.get(puId);
   const own = purpose?.states.get(stId)?.events ?? [];
   const global = purpose?.globalEvents.filter((event) => event.stId !== stId) ?? [];
-  const events = [...own, ...global].map((event) => explainEvent(event, runtime, seen));
+  const known = { listening, nowTs };
+  const events = [...own, ...global].map((event) => explainEvent(event, runtime, seen, known));
   return { pId: profile.pId, puId, stId, events };
 }
 
-function explainEvent(event: LiveEvent, runtime: Runtime, seen: LastSeen): EventExplanation {
+function explainEvent(
+  event: LiveEvent,
+  runtime: Runtime,
+  seen: LastSeen,
+  known: Known,
+): EventExplanation {
   const { stId, evId, name, isGlobal } = event;
-  const evidence = (isGlobal ? runtime.global : runtime.local)[event.index];
-  const causes = event.causes.map((cause, index) =>
-    explainCause(cause, evidence?.causes[index] ?? null, seen),
-  );
+  const evidence = (isGlobal ? runtime.global : runtime.local)[event.index] ?? null;
+  const ticks = event.isTimed ? ticksOf(event, evidence, known) : [];
+  const causes = event.causes.map((cause, index) => {
+    const time = evidence?.time?.causes[index] ?? null;
+    const tick = ticks.find((it) => it.index === index);
+    return {
+      ...explainCause(cause, evidence?.causes[index] ?? null, time, seen),
+      ...(cause.time && explainTime(cause.time, time, tick)),
+    };
+  });
   return { stId, evId, name, isGlobal, rung: evidence?.isInEpisode ?? false, causes };
 }
 
 function explainCause(
   cause: CompiledCause,
   collected: CauseEvidence | null,
+  time: CauseTime | null,
   seen: LastSeen,
 ): CauseExplanation {
   const { sId, orderId, thresholds, negate, relative, decimalAcc, needed, windowLength } = cause;
@@ -97,17 +128,23 @@ function explainCause(
     of,
     windowLength,
     needed,
-    missing: Math.max(0, needed - matched),
-    holds: matched >= needed,
+    // A silence does not count measurements.
+    missing: typeof cause.time?.noneForMs === 'number' ? 0 : Math.max(0, needed - matched),
+    holds: holdsInTime(cause, collected, time),
     ...(decimalAcc === null ? {} : { decimalAcc }),
     ...(collected?.baseline === undefined ? {} : { baseline: collected.baseline }),
-    ...(collected?.agreed ? { agreed: agreedOf(cause, collected, collected.agreed) } : {}),
+    ...(collected?.agreed ? { agreed: agreedOf(cause, collected, collected.agreed, time) } : {}),
     ...(newest && val !== undefined ? { seen: { val, ts: newest.ts } } : {}),
   };
 }
 
-function agreedOf(cause: CompiledCause, collected: CauseEvidence, agreed: Agreed) {
+function agreedOf(
+  cause: CompiledCause,
+  collected: CauseEvidence,
+  agreed: Agreed,
+  time: CauseTime | null,
+) {
   const { sId: _sId, ...told } = senseOf(cause, agreed);
-  const compared = comparedOf(cause, collected);
+  const compared = time?.compared ?? comparedOf(cause, collected);
   return compared === undefined ? told : { ...told, compared };
 }

@@ -7,13 +7,15 @@ import type { DeviceSenses } from './unfireable.ts';
 import { purposesPath } from './check-profile.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { placeKey, reach } from './reachability.ts';
+import { selfMoveOf } from './self-moving.ts';
+import { warnOfTime } from './warn-of-time.ts';
 
 /** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
 export type WarnedPart = { size: number; warnings: Problem[] };
 
 /**
  * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
- * that send a device back and forth on any measurement. For one purpose on its own pass it alone with
+ * that send a device back and forth by themselves, members without effect. For one purpose on its own pass it alone with
  * `() => ''` as `pathOf`. `devices`: the senses of each chosen device, where they are known.
  */
 export function listWarnings(
@@ -39,7 +41,7 @@ export function* warnInParts(
     if (!reached.purposes.has(purpose.puId)) {
       yield one(path, 'no event of the profile leads to this purpose');
     }
-    for (const [s, { stId, isGlobal }] of purpose.states.entries()) {
+    for (const [s, { stId, isGlobal, events }] of purpose.states.entries()) {
       const place = { puId: purpose.puId, stId };
       const at = `${path}/states/${s}`;
       if (!isGlobal && !reached.states.has(placeKey(place))) {
@@ -52,6 +54,8 @@ export function* warnInParts(
           else yield one(inEvent, `this event can never fire: ${reason}`, size);
         }
         for (const message of swings(profile, place, event)) yield one(inEvent, message);
+        const given = events[e];
+        if (given) yield { size: 1, warnings: warnOfTime(given, event, inEvent, senses) };
       }
     }
   }
@@ -71,14 +75,11 @@ function swings(
   from: { puId: number; stId: number },
   event: LiveEvent,
 ): string[] {
-  const to = movesOnAny(event);
-  if (!to || placeKey(to) <= placeKey(from)) return [];
-  const back = eventsAt(profile, to).map(movesOnAny);
-  if (!back.some((place) => place && placeKey(place) === placeKey(from))) return [];
-  return [`this state and state ${to.stId} send a device back and forth on any measurement`];
-}
-
-function movesOnAny({ causes, target }: LiveEvent) {
-  const isAny = causes.every(({ reads, negate }) => reads === 'anything' && !negate);
-  return causes.length > 0 && isAny ? (target?.place ?? null) : null;
+  const move = selfMoveOf(event);
+  if (!move || placeKey(move.to) <= placeKey(from)) return [];
+  const back = eventsAt(profile, move.to).map(selfMoveOf);
+  // One on silence and one on any measurement is how a silent sense is watched.
+  if (!back.some((it) => it?.on === move.on && placeKey(it.to) === placeKey(from))) return [];
+  const when = move.on === 'any' ? 'on any measurement' : 'while nothing is measured';
+  return [`this state and state ${move.to.stId} send a device back and forth ${when}`];
 }

@@ -16,8 +16,9 @@ export async function ringsOf(tx: Sql, signals: readonly AlarmSignal[]): Promise
   return fired.filter((one) => {
     const { event, reportKey, tells, isFresh, isFirst } = one;
     const name = nameOf(one);
-    const isRinging = isFresh && (isFirst || tells === 'notice') && tells !== 'silent-alarm';
-    if (reportKey === undefined && !isRinging) event.notified = false;
+    const concernsPeople = tells !== 'silent-alarm';
+    const isRinging = isFresh && (isFirst || tells === 'notice') && concernsPeople;
+    if (reportKey === undefined && !isRinging && concernsPeople) event.notified = false;
     if (reportKey === undefined) return isRinging;
     const isAgain = seen.has(name);
     seen.add(name);

@@ -13,10 +13,12 @@ import { explainRefusal } from '../quotas/store-within.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { firstSilenceMs } from './first-silence.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
+import { findServiceOnly, warnOfOwnEngines } from './warn-of-own-engines.ts';
 import {
   claimTargets,
   fallDue,
   insertProfile,
+  countOwnEngines,
   listPurposeBytes,
   listPurposesById,
   listDeviceSenses,
@@ -71,9 +73,16 @@ export async function installProfile(
       ? undefined
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await warnOfSms(accountId, purposes, pathOf);
+  const serviceOnly = findServiceOnly(purposes, pathOf);
+  const ofEngines =
+    serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
   return {
     pId,
-    warnings: [...(await listWarningsInTurns(purposes, senses, pathOf, nextTurn)), ...ofSms],
+    warnings: [
+      ...(await listWarningsInTurns(purposes, senses, pathOf, nextTurn)),
+      ...(ofEngines ?? []),
+      ...ofSms,
+    ],
   };
 }
 

@@ -153,23 +153,38 @@ export async function listDeviceSenses(
   deviceIds: number[],
   sIds: string[],
 ): Promise<Sense[]> {
-  const { rows } = await db.query<{ sId: string; min: number | null; max: number | null }>(
+  type Row = { sId: string } & Record<'min' | 'max' | 'minInterval', number | null>;
+  const { rows } = await db.query<Row>(
     `
       select sense->>'sId' as "sId",
-             (sense->>'min')::double precision as min, (sense->>'max')::double precision as max
+             (sense->>'min')::double precision as min, (sense->>'max')::double precision as max,
+             (sense->>'minInterval')::double precision as "minInterval"
         from device
        cross join json_array_elements(configuration->'module') as module
        cross join json_array_elements(module->'senses') as sense
        where id = any($1::bigint[]) and sense->>'sId' = any($2::text[])
-       group by 1, 2, 3
+       group by 1, 2, 3, 4
        limit $3`,
     [deviceIds, sIds, maxSenses],
   );
-  return rows.map(({ sId, min, max }) => ({
+  return rows.map(({ sId, min, max, minInterval }) => ({
     sId,
     ...(min !== null && { min }),
     ...(max !== null && { max }),
+    ...(minInterval !== null && { minInterval }),
   }));
+}
+
+/** How many of these devices evaluate their current profile themselves. */
+export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `
+      select count(*)::integer as count
+        from device_profile
+       where device_id = any($1::bigint[]) and state = 'current' and engine = 'device'`,
+    [deviceIds],
+  );
+  return rows[0]?.count ?? 0;
 }
 
 export type RollOutRow = {

@@ -177,7 +177,14 @@ describe('GET /v2/devices/{deviceAuthUuid}/evaluation', () => {
         pId,
         puId: 7,
         stId: 1,
-        events: [{ evId: 1, causes: [{ sId: '0x01', matched: 0, needed: 1, holds: false }] }],
+        events: [
+          {
+            evId: 1,
+            text: 'fires when its cause holds',
+            tells: 'nobody',
+            causes: [{ sId: '0x01', matched: 0, holds: false, text: 'no measurement yet' }],
+          },
+        ],
       },
     });
     await app.db.query(`update device_profile set engine = 'device' where profile_id = $1`, [pId]);

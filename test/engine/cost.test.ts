@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { checkCosts } from '../../src/engine/cost.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { measurements, purposes } from './arbitraries.ts';
-import { profileOf, run } from './samples.ts';
+import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { number, profileOf, purposeWith, run } from './samples.ts';
 
 const roomy = { causesPerMeasurement: 1_000_000, evidenceBytes: 1_000_000_000 };
 
@@ -53,4 +54,60 @@ test('long windows count, and the figure is told', () => {
   expect(others).toEqual([]);
   expect(problem?.message).toMatch(/at most 32000 bytes, here it can become 3[5-9]\d{3}$/);
   expect(checkCosts([purpose], { ...roomy, evidenceBytes: 40_000 })).toEqual([]);
+});
+
+const minute = 60_000;
+
+/** The least number of bytes that a device may have for one cause like this. */
+function bytesOf(cause: object): number {
+  const events = [{ evId: 1, causes: [{ sId: '0x1', ...cause }], actions: { alarm: true } }];
+  const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
+  const [problem] = checkCosts([purpose], { ...roomy, evidenceBytes: 1 });
+  return Number(/become (\d+)$/.exec(problem?.message ?? '')?.[1]);
+}
+
+test('a statistic counts 1 KiB, and what keeps times counts these', () => {
+  const thresholds = { isGt: 1 };
+  const plain = bytesOf({ thresholds });
+  const lasting = bytesOf({ thresholds, threshold: { forMs: minute } });
+  const over = { ms: 60 * minute, stat: 'delta' };
+  expect(lasting).toBeGreaterThan(plain);
+  expect(bytesOf({ thresholds, threshold: { forMs: minute, over } })).toBe(lasting + 1_024);
+  const counted = bytesOf({ thresholds, threshold: { count: 64, forMs: minute } });
+  const aged = bytesOf({ thresholds, threshold: { count: 64, forMs: minute, maxAgeMs: minute } });
+  expect(aged - counted).toBeGreaterThan(64 * 25);
+});
+
+test.each([
+  ['forMs', { threshold: { forMs: 31 * 24 * 60 * minute, count: 60 }, thresholds: { isGt: 1 } }],
+  ['noneForMs', { threshold: { noneForMs: minute } }],
+  [
+    'over',
+    {
+      threshold: { over: { ms: 60 * minute, stat: 'sum' }, forMs: 60 * minute },
+      thresholds: { isGt: 1 },
+    },
+  ],
+  [
+    'maxAgeMs',
+    {
+      threshold: { maxAgeMs: 31 * 24 * 60 * minute, count: 2, relative: true },
+      measurement: { count: 64 },
+      thresholds: { isLt: 1_000_000 },
+    },
+  ],
+])('evidence of %s takes no more bytes than were told before', (_, cause) => {
+  const told = bytesOf(cause);
+  const profile = profileOf(
+    purposeWith({ evId: 1, causes: [{ sId: '0x1', ...cause }], actions: { alarm: true } }),
+  );
+  const start = Date.UTC(2026, 0);
+  const stream = Array.from({ length: 200 }, (_each, index) =>
+    number(-7_654.321 + index * 1_234.567, start + index * 61_234),
+  );
+  let most = 0;
+  for (const { runtime } of run(profile, stream).evaluations)
+    most = Math.max(most, Buffer.byteLength(encodeRuntime(profile, runtime)));
+  expect(most).toBeGreaterThan(100);
+  expect(most).toBeLessThanOrEqual(told);
 });

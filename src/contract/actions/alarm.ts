@@ -1,18 +1,23 @@
 import { z } from 'zod';
-import { integer } from '../integer.ts';
+import { duration, oneMinute } from '../integer.ts';
 import type { Action } from './action.ts';
 
-const minuteMs = 60_000;
-const dayMs = 24 * 60 * minuteMs;
+const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
 
 /**
  * `alarm`: whether firings are kept as an alarm, where that is not decided by whom they notify. `keepMs`: how much
  * longer it stays open. `repeatMs`: people are notified of it again, so long after the last time.
  */
 export const alarmMembers = {
-  alarm: z.boolean().optional(),
-  keepMs: integer(0, 7 * dayMs).optional(),
-  repeatMs: integer(minuteMs, 31 * dayMs).optional(),
+  alarm: z.boolean().optional().meta({
+    description: 'True: firings are kept as an alarm. False: people are told each time.',
+  }),
+  keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
+    description: 'How much longer the alarm stays open, in ms.',
+  }),
+  repeatMs: duration(oneMinute).optional().meta({
+    description: 'People are told again so long after the last time, in ms.',
+  }),
 };
 
 /** A firing is kept as an alarm, also where nobody is notified of it. */

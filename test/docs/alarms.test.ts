@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { testService, type TestService } from '../journeys/service.ts';
+import { hasMosquitto } from '../support/mosquitto.ts';
+import { findProgram } from '../support/program.ts';
+import { startShell, type Shell } from '../support/shell.ts';
+import { startMailServer, type MailServer } from '../support/smtp.ts';
+import { blocksOf, getSection } from './readme.ts';
+
+/** What the service has: measurements that complete a run ring at once; alarms can be listed. */
+const [hasRuns, hasAlarms]: boolean[] = [false, false];
+
+const page = 'docs/alarms.md';
+const canRun = hasMosquitto && findProgram('curl') !== null;
+const ME = 'owner@example.org';
+
+let mail: MailServer;
+let service: TestService;
+let shell: Shell;
+beforeAll(async () => {
+  mail = await startMailServer();
+  service = await testService({ SMTP_URL: mail.url });
+  shell = startShell({ URL: service.url, ME });
+});
+afterAll(async () => {
+  await shell?.close();
+  await service?.close();
+  await mail?.close();
+});
+
+const mailOf = (subject: string) =>
+  mail.mailTo(ME, ({ headers }) => headers['subject'] === subject);
+
+it.skipIf(!canRun)('the commands of the page lead to an alarm, and to its end', async () => {
+  const section = getSection('From nothing to a mail', page);
+  const [account = '', trial = '', freezer = '', warm = ''] = blocksOf(section, 'sh');
+  expect(await shell.run(account)).toContain(`"address":"${ME}"`);
+  const asked = await mail.mailTo(ME);
+  const link = /http:\S+\/confirm\?token=[\w-]+/.exec(asked.text)?.[0] ?? '';
+  expect((await fetch(link, { method: 'POST' })).status).toBe(200);
+
+  expect(await shell.run(trial)).toContain('"state":"queued"');
+  await mailOf('A trial');
+  expect(await shell.run(freezer)).toContain('"warnings":[]');
+  await shell.run(warm);
+  if (!hasRuns) return;
+  const [subject = ''] = blocksOf(section, 'text');
+  expect((await mailOf(subject)).text).toContain('Temperature -14.2 °C, above -15.0 °C');
+
+  if (!hasAlarms) return;
+  const [open = '', acknowledge = '', cold = ''] = blocksOf(getSection('The list', page), 'sh');
+  const { alarms } = JSON.parse(await shell.run(open)) as { alarms: object[] };
+  expect(alarms).toMatchObject([{ deviceName: 'Freezer', state: 'open' }]);
+  expect(await shell.run(acknowledge)).toContain('"acknowledged"');
+  const closed = JSON.parse(await shell.run(cold)) as { alarms: object[] };
+  expect(closed.alarms).toMatchObject([{ state: 'closed', closedBy: 'cleared' }]);
+});

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { Purpose } from '../../src/contract/purpose.ts';
+import { listWarnings } from '../../src/engine/warnings.ts';
+import { blocksOf, readProjectFile } from './readme.ts';
+
+/** What the page shows is a purpose, an event's causes, or a cause. */
+function purposeOf(shown: Record<string, unknown>) {
+  if ('states' in shown) return shown;
+  const causes = 'causes' in shown ? shown['causes'] : [shown];
+  return { puId: 1, initStId: 1, states: [{ stId: 1, events: [{ evId: 1, causes }] }] };
+}
+
+const examples = blocksOf(readProjectFile('docs/engine.md'), 'json').map(
+  (text) => JSON.parse(text) as Record<string, unknown>,
+);
+
+test('each example of the page on purposes is taken as it is, and there is nothing to remark', () => {
+  expect(examples.length).toBeGreaterThan(4);
+  for (const example of examples) {
+    const given = purposeOf(example);
+    const purpose = Purpose.parse(given);
+    expect(purpose).toMatchObject(given);
+    expect(listWarnings([purpose])).toEqual([]);
+  }
+});
