@@ -10,7 +10,8 @@ import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
 import { startMetrics } from './metrics/metrics.ts';
-import { systemClock } from './lib/clock.ts';
+import { monotonicClock, systemClock } from './lib/clock.ts';
+import type { Clocks } from './lib/clock.ts';
 import type { ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check-ports.ts';
 import type { Addresses } from './process/describe-ready.ts';
@@ -47,6 +48,7 @@ export async function startService(
   config: Config,
   log: ServiceLog,
   onMoved: (lines: string[]) => void,
+  clocks: Clocks = { clock: systemClock, monotonicClock },
 ): Promise<Service> {
   await checkPorts(config);
   const readiness = createReadiness();
@@ -59,7 +61,7 @@ export async function startService(
         ...config.healthListen,
         listUnready: readiness.listUnready,
         log: log.child({ component: 'health' }),
-        clock: systemClock,
+        clock: clocks.clock,
       })
     : null;
   const { stopTimeoutMs } = config;
@@ -72,7 +74,13 @@ export async function startService(
     return [...unfinished, ...(await runStep(probes, reserveMs / 2, stopLog))];
   };
   try {
-    const shared = await startShared(config, log, { releases, edges, readiness, onMoved });
+    const shared = await startShared(config, log, {
+      releases,
+      edges,
+      readiness,
+      onMoved,
+      clocks,
+    });
     const devices = config.role.name === 'api' ? null : await startDeviceSide(shared);
     const connector = devices?.connector ?? null;
     // A process that listens to devices of its own is of use without the broker.

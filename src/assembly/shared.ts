@@ -7,8 +7,7 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { monotonicClock, systemClock } from '../lib/clock.ts';
-import type { Clock, MonotonicClock } from '../lib/clock.ts';
+import type { Clock, Clocks, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
@@ -48,12 +47,13 @@ export type Shared = {
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
   /** Told once when a later version has taken the tables away from this one. */
   onMoved: (lines: string[]) => void;
+  clocks: Clocks;
 };
 
 export async function startShared(
   config: Config,
   log: ServiceLog,
-  { releases, edges, readiness, onMoved }: SharedOptions,
+  { releases, edges, readiness, onMoved, clocks }: SharedOptions,
 ): Promise<Shared> {
   await checkRedisOf(config, log);
   const storage = await openStorage(config, log, releases);
@@ -62,7 +62,7 @@ export async function startShared(
   readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
-  const bus = await startBus(config, log);
+  const bus = await startBus(config, log, clocks);
   releases.add('bus', () => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
@@ -78,7 +78,6 @@ export async function startShared(
     releases,
   });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  const clocks = { clock: systemClock, monotonicClock };
   const publicUrl = createPublicUrl(config);
   return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, publicUrl };
 }
@@ -128,7 +127,11 @@ async function startDisabled(
 /** To the log of whoever could not reach it. */
 export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redis answers again.');
 
-async function startBus({ redisUrl }: Config, serviceLog: ServiceLog): Promise<Bus> {
+async function startBus(
+  { redisUrl }: Config,
+  serviceLog: ServiceLog,
+  { monotonicClock }: Clocks,
+): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
     log.error({ event: 'bus.listener-failed', err, channel }, 'A listener of the bus failed.');

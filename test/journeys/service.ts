@@ -4,6 +4,7 @@ import type { Config, Role } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
 import { testDatabase } from '../support/database.ts';
 import type { DatabaseKind } from '../support/database.ts';
+import type { Clocks } from '../../src/lib/clock.ts';
 
 export type TestService = {
   url: string;
@@ -19,10 +20,12 @@ export async function testService(
     kind,
     role,
     change = (config) => config,
+    clocks,
   }: {
     kind?: DatabaseKind;
     role?: Role;
     change?: (config: Config) => Config;
+    clocks?: Clocks;
   } = {},
 ): Promise<TestService> {
   const database = await testDatabase(kind);
@@ -39,7 +42,12 @@ export async function testService(
     },
     role,
   );
-  const service = await startService(change(config), pino({ level: 'silent' }), () => undefined);
+  const service = await startService(
+    change(config),
+    pino({ level: 'silent' }),
+    () => undefined,
+    clocks,
+  );
   const { http, mqtt } = service.addresses;
   return {
     url: `http://127.0.0.1:${http?.port ?? 0}`,
