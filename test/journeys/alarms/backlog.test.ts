@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { coldAgain, purposeOf, warm } from './purposes.ts';
+import { dayMs, hourMs, minuteMs, startTimeline, type Sensor, type Timeline } from './timeline.ts';
+
+let timeline: Timeline;
+beforeAll(async () => void (timeline = await startTimeline()));
+afterAll(() => timeline?.close());
+
+const notNotified = async (sensor: Sensor) =>
+  (await sensor.events()).map(
+    (event) => event.notNotified ?? (event.notified ? 'told' : 'nothing'),
+  );
+
+const range = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+it('three bad values 20 minutes old, then thirty live ones: one ring, the old firings too late for it', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  const from = timeline.now() - 20 * minuteMs;
+  await sensor.measure(...range(3).map((n) => ({ val: 9, ts: from + n * 1_000 })));
+  expect(await account.alarms()).toMatchObject([{ told: 'none', notNotified: 'too-old' }]);
+  for (const _minute of range(30)) {
+    timeline.advance(minuteMs);
+    await sensor.measure({ val: 9, ts: timeline.now() });
+  }
+  await account.toldOf('alarm.opened', 1);
+  expect(await notNotified(sensor)).toEqual([
+    ...range(3).map(() => 'too-old'),
+    'told',
+    ...range(29).map(() => 'same-episode'),
+  ]);
+  expect(account.told()).toHaveLength(1);
+});
+
+it('the same for an event that moves the device, then eight hours of warm values: one ring, after the first live one', async () => {
+  const account = await timeline.openAccount();
+  const moving = warm(1, { actions: { engine: { gotoStId: 2 } } });
+  const sensor = await account.addDevice([purposeOf([moving], [coldAgain(2, 1)])]);
+  const from = timeline.now() - 20 * minuteMs;
+  await sensor.measure(...range(3).map((n) => ({ val: 9, ts: from + n * 1_000 })));
+  expect(account.told()).toEqual([]);
+  await sensor.measure({ val: 9, ts: timeline.now() });
+  await account.toldOf('alarm.opened', 1);
+  for (const _quarter of range(32)) {
+    timeline.advance(15 * minuteMs);
+    await sensor.measure({ val: 9, ts: timeline.now() });
+  }
+  expect(account.told()).toHaveLength(1);
+  expect(await account.alarms('?state=open')).toMatchObject([{ told: 'told' }]);
+  await sensor.measure({ val: 7, ts: timeline.now() });
+  expect(await account.alarms()).toMatchObject([{ state: 'closed', closedBy: 'left-state' }]);
+});
+
+it('an hourly uploader whose newest value is fresh rings at once', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  const nowMs = timeline.now();
+  await sensor.measure(
+    ...range(60).map((n) => ({ val: n < 30 ? 5 : 9, ts: nowMs - (60 - n) * minuteMs })),
+  );
+  await account.toldOf('alarm.opened', 1);
+  expect(account.told()).toHaveLength(1);
+});
+
+it('one whose newest value is 20 minutes old rings within 45 minutes, and its events say why they did not', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  const nowMs = timeline.now();
+  await sensor.measure(...range(5).map((n) => ({ val: 9, ts: nowMs - (25 - n) * minuteMs })));
+  expect(new Set(await notNotified(sensor))).toEqual(new Set(['too-old']));
+  for (const _quarter of range(3)) timeline.advance(15 * minuteMs);
+  const [opened] = await account.toldOf('alarm.opened', 1);
+  expect(opened?.data.evId).toBe(1);
+  expect(await account.alarms()).toMatchObject([{ told: 'told', state: 'open' }]);
+});
+
+it('a clock 16 minutes slow rings after 15 minutes', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  for (const _minute of range(16)) {
+    await sensor.measure({ val: 9, ts: timeline.now() - 16 * minuteMs });
+    timeline.advance(minuteMs);
+  }
+  await account.toldOf('alarm.opened', 1);
+  expect(account.told()).toHaveLength(1);
+});
+
+it('three weeks of backlog that end well ring nobody', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  const from = timeline.now() - 21 * dayMs;
+  for (const part of range(20))
+    await sensor.measure(
+      ...range(25).map((n) => {
+        const hour = part * 25 + n;
+        return { val: hour < 490 && hour % 10 < 5 ? 9 : 5, ts: from + hour * hourMs };
+      }),
+    );
+  await sensor.measure({ val: 5, ts: timeline.now() });
+  for (const _quarter of range(4)) timeline.advance(15 * minuteMs);
+  expect(await account.alarms('?state=open')).toEqual([]);
+  expect(account.told()).toEqual([]);
+});
+
+it('a clock set back three weeks rings again within 35 minutes', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 5, ts: timeline.now() });
+  for (const _minute of range(36)) {
+    timeline.advance(minuteMs);
+    await sensor.measure({ val: 9, ts: timeline.now() - 21 * dayMs });
+  }
+  await account.toldOf('alarm.opened', 1);
+  expect(account.told()).toHaveLength(1);
+});
+
+it('a door that opened at 08:00 and a temperature above 8 at 12:00, both needed: rings', async () => {
+  const account = await timeline.openAccount();
+  const open = { sId: '0x02', orderId: 1, thresholds: { isOneOf: [1] } };
+  const sensor = await account.addDevice(
+    [purposeOf([warm(1, { more: [open] })])],
+    ['0x01', '0x02'],
+  );
+  await sensor.measure({ sId: '0x02', val: 1, ts: timeline.now() });
+  timeline.advance(4 * hourMs);
+  await sensor.measure({ val: 9, ts: timeline.now() });
+  await account.toldOf('alarm.opened', 1);
+});

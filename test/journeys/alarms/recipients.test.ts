@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { purposeOf, warm } from './purposes.ts';
+import { hourMs, minuteMs, startTimeline, type Timeline } from './timeline.ts';
+
+let timeline: Timeline;
+beforeAll(async () => void (timeline = await startTimeline()));
+afterAll(() => timeline?.close());
+
+const alarmOf = async (account: Awaited<ReturnType<Timeline['openAccount']>>) =>
+  (await account.alarms())[0];
+
+it('no recipient at first, one added while the alarm is open: rings', async () => {
+  const account = await timeline.openAccount();
+  await account.useNobody();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 9 });
+  expect(await alarmOf(account)).toMatchObject({ told: 'none', notNotified: 'no-recipient' });
+  expect(await sensor.events()).toMatchObject([{ notified: false, notNotified: 'no-recipient' }]);
+  await account.useWebhook();
+  await account.toldOf('alarm.opened', 1);
+});
+
+it('a snooze that ends while it is still true: rings', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 9 });
+  await account.toldOf('alarm.opened', 1);
+  const { alarmId } = (await alarmOf(account)) ?? {};
+  await account.app.call('POST', `/v2/alarms/${alarmId}/snooze`, {
+    untilTs: timeline.now() + hourMs,
+  });
+  await sensor.measure({ val: 9 });
+  expect((await sensor.events()).at(-1)).toMatchObject({ notNotified: 'snoozed' });
+  timeline.advance(hourMs + minuteMs);
+  await account.toldOf('alarm.opened', 2);
+});
+
+it('an acknowledged one is not told again; closed by a person, the next firing rings', async () => {
+  const account = await timeline.openAccount();
+  const sensor = await account.addDevice([
+    purposeOf([warm(1, { actions: { repeatMs: minuteMs } })]),
+  ]);
+  await sensor.measure({ val: 9 });
+  await account.toldOf('alarm.opened', 1);
+  timeline.advance(61_000);
+  await account.toldOf('alarm.repeated', 1);
+  const { alarmId } = (await alarmOf(account)) ?? {};
+  await account.app.call('POST', `/v2/alarms/${alarmId}/acknowledge`);
+  timeline.advance(hourMs);
+  await sensor.measure({ val: 9 });
+  expect((await sensor.events()).at(-1)).toMatchObject({ notNotified: 'acknowledged' });
+  await account.app.call('POST', `/v2/alarms/${alarmId}/close`);
+  expect(await account.alarms('?state=open')).toEqual([]);
+  await sensor.measure({ val: 9 });
+  await account.toldOf('alarm.opened', 2);
+  expect(account.told().map(({ type }) => type)).toEqual([
+    'alarm.opened',
+    'alarm.repeated',
+    'alarm.opened',
+  ]);
+});
+
+it('every provider refuses: taken back, and told again later, with growing pauses', async () => {
+  let isRefusing = true;
+  const account = await timeline.openAccount(() => ({ status: isRefusing ? 410 : 204 }));
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 9 });
+  const told = async () => (await alarmOf(account))?.told;
+  await expect.poll(told, { timeout: 20_000 }).toBe('withdrawn');
+  timeline.advance(61_000);
+  await expect.poll(() => account.told().length, { timeout: 20_000 }).toBe(2);
+  await expect.poll(told, { timeout: 20_000 }).toBe('withdrawn');
+  isRefusing = false;
+  timeline.advance(5 * minuteMs + 1_000);
+  await expect.poll(told, { timeout: 20_000 }).toBe('told');
+  expect(account.told()).toHaveLength(3);
+  type Usage = { usage: { quota: string; used: number | null }[] };
+  const { usage } = await account.app.call<Usage>('GET', '/v2/accounts/usage');
+  expect(usage.find(({ quota }) => quota === 'webhooksPerDay')?.used).toBe(1);
+});
