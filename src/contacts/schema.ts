@@ -41,10 +41,11 @@ const suiting = {
   }),
   afterMs: z.int().min(0).max(maxAfterMs).default(0).meta({
     description:
-      'Not yet in use: leave it at 0. A contact with a higher value receives no event messages. Meant for alarms: only when one is still open, and not acknowledged, so many milliseconds after it was announced.',
+      '0: told at once. Else told of alarms only, once of each, and only if it is still open and not acknowledged so many milliseconds after people were told of it.',
   }),
   whenOver: z.boolean().default(false).meta({
-    description: 'Not yet in use: it does nothing. Meant for alarms: also when one is over.',
+    description:
+      'Also when an alarm that it was told of is over. Webhooks hear of every closing, mail only that the cause is gone.',
   }),
 };
 
