@@ -141,7 +141,7 @@ export const startTs = 1_700_000_000_000;
 export const listening: fc.Arbitrary<Gap[]> = fc
   .array(
     fc.tuple(
-      fc.constantFrom(1, 1_500, 20_000, 100_000, 500_000),
+      fc.constantFrom(1, 31_000, 32_500, 35_000, 91_000, 400_000),
       fc.constantFrom(15_001, 60_000, 400_000),
     ),
     { maxLength: 3 },

@@ -7,5 +7,7 @@ import { compareEngines } from './compare-engines.ts';
 const numRuns = Number(process.env['ENGINE_PAIRS'] ?? 20_000);
 
 test(`members of time: ${numRuns} pairs of purposes and streams`, { timeout: 3_600_000 }, () => {
-  fc.assert(fc.property(purposesInTime, happeningsUpTo, listening, compareEngines), { numRuns });
+  fc.assert(fc.property(purposesInTime, happeningsUpTo(50), listening, compareEngines), {
+    numRuns,
+  });
 });
