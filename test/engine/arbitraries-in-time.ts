@@ -120,17 +120,20 @@ export type Happening = {
   report?: [number, number];
 };
 
-export const happenings: fc.Arbitrary<Happening[]> = fc.array(
-  fc
-    .tuple(
-      fc.constantFrom(0, 1, 500, 1_000, 1_000, 2_000, 2_001, 5_000, 10_000, 61_000, 400_000),
-      fc.boolean(),
-      rarely,
-      action,
-    )
-    .map(([afterMs, ticksEarly, isStored, what]) => ({ afterMs, ticksEarly, isStored, ...what })),
-  { minLength: 1, maxLength: 25, size: 'max' },
-);
+export const happeningsUpTo = (maxLength: number): fc.Arbitrary<Happening[]> =>
+  fc.array(
+    fc
+      .tuple(
+        fc.constantFrom(0, 1, 500, 1_000, 1_000, 2_000, 2_001, 5_000, 10_000, 61_000, 400_000),
+        fc.boolean(),
+        rarely,
+        action,
+      )
+      .map(([afterMs, ticksEarly, isStored, what]) => ({ afterMs, ticksEarly, isStored, ...what })),
+    { minLength: 1, maxLength, size: 'max' },
+  );
+
+export const happenings = happeningsUpTo(25);
 
 export const startTs = 1_700_000_000_000;
 
@@ -138,7 +141,7 @@ export const startTs = 1_700_000_000_000;
 export const listening: fc.Arbitrary<Gap[]> = fc
   .array(
     fc.tuple(
-      fc.constantFrom(1, 1_500, 20_000, 100_000, 500_000),
+      fc.constantFrom(1, 31_000, 32_500, 35_000, 91_000, 400_000),
       fc.constantFrom(15_001, 60_000, 400_000),
     ),
     { maxLength: 3 },
