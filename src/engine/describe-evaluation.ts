@@ -32,6 +32,8 @@ export type Around = {
   nowTs: number;
   /** By "puId/stId/evId". */
   alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
+  /** Until then all events of the device are quiet. */
+  mutedUntilTs?: number | undefined;
   /** By sense. */
   late?: ReadonlyMap<string, LateSense> | undefined;
 };
@@ -40,7 +42,7 @@ export type Around = {
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
-  { nowTs, alarms, late }: Around,
+  { nowTs, alarms, mutedUntilTs, late }: Around,
 ): Description {
   const { puId } = rest;
   return {
@@ -48,7 +50,8 @@ export function describeEvaluation(
     events: events.map((event) => {
       const { stId, evId } = event;
       const tells = findEvent(profile, { puId, stId }, evId)?.tells ?? 'nobody';
-      const alarm = alarms?.get(`${puId}/${stId}/${evId}`);
+      const known = alarms?.get(`${puId}/${stId}/${evId}`);
+      const alarm = mutedUntilTs === undefined ? known : { ...known, mutedUntilTs };
       const causes = event.causes.map((cause) => describeWithLate(cause, nowTs, late));
       const words = describeEvent(event, tells, nowTs, alarm);
       return { ...event, text: words, tells, ...(alarm && { alarm }), causes };

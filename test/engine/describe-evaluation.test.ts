@@ -113,9 +113,11 @@ function describedOf(
     profile,
     values.map((val, index) => number(val, now - 10 + index)),
   );
+  const { mutedUntilTs, ...own } = standing ?? {};
   const around = {
     nowTs: now,
-    alarms: new Map(standing ? [['1/1/1', standing]] : []),
+    alarms: new Map(Object.keys(own).length > 0 ? [['1/1/1', own]] : []),
+    mutedUntilTs,
     late: new Map(late ? [['0x1', late]] : []),
   };
   const described = describeEvaluation(profile, explain(profile, runtime, last), around);

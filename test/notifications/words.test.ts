@@ -53,6 +53,51 @@ function bodyFor(
   return bodyOf({ ...push, event: eventOf(why, val) }, { ...wording, ...change }, false);
 }
 
+const minute = 60_000;
+const once = { matched: 1, of: 1, needed: 1 };
+
+describe('a condition on time is told with how long it lasted', () => {
+  const held = { ...detail, heldMs: 10 * minute, sinceTs: ts - 10 * minute };
+  const silent = { ...detail, ...once, thresholds: {}, sinceTs: ts - 90 * minute };
+
+  test.each<[string, Partial<CauseDetail>, string]>([
+    ['forMs', held, 'Temperature 9.7 °C, above 8.0 °C, for 10 minutes'],
+    [
+      'noneForMs',
+      { ...silent, silentMs: 90 * minute },
+      'Temperature, nothing heard for 1 hour 30 minutes, last 9.7 °C',
+    ],
+    [
+      'a day',
+      { ...silent, silentMs: 24 * 60 * minute },
+      'Temperature, nothing heard for 1 day, last 9.7 °C',
+    ],
+  ])('%s', (_, more, body) => {
+    const why = { ...detail, ...more };
+    // A silence compares nothing.
+    if (why.silentMs !== undefined) delete why.compared;
+    expect(bodyFor([why])).toContain(body);
+  });
+
+  test('in German', () => {
+    expect(bodyFor([held], { language: 'de' })).toContain('über 8,0 °C, 10 Minuten lang');
+    const { compared: _compared, ...none } = silent;
+    expect(bodyFor([{ ...none, silentMs: 2 * 24 * 60 * minute }], { language: 'de' })).toContain(
+      'Temperature, 2 Tage lang nichts empfangen, zuletzt 9,7 °C',
+    );
+  });
+
+  test('of a sense that was never heard', () => {
+    const { compared: _compared, ...none } = { ...silent, silentMs: 30 * minute };
+    const event = eventOf([none]);
+    event.cause.senses = [];
+    const push = { accountId: 1, deviceId: 1, deviceUuid: 'u', kind: 'push' as const, name: 'x' };
+    expect(bodyOf({ ...push, event }, wording, false)).toContain(
+      'Temperature, nothing heard for 30 minutes',
+    );
+  });
+});
+
 describe('a message says', () => {
   test('whose event it is', () => {
     const push = { accountId: 1, deviceId: 1, deviceUuid: 'u', kind: 'push' as const };

@@ -1,4 +1,5 @@
 import type { CauseDetail, CauseSense, SenseEvent } from '../../contract/event.ts';
+import { describeLasting } from './lasting.ts';
 import type { Words } from './words.ts';
 
 /** What a configuration says of a sense for people; all may be absent. */
@@ -14,18 +15,47 @@ export function describeCauses(
   if (!why || why.length === 0)
     return cause.senses.map((sense) => measuredOf(sense, senses[sense.sId], words));
   return why.map((detail, index) => {
-    const { sId, matched, of } = detail;
+    const { sId } = detail;
     const sameSense = cause.senses[index]?.sId === sId ? cause.senses[index] : undefined;
     const sense = sameSense ?? cause.senses.find((one) => one.sId === sId);
-    const number = numberWriter(senses[sId], words);
-    const parts = [
-      sense ? measuredOf(sense, senses[sId], words) : (senses[sId]?.name ?? sId),
-      comparedOf(detail, sense, number, words),
-      conditionOf(detail, number, words),
-      of > 1 ? words.ofTheLast(matched, of) : '',
-    ];
+    const parts =
+      detail.silentMs === undefined
+        ? partsOf(detail, sense, senses[sId], words)
+        : partsOfSilence(detail, detail.silentMs, sense, senses[sId], words);
     return parts.filter((part) => part !== '').join(', ');
   });
+}
+
+function partsOf(
+  detail: CauseDetail,
+  sense: CauseSense | undefined,
+  named: SenseWords | undefined,
+  words: Words,
+): string[] {
+  const { sId, matched, of, heldMs } = detail;
+  const number = numberWriter(named, words);
+  // All measurements of a run agreed: how many there were says nothing.
+  const counted = of > 1 ? words.ofTheLast(matched, of) : '';
+  return [
+    sense ? measuredOf(sense, named, words) : (named?.name ?? sId),
+    comparedOf(detail, sense, number, words),
+    conditionOf(detail, number, words),
+    heldMs === undefined ? counted : words.held(describeLasting(heldMs, words)),
+  ];
+}
+
+function partsOfSilence(
+  { sId }: CauseDetail,
+  silentMs: number,
+  sense: CauseSense | undefined,
+  named: SenseWords | undefined,
+  words: Words,
+): string[] {
+  return [
+    named?.name || sId,
+    words.silent(describeLasting(silentMs, words)),
+    sense ? words.lastValue(valueOf(sense, numberWriter(named, words))) : '',
+  ];
 }
 
 type WriteNumber = (value: number) => string;
@@ -41,14 +71,12 @@ function numberWriter(sense: SenseWords | undefined, { locale }: Words): WriteNu
   return (value) => `${format.format(value)}${unit}`;
 }
 
-function measuredOf(
-  { sId, val, lat, long }: CauseSense,
-  sense: SenseWords | undefined,
-  words: Words,
-): string {
-  const name = sense?.name || sId;
-  if (lat !== undefined && long !== undefined) return `${name} ${lat} ${long}`;
-  return `${name} ${numberWriter(sense, words)(val)}`;
+function measuredOf(measured: CauseSense, sense: SenseWords | undefined, words: Words): string {
+  return `${sense?.name || measured.sId} ${valueOf(measured, numberWriter(sense, words))}`;
+}
+
+function valueOf({ val, lat, long }: CauseSense, number: WriteNumber): string {
+  return lat !== undefined && long !== undefined ? `${lat} ${long}` : number(val);
 }
 
 /** Where something else was compared than was measured: a difference, or a rounded number. */

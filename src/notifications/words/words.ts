@@ -10,6 +10,10 @@ export type Words = {
   not: string;
   and: string;
   compared: string;
+  /** Of conditions on time: for how long, as `describeLasting` says it. */
+  held: (lasting: string) => string;
+  silent: (lasting: string) => string;
+  lastValue: (value: string) => string;
   ofTheLast: (matched: number, of: number) => string;
   lastToday: string;
   /** Of an alarm: since when it is open, when its sense was last heard, what became of it. */
@@ -42,6 +46,9 @@ export const words = {
     not: 'not',
     and: 'and',
     compared: 'compared',
+    held: (lasting) => `for ${lasting}`,
+    silent: (lasting) => `nothing heard for ${lasting}`,
+    lastValue: (value) => `last ${value}`,
     ofTheLast: (matched, of) => `${matched} of the last ${of}`,
     lastToday: 'This is the last message today: the limit is reached.',
     openSince: (when) => `Since ${when}.`,
@@ -71,6 +78,9 @@ export const words = {
     not: 'nicht',
     and: 'und',
     compared: 'verglichen',
+    held: (lasting) => `${lasting} lang`,
+    silent: (lasting) => `${lasting} lang nichts empfangen`,
+    lastValue: (value) => `zuletzt ${value}`,
     ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
     lastToday: 'Das ist die letzte Nachricht für heute: Die Grenze ist erreicht.',
     openSince: (when) => `Seit ${when}.`,
