@@ -11,6 +11,7 @@ import type { AlarmPort } from '../notifications/alarm-port.ts';
 import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
 import { tellOver } from '../notifications/tell-over.ts';
 import type { Sql } from '../db/sql.ts';
+import { listClockTimes } from '../ingest/store/sense-clocks.ts';
 import { findNewest } from '../measurements/newest.ts';
 import type { Activity } from '../quotas/activity.ts';
 import type { Shared } from './shared.ts';
@@ -39,14 +40,8 @@ export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
 const timerEveryMs = 1_000;
 
 const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
-  const found = await findNewest(tx, senses);
-  const times = [...found].flatMap(([deviceId, seen]) =>
-    Object.entries(seen).map(([sId, { ts }]): [string, number] => [
-      senseKey({ deviceId, sId }),
-      ts,
-    ]),
-  );
-  return new Map(times);
+  const times = await listClockTimes(tx, await findNewest(tx, senses));
+  return new Map(times.map(({ ts, ...sense }) => [senseKey(sense), ts]));
 };
 
 /** Decides on alarms where devices are heard, and closes those whose time is over. */

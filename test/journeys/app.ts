@@ -4,6 +4,8 @@ import { conformTo } from './conform.ts';
 export type App = {
   /** Sends JSON with the account's token; gives the body of a 200 that is as documented, throws for anything else. */
   call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
+  /** A page of a list, and where the next one is. */
+  page<T>(path: string): Promise<{ body: T; next: string | undefined }>;
   email: string;
 };
 
@@ -64,17 +66,23 @@ export async function openApp(url: string): Promise<App> {
   const email = `app-${process.pid}-${++accounts}@example.org`;
   const credentials = { email, password: 'correct horse battery' };
   const conform = await conformTo(url);
-  const call = async <T>(method: string, path: string, body?: unknown, token?: string) => {
+  const ask = async <T>(method: string, path: string, body?: unknown, token?: string) => {
     const response = await send(url + path, method, body, token);
     const text = await conform(method, path, response);
     if (response.status !== 200) throw new Error(`${response.status} ${response.url}: ${text}`);
-    return JSON.parse(text) as T;
+    const [, next] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
+    return { body: JSON.parse(text) as T, next };
   };
+  const call = async <T>(...asked: Parameters<typeof ask>) => (await ask<T>(...asked)).body;
   await call('POST', '/v2/accounts', credentials);
   const { accountAuthToken } = await call<{ accountAuthToken: string }>(
     'POST',
     '/v2/accounts/login',
     credentials,
   );
-  return { email, call: (method, path, body) => call(method, path, body, accountAuthToken) };
+  return {
+    email,
+    call: (method, path, body) => call(method, path, body, accountAuthToken),
+    page: (path) => ask('GET', path, undefined, accountAuthToken),
+  };
 }

@@ -84,3 +84,22 @@ export async function listClockNotes(
     return late > 0 || aheadTs !== null ? [{ sId, clockTs, late, aheadTs }] : [];
   });
 }
+
+/** Where each of these senses' clock stands, ms: mostly at the history's newest, which is given by device. */
+export async function listClockTimes(
+  db: Sql,
+  newest: ReadonlyMap<number, LastSeen>,
+): Promise<{ deviceId: number; sId: string; ts: number }[]> {
+  const { rows } = await db.query<{ device_id: number; s_id: string; state: SenseClock }>(
+    'select device_id, s_id, state from sense_clock where device_id = any($1::bigint[]) and s_id <> $2',
+    [[...newest.keys()], ofDevice],
+  );
+  const nameOf = (deviceId: number, sId: string) => `${deviceId} ${sId}`;
+  const clocks = new Map(rows.map((row) => [nameOf(row.device_id, row.s_id), row.state]));
+  return [...newest].flatMap(([deviceId, seen]) =>
+    Object.entries(seen).map(([sId, { ts }]) => {
+      const clock = clocks.get(nameOf(deviceId, sId));
+      return { deviceId, sId, ts: clock?.newestTs === ts ? (clock.clockTs ?? ts) : ts };
+    }),
+  );
+}

@@ -48,7 +48,7 @@ it('an acknowledged one is not told again; closed by a person, the next firing r
   await account.app.call('POST', `/v2/alarms/${alarmId}/acknowledge`);
   timeline.advance(hourMs);
   await sensor.measure({ val: 9 });
-  expect((await sensor.events()).at(-1)).toMatchObject({ notNotified: 'acknowledged' });
+  expect((await sensor.events()).at(-1)).toMatchObject({ notNotified: 'same-episode' });
   await account.app.call('POST', `/v2/alarms/${alarmId}/close`);
   expect(await account.alarms('?state=open')).toEqual([]);
   await sensor.measure({ val: 9 });
