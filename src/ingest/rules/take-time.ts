@@ -142,6 +142,5 @@ export class TakeTime {
 }
 
 function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
-  const [was, is] = [clockTs, lastTs].map((ts) => new Date(ts).toISOString());
-  return `The last ${total} values of sense ${sId} are older than the newest, of ${was}, and go on as a clock does: it was set back. From ${is} on values are evaluated again.`;
+  return `The last ${total} values of sense ${sId} are older than the newest, of ts ${clockTs}, and go on as a clock does: it was set back. From ts ${lastTs} on values are evaluated again.`;
 }

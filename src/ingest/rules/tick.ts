@@ -9,6 +9,8 @@ import type { Scope } from './scope.ts';
  * current then: before that message is looked at, as if each tick had come when it was due.
  */
 export function runTicks(context: DeviceContext, scope: Scope): DeviceContext {
+  // Mostly neither is there: this is asked with each message.
+  if (!context.current?.profile.isTimed && !context.pending?.isTimed) return context;
   const { arrivedTs } = scope;
   const dueTs = findPendingDue(context, arrivedTs, scope.limits);
   if (dueTs === null || dueTs > arrivedTs) return runUntil(context, arrivedTs, scope);
