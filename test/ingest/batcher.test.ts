@@ -7,7 +7,7 @@ import {
   type Batcher,
   type BatcherOptions,
 } from '../../src/ingest/queue/batcher.ts';
-import { device, measurementsUnit, unitIds } from './units.ts';
+import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
 
 /** A batch that the batcher has begun; nothing comes of it until it is told here. */
 type Begun = { batch: Batch; commit(): Committing; finish(): Promise<void> };
@@ -162,4 +162,41 @@ test('begins nothing once it is stopped', async () => {
   batcher.stop();
   await begun[0]?.finish();
   expect(idsBegun()).toEqual([['a']]);
+});
+
+/** Time comes to the device with that number. */
+async function tick(deviceId: number, id: string): Promise<void> {
+  queues.add(queues.queueOf(device(deviceId)), tickUnit(id));
+  batcher.wake();
+  await turnOfTheLoop();
+}
+
+test('ticks have one batch beside those of messages, which do not wait for it', async () => {
+  await tick(1, 'tick 1');
+  await arrive([2, 'a']);
+  await tick(3, 'tick 3');
+  expect(idsBegun()).toEqual([['tick 1'], ['a']]);
+  begun[1]?.commit();
+  await arrive([4, 'b']);
+  expect(idsBegun()).toEqual([['tick 1'], ['a'], ['b']]);
+  expect(begun[2]?.batch.behind).toBe(begun[1]?.batch);
+  // While a commit is under way none begins that might be planned on it.
+  await begun[0]?.finish();
+  expect(idsBegun()).toHaveLength(3);
+  await begun[1]?.finish();
+  expect(idsBegun().at(-1)).toEqual(['tick 3']);
+});
+
+test('a message that joins a tick of its device takes it along, in their order', async () => {
+  await arrive([2, 'a']);
+  await tick(9, 'tick 9');
+  await tick(1, 'tick 1');
+  await arrive([1, 'b']);
+  expect(idsBegun()).toEqual([['a'], ['tick 9']]);
+  await begun[0]?.finish();
+  expect(idsBegun().at(-1)).toEqual(['tick 1', 'b']);
+  const drained = batcher.drain();
+  await begun[1]?.finish();
+  await begun[2]?.finish();
+  await drained;
 });

@@ -1,5 +1,5 @@
 import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
-import { Message, newUnit, type Unit } from '../../src/ingest/rules/message.ts';
+import { Message, newUnit, uplinkOfTick, type Unit } from '../../src/ingest/rules/message.ts';
 import type { Work } from '../../src/ingest/queue/device-queue.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
@@ -24,6 +24,17 @@ export function measurementsUnit(id: string, count: number, failures?: string[])
   const message = new Message(uplink, delivery, () => id);
   message.id = id;
   return newUnit(message, content, []);
+}
+
+/** Time that comes to a device, and whose end nobody waits for. */
+export function tickUnit(id: string): Unit {
+  const message = new Message(
+    uplinkOfTick(0),
+    { isWithdrawn: false, stored() {}, failed() {} },
+    () => id,
+  );
+  message.id = id;
+  return newUnit(message, { kind: 'tick' }, []);
 }
 
 export const unitIds = (batch: Work[]) =>
