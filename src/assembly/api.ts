@@ -8,8 +8,6 @@ import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
-import { alarmRoutes } from '../alarms/routes.ts';
-import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
 import { readHistoryKind } from '../history/kind.ts';
@@ -33,7 +31,6 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
-import { listDeliveries } from '../notifications/list-deliveries.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -193,11 +190,11 @@ async function listRoutes(
       authenticate: sessions.authenticate,
       streams,
       exports,
-      walkAlarms: walkChangedAlarms,
+      walkAlarms: alarms.walkAlarms,
       monotonicClock,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
-    ...alarmRoutes({ db, bus, telling: alarms.telling, getDeviceId, findNewest, listDeliveries }),
+    ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
