@@ -8,6 +8,7 @@ import { describeMachine } from './machine.ts';
 import { numberOf } from './options.ts';
 import { createReleases } from './releases.ts';
 import { startBenchService, type BenchService } from './service.ts';
+import { cpuMsOf } from './usage.ts';
 import { silentDevices, type SilentDevices } from './ticks/silent-devices.ts';
 
 const usage = `npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate 1000] [--rounds 3]
@@ -15,7 +16,14 @@ const usage = `npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate
 --silent devices fall due in the same second, while --devices send --rate messages a second together.
 Prints how long it took until all were evaluated, and the devices' acknowledgements with and without.`;
 
-type Turn = { p50Ms: number; p99Ms: number; seconds: number };
+type Turn = {
+  p50Ms: number;
+  p99Ms: number;
+  seconds: number;
+  serviceCores: number;
+  databaseCores: number;
+};
+type Watched = { servicePid: number; databasePid: number };
 
 const quietSeconds = 20;
 const mostSeconds = 300;
@@ -48,8 +56,9 @@ async function main(): Promise<void> {
     releases.defer(() => fleet.close());
     const clones = await silentDevices(service, databaseUrl, silent);
     console.log(describeMachine(database.description));
+    const watched = { servicePid: service.pid, databasePid: database.pid };
     for (let round = 1; round <= rounds; round += 1)
-      await runRound(round, fleet, clones, databaseUrl);
+      await runRound(round, fleet, clones, databaseUrl, watched);
   } finally {
     await releases.downTo(0);
   }
@@ -60,33 +69,44 @@ async function runRound(
   fleet: Fleet,
   silent: SilentDevices,
   databaseUrl: string,
+  watched: Watched,
 ): Promise<void> {
   await withClient(databaseUrl, (client) => client.query('checkpoint'));
   fleet.start();
   await delay(5_000);
-  const without = await measureWhile(fleet, () => delay(quietSeconds * 1_000));
+  const without = await measureWhile(fleet, watched, () => delay(quietSeconds * 1_000));
   fleet.latency.reset();
   const fallDue = await silent.fallDue();
-  const during = await measureWhile(fleet, fallDue);
+  const during = await measureWhile(fleet, watched, fallDue);
   if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
   const row = {
     round,
     evaluatedWithinSeconds: round1(during.seconds),
     p50Ms: `${round1(without.p50Ms)} → ${round1(during.p50Ms)}`,
     p99Ms: `${round1(without.p99Ms)} → ${round1(during.p99Ms)}`,
+    serviceCores: `${without.serviceCores.toFixed(2)} → ${during.serviceCores.toFixed(2)}`,
+    databaseCores: `${without.databaseCores.toFixed(2)} → ${during.databaseCores.toFixed(2)}`,
     p99Times: (during.p99Ms / without.p99Ms).toFixed(2),
   };
   console.log(JSON.stringify(row));
 }
 
-async function measureWhile(fleet: Fleet, work: () => Promise<unknown>): Promise<Turn> {
+async function measureWhile(
+  fleet: Fleet,
+  { servicePid, databasePid }: Watched,
+  work: () => Promise<unknown>,
+): Promise<Turn> {
   fleet.latency.reset();
+  const before = [cpuMsOf(servicePid), cpuMsOf(databasePid)];
   const sinceMs = performance.now();
   const limit = new AbortController();
   const late = delay(mostSeconds * 1_000, undefined, { signal: limit.signal }).catch(() => {});
   await Promise.race([work(), late]);
   limit.abort();
+  const elapsedMs = performance.now() - sinceMs;
   return {
+    serviceCores: (cpuMsOf(servicePid) - (before[0] ?? 0)) / elapsedMs,
+    databaseCores: (cpuMsOf(databasePid) - (before[1] ?? 0)) / elapsedMs,
     p50Ms: fleet.latency.percentile(50) / 1_000,
     p99Ms: fleet.latency.percentile(99) / 1_000,
     seconds: (performance.now() - sinceMs) / 1_000,

@@ -51,6 +51,13 @@ export type Alarm = {
 export type Quiet = { untilTs: number; reason: string | null; by: string };
 export type Snooze = Quiet & { of: EventName; pId: string };
 
+/** What of it clients are told at that time (ms); null where it is over. */
+export function quietNow(quiet: Quiet | null | undefined, nowTs: number): Quiet | null {
+  if (!quiet || quiet.untilTs <= nowTs) return null;
+  const { untilTs, reason, by } = quiet;
+  return { untilTs, reason, by };
+}
+
 /** As text, to find an event by. */
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 

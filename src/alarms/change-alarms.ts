@@ -1,7 +1,7 @@
 import type { AlarmChangeKind } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
-import { nameKey, type Alarm } from './alarm.ts';
-import { listMutes, listSnoozes } from './load.ts';
+import { nameKey, quietNow, type Alarm } from './alarm.ts';
+import { listQuiets } from './load.ts';
 import { alarmColumns, toAlarm, type AlarmRow } from './rows.ts';
 import { saveAlarms } from './store.ts';
 
@@ -26,20 +26,13 @@ export async function changeAlarms(tx: Sql, changes: readonly AlarmChange[]): Pr
   const found = await lockAlarms(tx, [...byId.keys()]);
   const deviceIds = [...new Set(found.map(({ device }) => device.deviceId))];
   const names = await listNames(tx, deviceIds);
-  const snoozes = await listSnoozes(tx, deviceIds);
-  const mutes = await listMutes(tx, deviceIds);
+  const quiets = await listQuiets(tx, deviceIds);
   const changed = found.map((before) => {
     const own = byId.get(before.alarmId) ?? [];
     const ts = own.at(-1)?.ts ?? 0;
     const { deviceId } = before.device;
-    const snooze = snoozes.find(
-      (one) => one.deviceId === deviceId && nameKey(one.of) === nameKey(before.of),
-    );
-    const mute = mutes.find((one) => one.deviceId === deviceId);
-    const quietOf = (quiet: typeof snooze | typeof mute) =>
-      quiet && quiet.untilTs > ts
-        ? { untilTs: quiet.untilTs, reason: quiet.reason, by: quiet.by }
-        : null;
+    const { snoozes = [], mute = null } = quiets.get(deviceId) ?? {};
+    const snooze = snoozes.find((one) => nameKey(one.of) === nameKey(before.of));
     const alarm: Alarm = Object.assign(before, ...own.map(({ set }) => set));
     return {
       alarm,
@@ -47,8 +40,8 @@ export async function changeAlarms(tx: Sql, changes: readonly AlarmChange[]): Pr
       changes: own.map(({ change }) => change),
       around: {
         deviceName: names.get(deviceId) ?? '',
-        snoozed: quietOf(snooze),
-        muted: quietOf(mute),
+        snoozed: quietNow(snooze, ts),
+        muted: quietNow(mute, ts),
       },
       ts,
     };

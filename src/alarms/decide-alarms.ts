@@ -14,10 +14,8 @@ import { giveIds, saveDrafts, type Drafted } from './save-drafts.ts';
 export function createDecideAlarms(deps: DecideDeps) {
   return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<void> => {
     const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
-    const [loaded, stored] = await Promise.all([
-      loadDevices(tx, deviceIds),
-      listStoredReports(tx, reportsOf(signals)),
-    ]);
+    const loaded = await loadDevices(tx, deviceIds);
+    const stored = await listStoredReports(tx, reportsOf(signals));
     const at = { options: deps.rules, nowTs: deps.clock(), asks: [] as PlannedAsk[] };
     const { asks } = at;
     const drafted = readSignals(signals, loaded, stored, at);

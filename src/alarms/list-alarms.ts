@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { Quiet } from './alarm.ts';
+import { quietNow } from './alarm.ts';
 import { listAlarms, type FoundAlarm } from './queries.ts';
 import type { AlarmQuery, Delivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
@@ -63,7 +63,6 @@ function aroundOf(
   newest: ReadonlyMap<number, Newest>,
   nowTs: number,
 ) {
-  const isNow = (quiet: Quiet | null) => (quiet && quiet.untilTs > nowTs ? quiet : null);
   const own = newest.get(alarm.device.deviceId) ?? {};
   const values = alarm.sIds.flatMap((sId) => {
     const value = Object.hasOwn(own, sId) ? own[sId] : undefined;
@@ -74,5 +73,5 @@ function aroundOf(
     const told = alarm.event.cause.senses.find((sense) => sense.sId === sId);
     return [{ sId, val: told?.val ?? 0, ts: value.ts, lat: val.lat, long: val.long }];
   });
-  return { deviceName, snoozed: isNow(snooze), muted: isNow(mute), values };
+  return { deviceName, snoozed: quietNow(snooze, nowTs), muted: quietNow(mute, nowTs), values };
 }

@@ -1,4 +1,3 @@
-import type { EventName } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Alarm, Quiet, Snooze } from './alarm.ts';
 import type { DeviceBefore } from './rules/draft.ts';
@@ -16,24 +15,17 @@ export async function loadDevices(
   tx: Sql,
   deviceIds: readonly number[],
 ): Promise<Map<number, LoadedDevice>> {
-  const [devices, open, snoozes, mutes, carried] = await Promise.all([
-    lockDevices(tx, deviceIds),
-    listOpen(tx, deviceIds),
-    listSnoozes(tx, deviceIds),
-    listMutes(tx, deviceIds),
-    listCarried(tx, deviceIds),
-  ]);
+  const devices = await lockDevices(tx, deviceIds);
+  const open = await listOpen(tx, deviceIds);
+  const quiets = await listQuiets(tx, deviceIds);
   const loaded = new Map(
-    devices.map(({ id, name }): [number, LoadedDevice] => [
-      id,
-      { name, open: [], snoozes: [], mute: null, carried: null },
-    ]),
+    devices.map(({ id, name }): [number, LoadedDevice] => {
+      const { snoozes = [], mute = null, known = null } = quiets.get(id) ?? {};
+      const carried = known && { known: new Set(known) };
+      return [id, { name, open: [], snoozes, mute, carried }];
+    }),
   );
   for (const alarm of open) loaded.get(alarm.device.deviceId)?.open.push(alarm);
-  for (const { deviceId, ...snooze } of snoozes) loaded.get(deviceId)?.snoozes.push(snooze);
-  for (const { deviceId, ...mute } of mutes) Object.assign(loaded.get(deviceId) ?? {}, { mute });
-  for (const { deviceId, known } of carried)
-    Object.assign(loaded.get(deviceId) ?? {}, { carried: { known: new Set(known) } });
   return loaded;
 }
 
@@ -61,49 +53,40 @@ async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]>
   return rows.map(toAlarm);
 }
 
-type SnoozeRow = Quiet & EventName & { deviceId: number; pId: string };
+/** What quiets a device; `known`: the events that had an alarm, of a device from before there were any. */
+export type DeviceQuiets = { snoozes: Snooze[]; mute: Quiet | null; known: string[] | null };
 
-export async function listSnoozes(
+const ms = (column: string) => `trunc(extract(epoch from ${column}) * 1000)::bigint`;
+
+/** By device; those that have none of it are left out. */
+export async function listQuiets(
   tx: Sql,
   deviceIds: readonly number[],
-): Promise<(Snooze & { deviceId: number })[]> {
-  const { rows } = await tx.query<SnoozeRow>({
-    name: 'alarms-snoozes',
+): Promise<Map<number, DeviceQuiets>> {
+  const { rows } = await tx.query<
+    Omit<DeviceQuiets, 'snoozes'> & { deviceId: number; snoozes: Snooze[] | null }
+  >({
+    name: 'alarms-quiets',
     text: `
-      select device_id as "deviceId", pu_id as "puId", st_id as "stId", ev_id as "evId", p_id as "pId",
-             until_at as "untilTs", reason, snoozed_by as by
-        from alarm_snooze
-       where device_id = any($1::bigint[])`,
+      select * from (
+        select d.id as "deviceId",
+               (select json_agg(json_build_object(
+                         'of', json_build_object('puId', pu_id, 'stId', st_id, 'evId', ev_id),
+                         'pId', p_id, 'untilTs', ${ms('until_at')}, 'reason', reason, 'by', snoozed_by))
+                  from alarm_snooze where device_id = d.id) as snoozes,
+               (select json_build_object(
+                         'untilTs', ${ms('until_at')}, 'reason', reason, 'by', muted_by)
+                  from device_mute where device_id = d.id) as mute,
+               (select array(select distinct concat_ws('/', pu_id, st_id, ev_id)
+                               from alarm where device_id = d.id)
+                  from alarm_upgrade where device_id = d.id) as known
+          from unnest($1::bigint[]) as d (id)) as quiets
+       where snoozes is not null or mute is not null or known is not null`,
     values: [deviceIds],
   });
-  return rows.map(({ puId, stId, evId, ...rest }) => ({ ...rest, of: { puId, stId, evId } }));
-}
-
-export async function listMutes(tx: Sql, deviceIds: readonly number[]) {
-  const { rows } = await tx.query<Quiet & { deviceId: number }>({
-    name: 'alarms-mutes',
-    text: `
-      select device_id as "deviceId", until_at as "untilTs", reason, muted_by as by
-        from device_mute
-       where device_id = any($1::bigint[])`,
-    values: [deviceIds],
-  });
-  return rows;
-}
-
-/** Devices of the time before there were alarms, with the events that had one since. */
-async function listCarried(tx: Sql, deviceIds: readonly number[]) {
-  const { rows } = await tx.query<{ deviceId: number; known: string[] }>({
-    name: 'alarms-carried',
-    text: `
-      select u.device_id as "deviceId",
-             array(select distinct concat_ws('/', a.pu_id, a.st_id, a.ev_id)
-                     from alarm a where a.device_id = u.device_id) as known
-        from alarm_upgrade u
-       where u.device_id = any($1::bigint[])`,
-    values: [deviceIds],
-  });
-  return rows;
+  return new Map(
+    rows.map(({ deviceId, snoozes, ...rest }) => [deviceId, { snoozes: snoozes ?? [], ...rest }]),
+  );
 }
 
 /** Which of these reports are stored already, by `reportName`. */

@@ -1,6 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { nameKey } from './alarm.ts';
-import type { Quiet } from './alarm.ts';
+import { nameKey, quietNow } from './alarm.ts';
 import type { LoadedDevice } from './load.ts';
 import type { ClosedAlarm, DecideDeps, Telling } from './ports.ts';
 import type { DeviceDraft, Draft } from './rules/draft.ts';
@@ -71,16 +70,15 @@ async function endSnoozes(tx: Sql, drafted: ReadonlyMap<number, Drafted>): Promi
 function changedOf(drafted: Drafted): Changed[] {
   const { draft, device, ts } = drafted;
   const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
-  const now = (quiet: Quiet | null | undefined): Quiet | null => {
-    if (!quiet || quiet.untilTs <= ts) return null;
-    const { untilTs, reason, by } = quiet;
-    return { untilTs, reason, by };
-  };
   return alarmsOf(drafted)
     .filter(({ changes }) => changes.length > 0)
     .map(({ alarm, isNew, changes }) => {
-      const snoozed = now(snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of)));
-      const around = { deviceName: device.name, snoozed, muted: now(device.mute) };
+      const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
+      const around = {
+        deviceName: device.name,
+        snoozed: quietNow(snooze, ts),
+        muted: quietNow(device.mute, ts),
+      };
       return { alarm, isNew, changes, around, ts };
     });
 }

@@ -37,8 +37,8 @@ import type { Shared } from './shared.ts';
 import { isSmsForAll } from './install-warnings.ts';
 
 const dayMs = 86_400_000;
-/** Two transactions beside each other, and what reads devices for them. */
-const ingestConnections = 4;
+/** Two transactions beside each other, one of ticks, and what reads devices for them. */
+const ingestConnections = 5;
 /** Longer than for requests: only messages wait for it, and these cannot go elsewhere. */
 const ingestConnectMs = 5_000;
 

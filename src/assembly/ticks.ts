@@ -11,7 +11,7 @@ type TicksSide = {
   ingest: Pick<Ingest, 'tick'>;
   holds: AccountThrottle;
   connector: Pick<Connector, 'isConnected'> | null;
-  listening: Pick<ListeningWatch, 'isHere'>;
+  listening: Pick<ListeningWatch, 'isHere' | 'isKnownAt'>;
 };
 
 /** What time brings to devices: this process takes what is due of its own at once, of others a little later. */
@@ -29,6 +29,7 @@ export function startTicksOf(
     isHere: ({ uuid, connectorId }) =>
       connector?.isConnected(uuid) === true ||
       (bridges.has(connectorId) && listening.isHere(connectorId)),
+    isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
     isHeld: (accountId) => holds.waitMs(accountId) > 0,
     log: log.child({ component: 'ingest' }),
     observe: observeTicks(metrics.registry),

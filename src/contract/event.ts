@@ -21,10 +21,10 @@ export type CauseDetail = {
   matched: number;
   of: number;
   needed: number;
-  /** Of `forMs`: how long it was known to have lasted; of `noneForMs`: from `sinceTs` until it was complete. Ms. */
+  /** How long that had lasted when the event fired, ms: a condition (`forMs`), or a silence (`noneForMs`). */
   heldMs?: number;
   silentMs?: number;
-  /** When that began: the time of the first measurement that agreed, or of the arrival of the last one. */
+  /** When it began: the time of the first measurement that agreed, or the arrival of the last one. */
   sinceTs?: number;
 };
 

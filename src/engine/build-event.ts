@@ -9,6 +9,8 @@ import type {
 import { comparedNumber, liesWithin } from './thresholds.ts';
 import type { Place } from '../contract/place.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
+import type { Silence } from './time-evidence.ts';
+import { emptyWindow } from './window.ts';
 
 /** Which event of which profile; `stId` is that of the state that holds the event. */
 export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
@@ -23,9 +25,13 @@ export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEven
   };
   for (const [index, cause] of origin.event.causes.entries()) {
     const collected = evidence.causes[index];
+    const time = evidence.time?.causes[index];
+    if (time?.silence) found.why?.push(silenceOf(cause, time.silence, origin.ts));
     if (!collected?.agreed) continue;
     found.cause.senses.push(senseOf(cause, collected.agreed));
-    found.why?.push(detailOf(cause, collected));
+    const detail = detailOf(cause, collected, time?.compared);
+    if (time?.run) Object.assign(detail, lasting(time.run.sinceT, origin.ts));
+    found.why?.push(detail);
   }
   return found;
 }
@@ -64,10 +70,23 @@ export function comparedOf(
   return comparedNumber(cause, agreed.val, baseline);
 }
 
-function detailOf(cause: CompiledCause, collected: CauseEvidence): CauseDetail {
+const lasting = (sinceTs: number, ts: number) => ({ heldMs: ts - sinceTs, sinceTs });
+
+/** Of a silence: no measurement agreed. */
+function silenceOf(cause: CompiledCause, { sinceTs }: Silence, ts: number): CauseDetail {
+  const detail = detailOf(cause, emptyWindow(undefined), undefined);
+  return { ...detail, silentMs: ts - sinceTs, sinceTs };
+}
+
+/** `known`: the number that was compared, where it does not follow from what was collected. */
+function detailOf(
+  cause: CompiledCause,
+  collected: CauseEvidence,
+  known: number | undefined,
+): CauseDetail {
   const { sId, orderId, toldThresholds, negate, needed } = cause;
   const { matched, of } = collected;
-  const compared = comparedOf(cause, collected);
+  const compared = known ?? comparedOf(cause, collected);
   const detail: CauseDetail = {
     sId,
     orderId,

@@ -1,6 +1,8 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { CauseReader } from './compile.ts';
 import type { Draft } from './draft.ts';
+import { endEpisode, endsEpisode } from './episode.ts';
+import { usedUp, withTime } from './time-left.ts';
 import { agreesWithLimits, judge } from './thresholds.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';
@@ -9,16 +11,19 @@ import { addOutcome, disagreedOnce, emptyWindow, isAllDisagreed } from './window
 /**
  * Adds a measurement to what the reading causes of an event have collected; `once` is what it makes of a window
  * of one where it agrees (`agreedOnce`). Gives what the event has then, or null where that is as it was: none
- * of them evaluates such a value, or it says what the ones before said.
+ * of them evaluates such a value, or it says what the ones before said. `isLeaving`: it is shown only as a
+ * disagreement, and causes that it agrees with do not take it.
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,
   draft: Draft,
   val: Measurement['val'],
   once: CauseEvidence,
+  isLeaving: boolean,
 ): EventEvidence | null {
   const base = draft.baseOf(event.index);
   let before = draft.get(event.index);
+  const isInEpisode = before !== null && before.isInEpisode;
   let own: EventEvidence | null = null;
   let ended = false;
   for (let at = 0; at < indexes.length; at++) {
@@ -29,12 +34,11 @@ export function collect(
       limits && typeof val === 'number'
         ? agreesWithLimits(limits, at, val)
         : judge(cause, val, collected?.baseline);
-    if (agrees === null) continue;
-    if (!agrees) {
-      ended = true;
-      if (collected === disagreedOnce || isAsBefore(collected, cause, val)) continue;
-    }
+    if (agrees === null || (agrees && isLeaving)) continue;
+    // In an episode no window is full of outcomes that disagreed.
+    if (!agrees && (collected === disagreedOnce || isAsBefore(collected, cause, val))) continue;
     before = own ??= draft.open(event);
+    if (isInEpisode && endsEpisode(own, event, index, agrees)) ended = true;
     if (cause.isSingle) {
       own.holding += (agrees ? 1 : 0) - (collected?.matched ?? 0);
       own.causes[index] = agrees ? once : disagreedOnce;
@@ -44,8 +48,7 @@ export function collect(
       own.holding += collectMore(cause, window, val, agrees, once);
     }
   }
-  // In an episode all outcomes agreed: one that ends it is a new one.
-  if (own && ended) own.isInEpisode = false;
+  if (own && ended) endEpisode(own);
   return own;
 }
 
@@ -95,14 +98,17 @@ export function isComplete({ causes }: LiveEvent, { holding }: EventEvidence): b
   return causes.length > 0 && holding === causes.length;
 }
 
-/** What is left after a firing: empty windows, the baselines, and that an episode has begun. */
+/** What is left after a firing: empty windows, the baselines, what members of time keep, and that an episode has begun. */
 export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
-  const isInEpisode = event.hasEpisodes;
-  let isEmpty = !isInEpisode;
+  const { hasEpisodes: isInEpisode, isTimed } = event;
+  const { lately } = evidence;
+  let isEmpty = !isInEpisode && !isTimed;
   const causes = evidence.causes.map((collected) => {
     if (collected?.baseline === undefined) return null;
     isEmpty = false;
     return emptyWindow(collected.baseline);
   });
-  return isEmpty ? null : { causes, holding: 0, isInEpisode };
+  if (isEmpty) return null;
+  const used: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  return evidence.time ? withTime(event, used, usedUp(evidence.time)) : used;
 }

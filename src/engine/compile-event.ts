@@ -5,6 +5,7 @@ import { preparePolygon } from './geo.ts';
 import type { Polygon } from './geo.ts';
 import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
 import type { Place } from '../contract/place.ts';
+import type { Over } from './bins.ts';
 import type { Tells } from './outcome.ts';
 import { tellsOf } from './tells.ts';
 
@@ -36,6 +37,10 @@ export type CompiledCause = {
   /** How many measurements must agree, of how many. */
   needed: number;
   windowLength: number;
+  /** How many of the last m outcomes may disagree and an episode goes on. */
+  slack: number;
+  /** Its members of time; null where it has none. */
+  time: TimeMembers | null;
   /** Whether its window has one outcome, and nothing beside it: what it collects is never changed, but another one. */
   isSingle: boolean;
   /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
@@ -43,8 +48,16 @@ export type CompiledCause = {
   costOfChange: number;
 };
 
+/** As in the purpose (ms), null where they are absent. */
+export type TimeMembers = {
+  forMs: number | null;
+  noneForMs: number | null;
+  maxAgeMs: number | null;
+  over: Over | null;
+};
+
 /** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
-type MoveTarget = { place: Place; entersPurpose: boolean };
+export type MoveTarget = { place: Place; entersPurpose: boolean };
 
 export type LiveEvent = {
   stId: number;
@@ -64,6 +77,14 @@ export type LiveEvent = {
   tells: Tells;
   /** Whether it is kept which firings are of one episode: alarms are. */
   hasEpisodes: boolean;
+  /** Whether an episode of it may outlast outcomes that disagree. */
+  isLenient: boolean;
+  /** Whether one of its causes has members of time. */
+  isTimed: boolean;
+  /** Whether one of them has `maxAgeMs`. */
+  isAged: boolean;
+  /** Whether something of it outlasts that its state is entered again. */
+  staysAtReentry: boolean;
   target: MoveTarget | null;
   /** Whether a firing is seen by nobody, but for where it moves the device. */
   isSilent: boolean;
@@ -93,6 +114,8 @@ export function compileEvent(
   const target = targetOf(purpose, actions, initStIds);
   const told = { causes, target, stId: state.stId, actions };
   const tells = tellsOf(told, purpose, reaches('people'));
+  const hasEpisodes = tells === 'alarm' || tells === 'silent-alarm';
+  const isTimed = causes.some(({ time }) => time !== null);
   const isSilent = !record && tells === 'nobody' && !reaches('device');
   return {
     stId: state.stId,
@@ -105,17 +128,23 @@ export function compileEvent(
     actions,
     record,
     tells,
-    hasEpisodes: tells === 'alarm' || tells === 'silent-alarm',
+    hasEpisodes,
+    isLenient: hasEpisodes && causes.some(({ slack }) => slack > 0),
+    isTimed,
+    isAged: causes.some(({ time }) => time?.maxAgeMs),
+    staysAtReentry: hasEpisodes || isTimed,
     target,
     isSilent,
-    isSpentAtOnce: isSilent && isSpentAtOnce,
+    isSpentAtOnce: isSilent && isSpentAtOnce && !isTimed,
   };
 }
 
 function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
-  const windowLength = Math.max(needed, cause.measurement?.count ?? 0);
+  const time = timeOf(threshold);
+  // A run ends with the first outcome that disagrees: `measurement.count` instructs the device only.
+  const windowLength = time?.forMs ? needed : Math.max(needed, cause.measurement?.count ?? 0);
   const reads = readsOf(thresholds);
   const isPlain = threshold?.relative !== true && threshold?.decimalAcc === undefined;
   const lists = thresholds.isOneOf || thresholds.isNotIn ? thresholds : null;
@@ -136,11 +165,22 @@ function compileCause(cause: Cause): CompiledCause {
     hasLimitsOnly: isPlain && lists === null && (reads === 'numbers' || reads === 'anything'),
     needed,
     windowLength,
+    slack: windowLength - needed,
+    time,
     isSingle: windowLength === 1 && threshold?.relative !== true,
     cost: costOf(cause),
-    costOfChange: windowLength === 1 ? 1 : 2,
+    costOfChange: time ? costOfTime : windowLength === 1 ? 1 : 2,
   };
 }
+
+function timeOf(threshold: Cause['threshold']): TimeMembers | null {
+  const { forMs = null, noneForMs = null, maxAgeMs = null, over = null } = threshold ?? {};
+  const isAsked = forMs !== null || noneForMs !== null || maxAgeMs !== null || over !== null;
+  return isAsked ? { forMs, noneForMs, maxAgeMs, over } : null;
+}
+
+/** What it takes to copy 12 parts of a window, or the times of 64 outcomes. */
+const costOfTime = 16;
 
 /** As measured: a rounding takes 8, each corner of a polygon 3, and 32 numbers of a list. */
 function costOf({ thresholds, threshold }: Cause): number {

@@ -1,6 +1,8 @@
 import { compileEvent } from './compile-event.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Purpose } from '../contract/purpose.ts';
+import { timedOf, outcomesOfTime } from './timed.ts';
+import type { Timed } from './timed.ts';
 import { wordBits } from './word-bits.ts';
 
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
@@ -30,6 +32,9 @@ export type CompiledState = {
   isGlobal: boolean;
   events: LiveEvent[];
   readers: Readers;
+  timed: Timed;
+  /** Those of which something outlasts that the state is entered again; a global one is entered with its purpose. */
+  staying: LiveEvent[];
   /** With what the purpose's global states add. */
   weight: Weight;
 };
@@ -43,6 +48,8 @@ export type CompiledPurpose = {
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
   globalReaders: Readers;
+  globalTimed: Timed;
+  globalStaying: LiveEvent[];
   /** Of these alone: where a device stands in a state that the purpose does not have. */
   globalWeight: Weight;
 };
@@ -54,6 +61,8 @@ export type Profile = {
   purposes: ReadonlyMap<number, CompiledPurpose>;
   /** Every sense that any cause of the profile reads, numbered from 0 on. */
   senses: ReadonlyMap<string, number>;
+  /** Whether any cause has members of time: its evidence is stored as a whole, without a log. */
+  isTimed: boolean;
 };
 
 /** Lays purposes out for evaluation. They are taken as valid; a move to what is not there moves nothing. */
@@ -68,6 +77,7 @@ export function compileProfile(pId: string, purposes: Purpose[]): Profile {
     first: { puId: first?.puId ?? 0, stId: first?.initStId ?? 0 },
     purposes: compiled,
     senses: numbered(sensesOf(purposes)),
+    isTimed: [...compiled.values()].some(hasTime),
   };
 }
 
@@ -102,7 +112,9 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
     const readers = readersOf(events);
     const weight = weightOf(events, readers);
     const { stId, name = '', isGlobal } = state;
-    return { stId, name, isGlobal, events, readers, weight };
+    const timed = timedOf(events);
+    const staying = isGlobal ? [] : events.filter(stays);
+    return { stId, name, isGlobal, events, readers, timed, staying, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
   const globalReaders = readersOf(globalEvents);
@@ -115,8 +127,16 @@ function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
     globalReaders,
+    globalTimed: timedOf(globalEvents),
+    globalStaying: globalEvents.filter(stays),
     globalWeight,
   };
+}
+
+const stays = ({ staysAtReentry }: LiveEvent) => staysAtReentry;
+
+function hasTime({ states }: CompiledPurpose): boolean {
+  return [...states.values()].some(({ events }) => events.some(({ isTimed }) => isTimed));
 }
 
 function sumOf(own: Weight, global: Weight): Weight {
@@ -135,7 +155,8 @@ function weightOf(events: LiveEvent[], readers: Readers): Weight {
   }
   for (const { causes } of events) {
     weight.causes += causes.length;
-    for (const { windowLength } of causes) weight.outcomes += windowLength;
+    for (const { windowLength, time } of causes)
+      weight.outcomes += windowLength + (time ? outcomesOfTime(windowLength, time) : 0);
   }
   return weight;
 }
@@ -145,13 +166,14 @@ function readersOf(events: LiveEvent[]): Readers {
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {
       // What reads nothing collects nothing, and never holds.
-      if (cause.reads !== 'nothing') addReader(readers, event, index, cause);
+      if (cause.reads !== 'nothing' || cause.time?.noneForMs)
+        addReader(readers, event, index, cause);
     }
   }
   for (const list of readers.values())
     for (const reader of list) {
       const { event, causes } = reader;
-      reader.limits = limitsOf(event.causes, causes);
+      reader.limits = event.isTimed ? null : limitsOf(event.causes, causes);
       const isLong = (index: number) => (event.causes[index]?.windowLength ?? 1) > wordBits;
       reader.isLong = reader.limits !== null && causes.every(isLong);
       const isWhole = causes.length === event.causes.length;

@@ -1,5 +1,5 @@
 import type { LiveEvent } from './compile-event.ts';
-import { noEvidence } from './runtime.ts';
+import { noEventEvidence, noEvidence } from './runtime.ts';
 import type { CauseEvidence, Evidence, EventEvidence } from './runtime.ts';
 import { copyOf, emptyWindow, moveUp } from './window.ts';
 
@@ -31,9 +31,7 @@ export class Draft {
     const { index } = event;
     const before = this.get(index);
     if (before && before !== this.#base[index]) return before;
-    const own = before
-      ? { causes: before.causes.slice(), holding: before.holding, isInEpisode: before.isInEpisode }
-      : { causes: event.causes.map(() => null), holding: 0, isInEpisode: false };
+    const own = before ? copyOfEvent(before) : noEventEvidence(event);
     this.set(index, own);
     this.#opened.push(event);
     return own;
@@ -50,6 +48,11 @@ export class Draft {
     const now = (this.#now ??= this.#base.slice());
     while (now.length < index) now.push(null);
     now[index] = evidence;
+  }
+
+  /** What it is now, but for what is still ahead of long windows. */
+  get current(): Evidence {
+    return this.#now ?? this.#base;
   }
 
   /** What it has become; the very object it began with if that is as it was. The draft is over then. */
@@ -71,4 +74,8 @@ export class Draft {
       }
     }
   }
+}
+
+function copyOfEvent({ causes, holding, isInEpisode, lately, time }: EventEvidence): EventEvidence {
+  return { causes: causes.slice(), holding, isInEpisode, lately, time };
 }

@@ -1,6 +1,7 @@
 import type { LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';
 import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './runtime.ts';
+import { encodeTime } from './encode-time.ts';
 import { EventTable } from './event-table.ts';
 import { encodeWords, lettersOf } from './encode-words.ts';
 
@@ -14,6 +15,8 @@ import { encodeWords, lettersOf } from './encode-words.ts';
  * log:    what was added to it since is in the rows of `evidence_log` with this base; absent: nothing
  * number: of the event's evidence in the table
  * event:  [inEpisode, cause, …]      inEpisode is 1 or 0; the last causes are left out where they are 0
+ *         [[inEpisode, lately, time], cause, …]     lately: 0, or for each lenient cause [of, outcomes], else 0
+ *                                    time: of an event with members of time (`encodeTime`), or 0
  * cause:  0                          nothing is collected
  *         [of]                       none of so many outcomes agreed
  *         [of, outcomes, agreed]     agreed: the newest that did, by its number in the table
@@ -60,12 +63,9 @@ function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: Tables): 
   return text;
 }
 
-function encodeEvent(
-  event: LiveEvent,
-  { causes, isInEpisode }: EventEvidence,
-  agreed: AgreedTable,
-): string {
-  let text = isInEpisode ? '[1' : '[0';
+function encodeEvent(event: LiveEvent, evidence: EventEvidence, agreed: AgreedTable): string {
+  const { causes } = evidence;
+  let text = `[${encodeEpisode(event, evidence)}`;
   let skipped = '';
   for (let index = 0; index < causes.length; index++) {
     const collected = causes[index];
@@ -77,6 +77,22 @@ function encodeEvent(
     skipped = '';
   }
   return `${text}]`;
+}
+
+function encodeEpisode(event: LiveEvent, { isInEpisode, lately, time }: EventEvidence): string {
+  const began = isInEpisode ? '1' : '0';
+  const stored = time && encodeTime(time);
+  if (!lately && !stored) return began;
+  const windows = lately?.map((window, index) =>
+    window ? encodeLately(window, event.causes[index]?.windowLength ?? 1) : '0',
+  );
+  return `[${began},${windows ? `[${windows.join()}]` : '0'},${JSON.stringify(stored ?? 0)}]`;
+}
+
+function encodeLately(window: CauseEvidence, windowLength: number): string {
+  if (window.matched === 0) return `[${window.of}]`;
+  const isAll = window.matched === window.of;
+  return `[${window.of},${isAll ? '1' : `"${encodeOutcomes(window, windowLength)}"`}]`;
 }
 
 function encodeCause(collected: CauseEvidence, windowLength: number, agreed: AgreedTable): string {

@@ -40,6 +40,7 @@ function hashOf({ causes, isInEpisode }: EventEvidence): number {
 /** Whether both have the same text. */
 function isSame({ event, evidence }: Known, other: LiveEvent, given: EventEvidence): boolean {
   if (evidence.isInEpisode !== given.isInEpisode) return false;
+  if (evidence.lately !== given.lately || evidence.time !== given.time) return false;
   const count = Math.max(evidence.causes.length, given.causes.length);
   for (let index = 0; index < count; index++) {
     const [one, alike] = [evidence.causes[index] ?? null, given.causes[index] ?? null];

@@ -1,2 +1,45 @@
 /** When the device's connector did not listen, ascending; `toTs` null while it lasts. Absent: it always did. */
-export type Listening = { gaps: readonly { fromTs: number; toTs: number | null }[] };
+export type Listening = { gaps: readonly Gap[] };
+
+type Gap = { fromTs: number; toTs: number | null };
+
+/** How long a connector listens again before ticks run, ms: what devices have kept meanwhile comes in first. */
+export const pauseMs = 300_000;
+
+/** When so much time was listened to since then. A gap that lasts goes on until `nowTs` at least. */
+export function afterListening(
+  sinceTs: number,
+  ms: number,
+  { gaps }: Listening,
+  nowTs: number,
+): number {
+  let [at, left] = [sinceTs, ms];
+  for (const gap of gaps) {
+    const until = endOf(gap, nowTs);
+    if (until <= at) continue;
+    const listened = Math.max(0, gap.fromTs - at);
+    if (listened >= left) break;
+    left -= listened;
+    at = until;
+  }
+  return at + left;
+}
+
+/** When a tick of that time runs: not in a gap, and not in the pause after it. */
+export function afterPauses(
+  dueTs: number,
+  pause: number,
+  { gaps }: Listening,
+  nowTs: number,
+): number {
+  let at = dueTs;
+  for (const gap of gaps) {
+    const until = endOf(gap, nowTs) + pause;
+    if (at > gap.fromTs && at < until) at = until;
+  }
+  return at;
+}
+
+function endOf({ fromTs, toTs }: Gap, nowTs: number): number {
+  return toTs ?? Math.max(fromTs, nowTs);
+}

@@ -1,5 +1,6 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
+import { noEventEvidence } from './runtime.ts';
 import { holds, windowOf, wordsOfWindow } from './window.ts';
 
 /**
@@ -20,7 +21,8 @@ export function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | n
   const rung = old.rung === true;
   if (!rung && causes.every((collected) => collected === null)) return null;
   const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
-  return { causes, holding, isInEpisode: rung };
+  const { time } = noEventEvidence(event);
+  return { causes, holding, isInEpisode: rung, lately: null, time };
 }
 
 function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence | null {

@@ -5,10 +5,15 @@ import type { OldEvent } from './read-runtime-v1.ts';
 import { noEvidence } from './runtime.ts';
 import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './runtime.ts';
 import { decodeWords } from './encode-words.ts';
-import { disagreed, holds, windowOf, wordsOfWindow } from './window.ts';
+import { decodeTime } from './encode-time.ts';
+import type { StoredTime } from './encode-time.ts';
+import { withTime } from './time-left.ts';
+import { disagreed, emptyWindow, holds, windowOf, wordsOfWindow } from './window.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
-type StoredEvent = [inEpisode: 0 | 1, ...causes: StoredCause[]];
+type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];
+type StoredEpisode = 0 | 1 | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | StoredTime];
+type StoredEvent = [episode: StoredEpisode, ...causes: StoredCause[]];
 type StoredEvidence = Record<string, number | OldEvent>;
 
 /** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
@@ -63,10 +68,24 @@ function readEvent(
   agreed: Agreed[],
 ): EventEvidence | null {
   if (!given) return null;
-  const [inEpisode, ...stored] = given;
+  const [episode, ...stored] = given;
   const causes = event.causes.map((cause, index) => readCause(cause, stored[index] ?? 0, agreed));
-  const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
-  return { causes, holding, isInEpisode: inEpisode === 1 };
+  const [began, lately, time] =
+    typeof episode === 'number' ? [episode, 0 as const, 0 as const] : episode;
+  const isInEpisode = began === 1;
+  const read = { causes, isInEpisode, lately: readLately(event, lately), time: null, holding: 0 };
+  if (event.isTimed)
+    return withTime(event, read, decodeTime(time === 0 ? null : time, causes.length));
+  read.holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
+  return read;
+}
+
+function readLately({ causes }: LiveEvent, stored: StoredLately): EventEvidence['lately'] {
+  if (stored === 0) return null;
+  return causes.map((cause, index) => {
+    const window = stored[index] ?? 0;
+    return window === 0 ? null : readWindow(cause, window[0], window[1] ?? 0, {});
+  });
 }
 
 function readCause(
@@ -76,11 +95,23 @@ function readCause(
 ): CauseEvidence | null {
   if (stored === 0) return null;
   const [of, outcomes = 0, agreed = -1, baseline] = stored;
+  // The outcomes of a run are counted only.
+  if (cause.time?.forMs)
+    return { ...emptyWindow(baseline), of, matched: of, agreed: table[agreed] };
+  return readWindow(cause, of, outcomes, { agreed: table[agreed], baseline });
+}
+
+function readWindow(
+  cause: CompiledCause,
+  of: number,
+  outcomes: 0 | 1 | string,
+  { agreed, baseline }: Partial<Pick<CauseEvidence, 'agreed' | 'baseline'>>,
+): CauseEvidence {
   if (outcomes === 0) return disagreed(cause, of, baseline);
   const { windowLength } = cause;
   const words =
     outcomes === 1
       ? wordsOfWindow(windowLength, (age) => age < of)
       : decodeWords(outcomes, windowLength);
-  return windowOf(cause, of, words, { agreed: table[agreed], baseline });
+  return windowOf(cause, of, words, { agreed, baseline });
 }

@@ -48,9 +48,9 @@ export class RunAhead {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     const val = this.#vals[newest] as number;
-    const isEnding = this.#isEnding(index, val, draft);
-    if (newest < (this.#until[index] as number) && !isEnding) return true;
-    if (!isEnding && this.#isBlocked(index, val)) {
+    const isWatched = this.#isWatched(index, val, draft);
+    if (newest < (this.#until[index] as number) && !isWatched) return true;
+    if (!isWatched && this.#isBlocked(index, val)) {
       this.#until[index] = newest + 1;
       return true;
     }
@@ -78,12 +78,12 @@ export class RunAhead {
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
-  /** Whether this number ends an episode of the reader's event: that is said at once. */
-  #isEnding(index: number, val: number, draft: Draft): boolean {
+  /** Whether this number may end an episode of the reader's event: that is said at once. */
+  #isWatched(index: number, val: number, draft: Draft): boolean {
     const { event, causes, limits } = this.#readers[index] as CauseReader;
     if (!event.hasEpisodes || !limits || !draft.get(event.index)?.isInEpisode) return false;
-    for (let at = 0; at < causes.length; at++)
-      if (!agreesWithLimits(limits, at, val)) return true;
+    if (event.isLenient) return true;
+    for (let at = 0; at < causes.length; at++) if (!agreesWithLimits(limits, at, val)) return true;
     return false;
   }
 
@@ -109,7 +109,13 @@ export class RunAhead {
     const reader = this.#readers[index] as CauseReader;
     const newest = end - 1;
     if (reader.isNewestOnly)
-      collect(reader, draft, this.#vals[newest] as number, this.#onces[newest] as CauseEvidence);
+      collect(
+        reader,
+        draft,
+        this.#vals[newest] as number,
+        this.#onces[newest] as CauseEvidence,
+        false,
+      );
     else collectRun(reader, draft, this.#vals, this.#onces, from, end);
   }
 }
@@ -138,7 +144,6 @@ function collectRun(
 ): void {
   if (!limits) return;
   let own: EventEvidence | null = null;
-  let ended = false;
   for (let at = 0; at < indexes.length; at++) {
     const index = indexes[at] as number;
     const cause = event.causes[index] as CompiledCause;
@@ -157,7 +162,6 @@ function collectRun(
         outcomes = (outcomes << 1) | (val > above && val < below ? meets : 1 - meets);
       }
       const count = next - first;
-      if (outcomes !== 2 ** count - 1) ended = true;
       first = next;
       if (!window) {
         if (outcomes === 0 && before && isAllDisagreed(before, cause)) continue;
@@ -170,8 +174,6 @@ function collectRun(
     }
     if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
   }
-  // As in `collect`: an episode ends with the first outcome that disagrees.
-  if (own && ended) own.isInEpisode = false;
 }
 
 const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);

@@ -1,6 +1,9 @@
-import type { Profile } from './compile.ts';
+import type { CompiledPurpose, CompiledState, Profile } from './compile.ts';
+import type { LiveEvent } from './compile-event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';
+import type { EventTime } from './time-evidence.ts';
+import { noTime } from './time-evidence.ts';
 
 /** A measurement that agreed. All causes that it met have this one object. */
 export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
@@ -31,6 +34,10 @@ export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
   isInEpisode: boolean;
+  /** The last outcomes of each lenient cause since the episode began (`episode.ts`); null where there are none. */
+  lately: readonly (CauseEvidence | null)[] | null;
+  /** Of an event with members of time; else null. */
+  time: EventTime | null;
 };
 
 /** By the `index` of the event; null, or beyond the end, where nothing is collected. */
@@ -48,25 +55,59 @@ export type Runtime = Readonly<Place> & {
 
 export const noEvidence: Evidence = [];
 
-/** Where a device stands when the profile becomes current, without any evidence. */
-export function startRuntime(profile: Profile, _arrivedTs: number): Runtime {
-  return { ...profile.first, local: noEvidence, global: noEvidence };
+/** Where a device stands when the profile becomes current: no evidence, but that silences begin. */
+export function startRuntime(profile: Profile, arrivedTs: number): Runtime {
+  const purpose = profile.purposes.get(profile.first.puId);
+  const state = purpose?.states.get(profile.first.stId);
+  const [local, global] = [enteredState(state, arrivedTs), enteredPurpose(purpose, arrivedTs)];
+  return { ...profile.first, local, global };
 }
 
 /**
  * The device says that it is in `place`: evidence of that state's causes starts anew, that of global states only
- * with another purpose.
+ * with another purpose. The very same runtime, where it is there already.
  */
 export function enter(
-  _profile: Profile,
+  profile: Profile,
   runtime: Runtime,
-  place: Place,
-  _arrivedTs: number,
+  { puId, stId }: Place,
+  arrivedTs: number,
 ): Runtime {
-  const { puId, stId } = place;
-  const entersPurpose = puId !== runtime.puId;
-  const global = entersPurpose ? noEvidence : runtime.global;
-  return { puId, stId, local: noEvidence, global };
+  if (puId === runtime.puId && stId === runtime.stId) return runtime;
+  const purpose = profile.purposes.get(puId);
+  const local = enteredState(purpose?.states.get(stId), arrivedTs);
+  const global = puId === runtime.puId ? runtime.global : enteredPurpose(purpose, arrivedTs);
+  return { puId, stId, local, global };
+}
+
+/** Evidence of a state's own events when it is entered from another one. */
+export function enteredState(state: CompiledState | undefined, arrivedTs: number): Evidence {
+  return state && !state.isGlobal ? begun(state.timed.withSilences, arrivedTs) : noEvidence;
+}
+
+/** Evidence of all global states when their purpose is entered from another one. */
+export function enteredPurpose(purpose: CompiledPurpose | undefined, arrivedTs: number): Evidence {
+  return purpose ? begun(purpose.globalTimed.withSilences, arrivedTs) : noEvidence;
+}
+
+function begun(withSilences: LiveEvent[], arrivedTs: number): Evidence {
+  if (withSilences.length === 0) return noEvidence;
+  const evidence: (EventEvidence | null)[] = [];
+  for (const event of withSilences) {
+    while (evidence.length < event.index) evidence.push(null);
+    const causes = event.causes.map(({ time }) =>
+      time?.noneForMs ? { ...noTime, silence: { sinceTs: arrivedTs, completeTs: null } } : null,
+    );
+    evidence.push({ ...noEventEvidence(event), time: { newestT: null, causes } });
+  }
+  return evidence;
+}
+
+/** What an event has collected before its first measurement. */
+export function noEventEvidence({ causes, isTimed }: LiveEvent): EventEvidence {
+  const none = causes.map(() => null);
+  const time = isTimed ? { newestT: null, causes: none } : null;
+  return { causes: none.slice(), holding: 0, isInEpisode: false, lately: null, time };
 }
 
 /** Whether the profile has such a state in such a purpose. */

@@ -3,7 +3,7 @@ import type { Place } from '../contract/place.ts';
 import type { Tells } from './outcome.ts';
 
 type Told = {
-  causes: { reads: string; negate: boolean }[];
+  causes: { reads: string; negate: boolean; time: object | null }[];
   target: { place: Place } | null;
   stId: number;
   actions: Actions;
@@ -21,8 +21,12 @@ export function tellsOf(
   if (actions.alarm === true) return notifies ? 'alarm' : 'silent-alarm';
   if (!notifies) return 'nobody';
   if (actions.alarm === false) return 'notice';
-  if (causes.every(({ reads, negate }) => reads === 'anything' && !negate)) return 'notice';
+  if (causes.every(isAnything)) return 'notice';
   const leadsBack =
     stId !== initStId && target?.place.puId === puId && target.place.stId === initStId;
   return leadsBack ? 'notice' : 'alarm';
+}
+
+function isAnything({ reads, negate, time }: Told['causes'][number]): boolean {
+  return reads === 'anything' && !negate && time === null;
 }

@@ -21,6 +21,8 @@ export type HeardConnectors = {
   note(rows: HeardRow[]): void;
   /** Those of a connector that was never heard of last since ever. */
   of(connectorId: number, nowTs: number): Listening;
+  /** Whether it is known by now if the connector listened then: it did later, or has been silent for too long. */
+  isKnownAt(connectorId: number, ts: number, nowTs: number): boolean;
 };
 
 /** `keptMs`: gaps that ended earlier are forgotten. `silentMs`: a connector that is silent for longer does not listen. */
@@ -51,6 +53,10 @@ export function createHeardConnectors(keptMs: number, silentMs: number): HeardCo
       const heard = connectors.get(connectorId);
       if (!heard) return never;
       return nowTs - heard.heardTs > silentMs ? heard.open : heard.whole;
+    },
+    isKnownAt(connectorId, ts, nowTs) {
+      const heardTs = connectors.get(connectorId)?.heardTs ?? 0;
+      return heardTs >= ts || nowTs - heardTs > silentMs;
     },
   };
 }

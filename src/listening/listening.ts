@@ -25,6 +25,8 @@ export type ListeningWatch = {
   isHere(connectorId: number): boolean;
   /** When the connector did not listen; undefined where that is not asked of it: it is not configured any more. */
   of(connectorId: number): Listening | undefined;
+  /** Whether it is known by now if the connector listened then. */
+  isKnownAt(connectorId: number, ts: number): boolean;
   close(): Promise<void>;
 };
 
@@ -57,6 +59,11 @@ export async function startListening(options: ListeningOptions): Promise<Listeni
     return working;
   }
 
+  function isHere(connectorId: number): boolean {
+    const leaderId = leaderOf(connectorId);
+    return own.some((one) => one.leaderId === leaderId && one.isListening());
+  }
+
   await turn();
   const timer = setInterval(() => void turn(), everyMs);
   timer.unref();
@@ -66,13 +73,14 @@ export async function startListening(options: ListeningOptions): Promise<Listeni
       if (leaderId !== null) own.push({ leaderId, isListening });
       return turn();
     },
-    isHere(connectorId) {
-      const leaderId = leaderOf(connectorId);
-      return own.some((one) => one.leaderId === leaderId && one.isListening());
-    },
+    isHere,
     of(connectorId) {
       const leaderId = leaderOf(connectorId);
       return leaderId === null ? undefined : heard.of(leaderId, clock());
+    },
+    isKnownAt(connectorId, ts) {
+      const leaderId = leaderOf(connectorId);
+      return leaderId === null || isHere(connectorId) || heard.isKnownAt(leaderId, ts, clock());
     },
     async close() {
       clearInterval(timer);

@@ -11,9 +11,11 @@ import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
+import { firstSilenceMs } from './first-silence.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
 import {
   claimTargets,
+  fallDue,
   insertProfile,
   listPurposeBytes,
   listPurposesById,
@@ -56,7 +58,8 @@ export async function installProfile(
   const pathOf = placeIn(request);
   const text = toText(purposes);
   const problems = checkInstall(request, purposes, text, limits);
-  const installing = { accountId, uuids, text, problems, quotas };
+  const silenceMs = firstSilenceMs(purposes);
+  const installing = { accountId, uuids, text, problems, quotas, silenceMs };
   const install = (tx: Sql) => installWithin(tx, installing);
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
   await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
@@ -88,11 +91,13 @@ type Installing = {
   text: ProfileText;
   problems: Problem[];
   quotas: QuotaSettings;
+  /** How long the devices may be silent at first; null: for ever. */
+  silenceMs: number | null;
 };
 
 async function installWithin(
   tx: Sql,
-  { accountId, uuids, text, problems, quotas }: Installing,
+  { accountId, uuids, text, problems, quotas, silenceMs }: Installing,
 ): Promise<{ pId: string; targets: ProfileTarget[] }> {
   await lockUsage(tx, accountId);
   const targets = await claimTargets(tx, accountId, uuids);
@@ -104,6 +109,7 @@ async function installWithin(
   }
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   await supersedeProfiles(tx, deviceIds);
+  if (silenceMs !== null) await fallDue(tx, accountId, deviceIds, silenceMs);
   const insert = () => insertProfile(tx, accountId, deviceIds, text, quotas);
   let pId = await insert();
   if (pId === null) {

@@ -78,6 +78,23 @@ export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<v
   );
 }
 
+/** Has devices be evaluated in so many ms, if not before. Their states are claimed (`claimTargets`). */
+export async function fallDue(
+  tx: Sql,
+  accountId: number,
+  deviceIds: number[],
+  inMs: number,
+): Promise<void> {
+  await tx.query(
+    `insert into device_due as due (device_id, account_id, due_at)
+     select device_id, $1, service_now() + $3 * interval '1 millisecond'
+       from unnest($2::bigint[]) as device_id
+     on conflict (device_id) do update
+        set due_at = least(due.due_at, excluded.due_at), retry_at = null, failures = 0`,
+    [accountId, deviceIds, inMs],
+  );
+}
+
 /** A profile's purposes as they are kept. */
 export type ProfileText = { text: string; bytes: number };
 

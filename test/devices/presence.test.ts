@@ -91,6 +91,38 @@ test('leaving one connector does not take back having come to another', async ()
   await Promise.all([one.close(), two.close()]);
 });
 
+test('a device without a connection that is seen is where it was heard last', async () => {
+  const device = await app.device(token);
+  let now = 1_700_000_000_000;
+  const clock = () => now;
+  const one = await startPresence({ ...options, db: app.db, clock });
+  const two = await startPresence({ ...options, connectorId: 2, db: app.db, clock });
+  const connectorOf = async () => {
+    const { rows } = await app.db.query<{ connector_id: number }>(
+      'select connector_id from presence where device_id = $1',
+      [device.deviceId],
+    );
+    return rows[0]?.connector_id;
+  };
+  one.presence(device, 'seen');
+  now += 1_000;
+  two.presence(device, 'seen');
+  await two.flush();
+  await one.flush();
+  expect(await connectorOf()).toBe(2);
+  now += 1_000;
+  one.presence(device, 'seen');
+  await one.flush();
+  expect(await connectorOf()).toBe(1);
+  two.presence(device, 'connected');
+  now += 1_000;
+  one.presence(device, 'seen');
+  await two.flush();
+  await one.flush();
+  expect(await connectorOf()).toBe(2);
+  await Promise.all([one.close(), two.close()]);
+});
+
 test('a write that failed is made up for, and a removed device is no obstacle', async () => {
   const [gone, stays] = [await app.device(token), await app.device(token)];
   let fails = true;

@@ -1,5 +1,5 @@
 /** One server-sent event; a heart-beat has no data. */
-type Message = { id: string; data: Record<string, unknown> | null };
+type Message = { id: string; event: string; data: Record<string, unknown> | null };
 
 export type Reading = {
   messages: Message[];
@@ -69,6 +69,7 @@ function parse(block: string): Message {
   const data = field('data: ');
   return {
     id: field('id: ') ?? '',
+    event: field('event: ') ?? '',
     data: data === undefined ? null : (JSON.parse(data) as Record<string, unknown>),
   };
 }

@@ -12,7 +12,7 @@ import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
-import type { Ingest } from '../../src/ingest/ingest.ts';
+import type { Ingest, IngestDeps } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/store/event-quota.ts';
 import type { MeasurementRow } from '../../src/ingest/rules/changes.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
@@ -73,6 +73,7 @@ export type ProcessOptions = {
   maxInFlight?: number;
   anotherAtMessages?: number;
   retry?: RetryBounds;
+  listWaitingSenses?: IngestDeps['listWaitingSenses'];
 };
 
 /** One process's ingest on the given database, with what it told its devices. */
@@ -86,6 +87,7 @@ export function ingestProcess(
     maxInFlight = 2,
     anotherAtMessages = 1_000,
     retry,
+    listWaitingSenses,
   }: ProcessOptions = {},
 ): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
@@ -153,6 +155,7 @@ export function ingestProcess(
       },
       findNewest,
       findStored,
+      listWaitingSenses,
       eventQuota,
       handOver: async () => {},
       clock: Date.now,

@@ -36,7 +36,8 @@ export type BatcherDeps = {
 };
 
 /**
- * Takes what waits in the queues as batches, few and large. `storeBatch` never rejects.
+ * Takes what waits in the queues as batches, few and large. Ticks have one of their own beside them: where many
+ * devices are read for these, messages would wait for it. `storeBatch` never rejects.
  */
 export function createBatcher(
   options: BatcherOptions,
@@ -45,6 +46,8 @@ export function createBatcher(
   { nowMs, observe }: BatcherDeps,
 ): Batcher {
   let inFlight = 0;
+  /** A batch of ticks is under way, beside the others. */
+  let isTicking = false;
   let messagesInFlight = 0;
   /** The batch whose commit was sent while it was alone: the next one is planned on top of it. */
   let ahead: Batch | null = null;
@@ -66,24 +69,32 @@ export function createBatcher(
     return isLate || queues.waiting >= options.anotherAtMessages;
   }
 
+  /** What a batch of ticks is planned on is committed. */
+  function mayTick(): boolean {
+    return !isTicking && !ahead;
+  }
+
   function beginBatches(): void {
     while (queues.turns.size > 0 && mayBegin() && !stopped) {
       isLate = false;
       late.refresh();
-      begin(takeBatch(queues, options.maxBatchItems));
+      begin(takeBatch(queues, options.maxBatchItems), false);
     }
+    if (queues.tickTurns.size > 0 && mayTick() && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems, queues.tickTurns), true);
   }
 
-  function begin(works: Work[]): void {
+  function begin(works: Work[], areTicks: boolean): void {
     const sinceMs = nowMs();
     let messages = 0;
     for (const { units } of works) messages += units.length;
-    inFlight += 1;
+    if (areTicks) isTicking = true;
+    else inFlight += 1;
     messagesInFlight += messages;
     let held = works;
     const batch: Batch = {
       works,
-      behind: ahead,
+      behind: areTicks ? null : ahead,
       committing: null,
       givenUp: new Set(),
       done: Promise.resolve(),
@@ -97,7 +108,7 @@ export function createBatcher(
       },
       onCommitSent(committing) {
         // Only alone: of two, each would have to be behind the other.
-        if (inFlight > 1) return;
+        if (areTicks || inFlight > 1) return;
         batch.committing = committing;
         ahead = batch;
         queues.release(works);
@@ -113,16 +124,19 @@ export function createBatcher(
       },
     };
     batch.done = storeBatch(batch).then(() => {
-      inFlight -= 1;
+      if (areTicks) isTicking = false;
+      else inFlight -= 1;
       messagesInFlight -= messages;
       batch.behind = null;
       if (batch.committing) ahead = null;
       else queues.release(held);
       observe?.(messages, (nowMs() - sinceMs) / 1_000);
       beginBatches();
-      if (inFlight === 0) onIdle();
+      if (isIdle()) onIdle();
     });
   }
+
+  const isIdle = () => inFlight === 0 && !isTicking;
 
   function failWaiting(): void {
     queues.fail(new DomainError('unavailable', 'The service stopped before this was stored.'));
@@ -131,7 +145,7 @@ export function createBatcher(
   return {
     /** All that one turn of the event loop brings shares a transaction. */
     wake() {
-      if (scheduled || !mayBegin()) return;
+      if (scheduled || !(mayBegin() || (queues.tickTurns.size > 0 && mayTick()))) return;
       scheduled = true;
       setImmediate(() => {
         scheduled = false;
@@ -143,7 +157,7 @@ export function createBatcher(
       beginBatches();
       return new Promise((resolve) => {
         onIdle = resolve;
-        if (inFlight === 0) resolve();
+        if (isIdle()) resolve();
       });
     },
     stop() {

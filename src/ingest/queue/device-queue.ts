@@ -16,6 +16,8 @@ export type DeviceQueue = {
   previous: DeviceQueue | null;
   next: DeviceQueue | null;
   waiting: Unit[];
+  /** Nothing but time comes to the device: it waits for the turns of ticks. */
+  hasOnlyTicks: boolean;
   /** A batch holds it. */
   busy: boolean;
   /** It waits for its account's turn. */
@@ -43,6 +45,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     previous: null,
     next: null,
     waiting: [],
+    hasOnlyTicks: false,
     busy: false,
     ready: false,
     cost: costOf(null),
@@ -68,4 +71,9 @@ export function dropWithdrawn(units: Unit[]): Unit[] {
 export function failWithdrawn(units: Unit[]): void {
   const error = new DomainError('unavailable', 'The connection closed before this was stored.');
   for (const { message } of units) message.fail(error);
+}
+
+/** Whether time is all that these messages bring. */
+export function areTicks(units: readonly Unit[]): boolean {
+  return units.every(({ content }) => content.kind === 'tick');
 }

@@ -3,7 +3,7 @@ import { append } from '../../lib/append.ts';
 import { turnsPerBatch } from '../rules/cost.ts';
 import type { Unit } from '../rules/message.ts';
 import { createAccountTurns, type AccountTurns } from './account-turns.ts';
-import { failWithdrawn, isWithdrawn, newDeviceQueue } from './device-queue.ts';
+import { areTicks, failWithdrawn, isWithdrawn, newDeviceQueue } from './device-queue.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
 
 /** What a batch costs, about (`Budget`). */
@@ -15,6 +15,8 @@ export class DeviceQueues {
   waiting = 0;
   /** The devices with messages that no batch holds. */
   readonly turns: AccountTurns<DeviceQueue>;
+  /** Those of them to which only time comes: messages do not wait for what they take. */
+  readonly tickTurns: AccountTurns<DeviceQueue>;
   /** The least recently used one first. */
   readonly #queues = new Map<number, DeviceQueue>();
   readonly #maxIdle: number;
@@ -26,10 +28,10 @@ export class DeviceQueues {
    */
   constructor(maxIdle: number, batchCost = defaultCost) {
     this.#maxIdle = maxIdle;
-    this.turns = createAccountTurns({
-      quantum: Math.max(1, batchCost / turnsPerBatch),
-      maxDebt: 4 * batchCost,
-    });
+    const quantum = Math.max(1, batchCost / turnsPerBatch);
+    const maxDebt = 4 * batchCost;
+    this.turns = createAccountTurns({ quantum, maxDebt });
+    this.tickTurns = createAccountTurns({ quantum, maxDebt });
   }
 
   queueOf(device: DeviceIdentity): DeviceQueue {
@@ -43,7 +45,18 @@ export class DeviceQueues {
     return queue;
   }
 
+  /** Where the device waits for its account's turn. */
+  turnsOf(queue: DeviceQueue): AccountTurns<DeviceQueue> {
+    return queue.hasOnlyTicks ? this.tickTurns : this.turns;
+  }
+
   add(queue: DeviceQueue, unit: Unit): void {
+    const isTick = unit.content.kind === 'tick';
+    if (queue.waiting.length === 0) queue.hasOnlyTicks = isTick;
+    else if (queue.hasOnlyTicks && !isTick) {
+      this.#markUnready(queue);
+      queue.hasOnlyTicks = false;
+    }
     queue.waiting = append(queue.waiting, unit);
     queue.parsingCost += unit.message.uplink.parsingCost ?? 0;
     this.waiting += 1;
@@ -60,6 +73,7 @@ export class DeviceQueues {
   putBack(postponed: Work[]): void {
     for (const { queue, units } of postponed) {
       queue.waiting = [...units, ...queue.waiting];
+      queue.hasOnlyTicks = areTicks(queue.waiting);
       this.waiting += units.length;
     }
   }
@@ -79,10 +93,7 @@ export class DeviceQueues {
     if (!queue || withdrawn.length === 0) return;
     queue.waiting = queue.waiting.filter((unit) => !isWithdrawn(unit));
     this.waiting -= withdrawn.length;
-    if (queue.ready && queue.waiting.length === 0) {
-      queue.ready = false;
-      this.turns.remove(queue);
-    }
+    if (queue.waiting.length === 0) this.#markUnready(queue);
     // Last: whoever is told may add messages.
     failWithdrawn(withdrawn);
   }
@@ -93,10 +104,7 @@ export class DeviceQueues {
       const { waiting } = queue;
       queue.waiting = [];
       this.waiting -= waiting.length;
-      if (queue.ready) {
-        queue.ready = false;
-        this.turns.remove(queue);
-      }
+      this.#markUnready(queue);
       for (const { message } of waiting) message.fail(error);
     }
   }
@@ -129,6 +137,12 @@ export class DeviceQueues {
   #markReady(queue: DeviceQueue): void {
     if (queue.ready || queue.busy || queue.waiting.length === 0) return;
     queue.ready = true;
-    this.turns.add(queue);
+    this.turnsOf(queue).add(queue);
+  }
+
+  #markUnready(queue: DeviceQueue): void {
+    if (!queue.ready) return;
+    queue.ready = false;
+    this.turnsOf(queue).remove(queue);
   }
 }

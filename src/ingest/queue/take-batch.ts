@@ -1,4 +1,5 @@
 import { costOf } from '../rules/cost.ts';
+import type { AccountTurns } from './account-turns.ts';
 import type { Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
 import type { DeviceQueues } from './device-queues.ts';
@@ -6,10 +7,13 @@ import type { DeviceQueues } from './device-queues.ts';
 /**
  * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which
  * accounts are charged. A device whose account has spent its turn keeps the rest of its messages, and goes
- * on with them in the same batch where the turn comes round to it again.
+ * on with them in the same batch where the turn comes round to it again. `turns`: those of messages, or of ticks.
  */
-export function takeBatch(queues: DeviceQueues, maxCost: number): Work[] {
-  const { turns } = queues;
+export function takeBatch(
+  queues: DeviceQueues,
+  maxCost: number,
+  turns: AccountTurns<DeviceQueue> = queues.turns,
+): Work[] {
   const batch: Work[] = [];
   let again: Map<DeviceQueue, Work> | null = null;
   let cost = 0;
@@ -18,7 +22,10 @@ export function takeBatch(queues: DeviceQueues, maxCost: number): Work[] {
     if (!queue) break;
     const begun = queue.busy ? again?.get(queue) : undefined;
     const work = begun ?? { queue, units: [] };
-    cost += takeUnits(work, Math.min(maxCost - cost, turns.room()), !begun, queues);
+    const taken = takeUnits(work, Math.min(maxCost - cost, turns.room()), !begun, queues);
+    // Turns of ticks are beside those of messages; what they take is the account's all the same.
+    if (turns !== queues.turns) turns.charge(queue.accountId, taken);
+    cost += taken;
     if (!begun) batch.push(work);
     queue.busy = true;
     queue.ready = queue.waiting.length > 0;

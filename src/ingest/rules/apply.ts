@@ -45,10 +45,11 @@ export function apply(
 function applyContent(context: DeviceContext, content: UnitContent, scope: Scope): Applied {
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
-  // A device that never asked for a profile is a plain sensor: it runs what is pending from here on.
+  // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
+  // been silent since that was installed.
   const running =
     context.pending && !context.answersProfiles
-      ? becomeCurrent(context, context.pending, {}, scope)
+      ? becomeCurrent(context, context.pending, {}, scope, context.pendingTs ?? undefined)
       : context;
   switch (content.kind) {
     case 'measurements':

@@ -4,8 +4,7 @@ import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
 import type { Message } from './message.ts';
-import type { Remarked } from './remark.ts';
-import type { SenseClock } from './sense-clock.ts';
+import type { Remarked, SenseClock } from './sense-clock.ts';
 
 /** A measurement as the table keeps it: a position has its latitude in `val`. */
 export type MeasurementRow = {

@@ -6,8 +6,7 @@ import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
 import type { Pages } from './pages.ts';
-import type { Remarked } from './remark.ts';
-import type { SenseClock } from './sense-clock.ts';
+import type { Remarked, SenseClock } from './sense-clock.ts';
 
 /** The newest state that the device itself reported since its profile became current. */
 export type Reported = Place & { ts: number };
@@ -50,6 +49,8 @@ export type DeviceContext = {
   current: RunningProfile | null;
   /** Handed over, or to be, and not answered yet. */
   pending: Profile | null;
+  /** When that was installed, ms; null where there is none. */
+  pendingTs: number | null;
   runtime: Runtime | null;
   /** How its evidence is stored, where that is long; null: always as a whole. */
   evidenceLog: EvidenceLog | null;

@@ -43,7 +43,8 @@ export class Evaluation {
   /** Of a measurement that the device's purposes have not seen yet, as of `t`. */
   measure(measurement: Measurement, t: number): void {
     if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
-    this.#context = hear(this.#context, { sId: measurement.sId, t }, this.#scope);
+    if (this.#context.waitingSenses)
+      this.#context = hear(this.#context, { sId: measurement.sId, t }, this.#scope);
   }
 
   #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {

@@ -39,7 +39,7 @@ export function applyMeasurements(
         ? { deviceId, sId, ts, val, long: undefined }
         : { deviceId, sId, ts, val: val.lat, long: val.long },
     );
-    const t = times.take({ measurement, isStamped, path });
+    const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
   }
   return { context: times.end(evaluation.end()), items: Math.max(1, applied) };

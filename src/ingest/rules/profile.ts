@@ -51,22 +51,24 @@ export function applyRequest(context: DeviceContext, { rows }: Scope): DeviceCon
   return context.answersProfiles ? context : { ...context, answersProfiles: true };
 }
 
-/** The profile runs: the device stands in its first purpose's initial state. */
+/** The profile runs: the device stands in its first purpose's initial state. Silences count from `sinceTs` on. */
 export function becomeCurrent(
   context: DeviceContext,
   profile: Profile,
   { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
   scope: Scope,
+  sinceTs: number = scope.arrivedTs,
 ): DeviceContext {
   const { deviceId } = context.device;
   const ts = scope.arrivedTs;
   scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
-  const runtime = startRuntime(profile, ts);
+  const runtime = startRuntime(profile, sinceTs);
   const place = { puId: runtime.puId, stId: runtime.stId };
   const running: DeviceContext = {
     ...endAlarms(context, scope),
     current: { profile, engine },
     pending: null,
+    pendingTs: null,
     runtime,
   };
   if (place.puId !== context.place.puId) recordMove(running, place, { evId: 0, ts }, scope);

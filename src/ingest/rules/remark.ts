@@ -1,14 +1,10 @@
 import type { DeviceContext } from './device-context.ts';
 import type { Scope } from './scope.ts';
-
-/** When the device was last told of its clock, ms; null: never. */
-export type Remarked = { aheadTs: number | null; backTs: number | null };
+import { ofDevice, type Remarked } from './sense-clock.ts';
 
 type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
 
 const remarkEveryMs = 3_600_000;
-/** The row of a device's remarks among those of its senses, whose names are not empty. */
-export const ofDevice = '';
 
 const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
 

@@ -29,6 +29,12 @@ export type SenseClock = {
   late: LateRun | null;
 };
 
+/** When the device was last told of its clock, ms; null: never. */
+export type Remarked = { aheadTs: number | null; backTs: number | null };
+
+/** Where that is kept among the clocks of its senses, whose names are not empty. */
+export const ofDevice = '';
+
 /** After one more measurement that was too late. One that does not go on with the run begins another. */
 export function extendRun(run: LateRun | null, ts: number, arrivedTs: number): LateRun {
   const total = (run?.total ?? 0) + 1;

@@ -2,13 +2,20 @@ import { newestAfter, type Newest } from '../../engine/last-seen.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Pages } from './pages.ts';
-import { remark, type Remarked } from './remark.ts';
+import { remark } from './remark.ts';
 import type { Scope } from './scope.ts';
-import { aheadMs, extendRun, isSetBack, type LateRun, type SenseClock } from './sense-clock.ts';
+import { aheadMs, extendRun, isSetBack } from './sense-clock.ts';
+import type { LateRun, Remarked, SenseClock } from './sense-clock.ts';
 import { nameOfStored } from './stored-already.ts';
 
-/** `isStamped`: the service gave it the time of its arrival. `path`: where its message has it. */
-type Given = { measurement: Measurement; isStamped: boolean; path: string };
+type Given = {
+  measurement: Measurement;
+  isStamped: boolean;
+  path: string;
+  /** Of its sense, among those that are watched. */
+  number: number;
+  isAhead: boolean;
+};
 
 /**
  * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
@@ -30,21 +37,32 @@ export class TakeTime {
     this.#remarked = device.remarked;
   }
 
-  /** The time as of which a measurement is evaluated, ms; null where it is not. */
-  take(given: Given): number | null {
-    const { measurement, isStamped } = given;
+  /**
+   * The time as of which a measurement is evaluated, ms; null where it is not. `isStamped`: the service gave
+   * it the time of its arrival. `path`: where its message has it.
+   */
+  take(measurement: Measurement, isStamped: boolean, path: string): number | null {
     const { sId, ts } = measurement;
     const { arrivedTs, stored } = this.#scope;
     const isAhead = ts > arrivedTs + aheadMs;
-    if (isAhead && !isStamped) this.#remarkAhead(given);
+    if (isAhead && !isStamped) this.#remarkAhead(measurement, path);
     const number = this.#device.watched.get(sId);
     if (number === undefined) return null;
-    const isAgain = stored?.isAgain(nameOfStored(measurement)) === true;
+    const isAgain = stored !== null && stored.isAgain(nameOfStored(measurement));
+    const last = this.#seen.get(number);
+    const isBelow = last !== undefined && ts < last.ts;
+    const isPlain = !isAhead && !isBelow && !this.#clocks?.has(sId);
+    if (isPlain) return this.#goOn(measurement, number, last);
+    return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
+  }
+
+  /** The same of one of which the newest of its sense does not tell. */
+  #weigh({ measurement, isStamped, path, number, isAhead }: Given): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs } = this.#scope;
     const last = this.#seen.get(number);
     const clock = this.#clocks?.get(sId);
     const isBelow = last !== undefined && ts < last.ts;
-    if (!isAhead && !isBelow && !clock) return this.#goOn(measurement, number);
-    if (isAgain) return null;
     const newestTs = clock?.newestTs ?? last?.ts ?? ts;
     const clockTs = last?.ts ?? null;
     if (isAhead) {
@@ -55,11 +73,17 @@ export class TakeTime {
       if (clock?.late) this.#keep(sId, { newestTs, clockTs, late: null });
       return ts;
     }
-    if (isBelow) return this.#takeLate(given, number, newestTs, clock?.late ?? null);
+    if (isBelow) {
+      const late = extendRun(clock?.late ?? null, ts, arrivedTs);
+      if (isSetBack(late, arrivedTs))
+        return this.#setBack({ measurement, path, number }, newestTs, late);
+      this.#keep(sId, { newestTs, clockTs, late });
+      return null;
+    }
     // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
     if (ts > newestTs) this.#forget(sId);
     else this.#keep(sId, { newestTs, clockTs: ts, late: null });
-    return this.#goOn(measurement, number);
+    return this.#goOn(measurement, number, last);
   }
 
   /** The device afterwards, where `after` is what the evaluation made of it. */
@@ -69,29 +93,27 @@ export class TakeTime {
     return isSame ? after : { ...after, seen, clocks, remarked };
   }
 
-  #goOn(measurement: Measurement, number: number): number | null {
-    const newest = newestAfter(this.#seen.get(number), measurement);
+  #goOn(measurement: Measurement, number: number, last: Newest | undefined): number | null {
+    const newest = newestAfter(last, measurement);
     if (!newest) return null;
     this.#seen = this.#seen.with(number, newest);
     return measurement.ts;
   }
 
-  #takeLate(given: Given, number: number, newestTs: number, before: LateRun | null): number | null {
-    const { sId, ts, val } = given.measurement;
-    const { arrivedTs } = this.#scope;
-    const clockTs = this.#seen.get(number)?.ts ?? null;
-    const late = extendRun(before, ts, arrivedTs);
-    if (!isSetBack(late, arrivedTs)) {
-      this.#keep(sId, { newestTs, clockTs, late });
-      return null;
-    }
-    this.#remark('clock-back', given.path, backMessage(sId, late, clockTs ?? newestTs));
+  #setBack(
+    { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
+    newestTs: number,
+    run: LateRun,
+  ): number {
+    const { sId, ts, val } = measurement;
+    const clockTs = this.#seen.get(number)?.ts ?? newestTs;
+    this.#remark('clock-back', path, backMessage(sId, run, clockTs));
     this.#seen = this.#seen.with(number, { ts, vals: [val] });
     this.#keep(sId, { newestTs, clockTs: ts, late: null });
     return ts;
   }
 
-  #remarkAhead({ measurement: { sId, ts }, path }: Given): void {
+  #remarkAhead({ sId, ts }: Measurement, path: string): void {
     const message = `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's clock. The value is stored with it, and evaluated as of its arrival. This is said once an hour.`;
     this.#remark('clock-ahead', `${path}/ts`, message);
   }

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Database } from '../../db/database.ts';
 import type { Committing, Transaction } from '../../db/transaction.ts';
+import { areTicks } from '../queue/device-queue.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
@@ -9,7 +10,7 @@ import type { ContextCache } from './context-cache.ts';
 import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
 import { findStoredAlready, type FindStored } from './find-stored.ts';
 import type { ContextLoader } from './load-contexts.ts';
-import { isOnlyTicks, tickedTs } from './plan-due.ts';
+import { tickedTs } from './plan-due.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
 import { StaleContext, write, type Writers } from './write.ts';
@@ -132,7 +133,7 @@ async function load(
   for (const { queue, units } of works) {
     if (queue.context !== null) continue;
     queues.add(queue);
-    if (isOnlyTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
+    if (areTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
   }
   if (queues.size === 0) return allRead;
   const { contexts, left } = await loadContexts(tx, [...queues], ticked);

@@ -2,9 +2,9 @@ import type { NewEvent, RecordedEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Message } from '../rules/message.ts';
 import { sizeOf } from '../rules/message.ts';
+import { areTicks } from '../queue/device-queue.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { Plan } from './plan-batch.ts';
-import { isOnlyTicks } from './plan-due.ts';
 import { createUnderWay } from './events-under-way.ts';
 import type { UnderWay } from './events-under-way.ts';
 
@@ -66,7 +66,7 @@ export function createEventQuota(
     // A device is told of what its own messages led to.
     const due = work.filter(({ queue, units }) => {
       const { deviceId } = queue.device;
-      return counts.has(deviceId) && isDue(deviceId) && !isOnlyTicks(units);
+      return counts.has(deviceId) && isDue(deviceId) && !areTicks(units);
     });
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;

@@ -139,6 +139,7 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     answersProfiles: row.answers_profiles,
     current: current ? { profile: current, engine: row.engine ?? 'service' } : null,
     pending: pending ?? null,
+    pendingTs: pending ? row.pending_since : null,
     runtime: stood?.runtime ?? null,
     evidenceLog: stood?.evidenceLog ?? null,
     dueTs: row.due_at,

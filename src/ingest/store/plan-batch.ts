@@ -184,7 +184,7 @@ const elsewhere: ReadonlySet<keyof DeviceContext> = new Set([
 function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
   if (after === before) return true;
   for (const member of Object.keys(after) as (keyof DeviceContext)[]) {
-    if (!elsewhere.has(member) && after[member] !== before[member]) return false;
+    if (after[member] !== before[member] && !elsewhere.has(member)) return false;
   }
   return true;
 }

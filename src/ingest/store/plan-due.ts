@@ -13,11 +13,6 @@ export function tickedTs(units: readonly Unit[]): number | null {
   return last?.message.uplink.arrivedTs ?? null;
 }
 
-/** Whether time is all that these messages bring. */
-export function isOnlyTicks(units: readonly Unit[]): boolean {
-  return units.every(({ content }) => content.kind === 'tick');
-}
-
 /**
  * The device with its next due time, and how its row is to change: after a tick in any case, after messages
  * where the time is earlier. A row that is early costs a tick that finds nothing; one at each change of the

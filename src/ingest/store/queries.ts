@@ -32,6 +32,7 @@ export type DeviceRow = {
   engine: 'service' | 'device' | null;
   pending_profile: string | null;
   pending_content: number | null;
+  pending_since: number | null;
   clocks: StoredClocks | null;
 };
 
@@ -107,6 +108,7 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
                                                where l.device_id = s.device_id) as evidence_log,
              c.profile_id as current_profile, cp.content_id as current_content, c.engine,
              p.profile_id as pending_profile, pp.content_id as pending_content,
+             pp.created_at as pending_since,
              (select json_object_agg(k.s_id, k.state)
                 from sense_clock k where k.device_id = s.device_id) as clocks
         from unnest($1::bigint[]) as wanted (device_id)

@@ -4,8 +4,8 @@ import type { LastSeen, Newest } from '../../engine/last-seen.ts';
 import type { ClockRow } from '../rules/changes.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import { Pages } from '../rules/pages.ts';
-import { ofDevice, type Remarked } from '../rules/remark.ts';
-import type { SenseClock } from '../rules/sense-clock.ts';
+import { ofDevice } from '../rules/sense-clock.ts';
+import type { Remarked, SenseClock } from '../rules/sense-clock.ts';
 
 /** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
 export type StoredClocks = Record<string, SenseClock | Remarked>;

@@ -12,7 +12,9 @@ export type TickFeedDeps = {
 
 /** What is due, on its way into ingest a few at a time. */
 export type TickFeed = {
-  /** Takes in those that it does not have yet; gives how many. */
+  /** What is read from now on is for the next `add`. */
+  beginLook(): void;
+  /** Takes in those that it does not have yet, nor had when they were read; gives how many. */
   add(devices: DueDevice[]): number;
   /** Resolves when few wait. */
   whenLow(): Promise<void>;
@@ -20,18 +22,17 @@ export type TickFeed = {
   stop(): void;
 };
 
-/** Between two portions, while there are more than a second may have. */
-const portionMs = 10;
-
 export function createTickFeed(
-  { maxUnderWay, perSecond, atOnce }: TickPace,
+  { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
   { nowMs, tick, observe }: TickFeedDeps,
-  onRefused: (device: DueDevice, error: unknown) => void,
+  putOff: (device: DueDevice, error: unknown) => Promise<void>,
 ): TickFeed {
   let waiting: DueDevice[] = [];
   let at = 0;
   /** Those that wait, and those under way. */
   const known = new Set<number>();
+  /** Those that ended since what is read now began to be read: there they may still be due. */
+  let ended = new Set<number>();
   let underWay = 0;
   let credit = maxUnderWay;
   let creditMs = nowMs();
@@ -73,6 +74,7 @@ export function createTickFeed(
 
   function end(device: DueDevice, outcome: Parameters<TickObserver['done']>[0]): void {
     known.delete(device.deviceId);
+    ended.add(device.deviceId);
     underWay -= 1;
     observe?.done(outcome);
   }
@@ -82,18 +84,18 @@ export function createTickFeed(
       isWithdrawn: false,
       stored: () => end(device, 'stored'),
       failed(error) {
-        const isLeft = isPassing(error);
-        end(device, isLeft ? 'left' : 'put-off');
-        if (!isLeft) onRefused(device, error);
+        if (isPassing(error)) end(device, 'left');
+        else void putOff(device, error).finally(() => end(device, 'put-off'));
       },
     };
   }
 
   return {
+    beginLook: () => void (ended = new Set()),
     add(devices) {
       let added = 0;
       for (const device of devices) {
-        if (known.has(device.deviceId)) continue;
+        if (known.has(device.deviceId) || ended.has(device.deviceId)) continue;
         known.add(device.deviceId);
         waiting.push(device);
         added += 1;

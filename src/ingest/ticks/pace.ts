@@ -6,22 +6,25 @@ export type TickPace = {
   /** Devices that one look takes in, and of one account while there are more. */
   atOnce: number;
   ofAccountAtOnce: number;
-  /** Ticks that wait for their commit; and a second, of all. */
+  /** Ticks that wait for their commit, and of a second, of all. */
   maxUnderWay: number;
   perSecond: number;
+  /** Between two portions, while there are more than these. */
+  portionMs: number;
 };
 
 /**
- * Ticks share transactions with messages, which wait as long as those take: many ticks at once would make
- * each message wait. So they come in small numbers, and no faster than a fleet needs them (bench/ticks.ts).
+ * A commit waits for the disk, and messages for the commits of others: ticks come in portions that fill a
+ * transaction, few a second, and no faster than a large fleet needs them (`npm run bench:ticks`).
  */
 export const usualTickPace: TickPace = {
   lookMs: 1_000,
   othersAfterMs: 5_000,
   atOnce: 2_000,
   ofAccountAtOnce: 200,
-  maxUnderWay: 50,
-  perSecond: 3_000,
+  maxUnderWay: 250,
+  perSecond: 2_500,
+  portionMs: 50,
 };
 
 export type TickObserver = {

@@ -77,19 +77,16 @@ export async function listDueOfEach(
   return rows.map(toDevice);
 }
 
-/** A tick could not be stored: it is tried again in a minute, then two, up to an hour. Gives when, in ms from now. */
-export async function putOff(db: Sql, deviceId: number, nowTs: number): Promise<number | null> {
-  const { rows } = await db.query<{ retry_at: number }>(
+/** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
+export async function putOff(db: Sql, deviceId: number, nowTs: number): Promise<void> {
+  await db.query(
     `update device_due
         set failures = least(failures + 1, 10),
             retry_at = ms_to_timestamp($2)
                      + least(interval '1 hour', interval '1 minute' * (2 ^ failures))
-      where device_id = $1
-     returning retry_at`,
+      where device_id = $1`,
     [deviceId, nowTs],
   );
-  const [row] = rows;
-  return row ? row.retry_at - nowTs : null;
 }
 
 function toDevice(row: Row): DueDevice {

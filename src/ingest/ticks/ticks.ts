@@ -15,6 +15,8 @@ export type TicksDeps = {
   tick(device: DeviceIdentity, delivery: Delivery): void;
   /** Whether this process has the device's connection, or the bridge that serves it. */
   isHere(device: DueDevice): boolean;
+  /** Whether it is known if somebody listened to the device when it fell due; if not its tick waits. */
+  isHeardOf(device: DueDevice): boolean;
   /** Whether the account brings too many events for now: its ticks wait. */
   isHeld(accountId: number): boolean;
   log: Log;
@@ -34,10 +36,11 @@ export type Ticks = {
 export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Ticks {
   const { db, clock, log, observe } = deps;
   const stopping = new AbortController();
-  const feed = createTickFeed(pace, deps, onRefused);
+  const feed = createTickFeed(pace, deps, putOffRefused);
   let isAway = false;
 
   async function look(): Promise<number> {
+    feed.beginLook();
     const nowTs = clock();
     const anybodysTs = nowTs - pace.othersAfterMs;
     const limit = pace.atOnce;
@@ -47,17 +50,18 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
     observe?.behind(Math.max(0, nowTs - oldestTs) / 1_000);
     const own = fresh.filter(deps.isHere);
     const others = anybodys.length < limit ? anybodys : await lookAtEach(anybodysTs, anybodys);
-    return feed.add([...others, ...own].filter(({ accountId }) => !deps.isHeld(accountId)));
+    const mayRun = (due: DueDevice) => !deps.isHeld(due.accountId) && deps.isHeardOf(due);
+    return feed.add([...others, ...own].filter(mayRun));
   }
 
-  /** Much is due: some of each account, and none of those that have to wait. */
+  /** Much is due: some of each account in turn, and nothing of those that have to wait. */
   async function lookAtEach(toTs: number, first: DueDevice[]): Promise<DueDevice[]> {
-    const accounts = [...new Set(first.map(({ accountId }) => accountId))];
-    const but = accounts.filter(deps.isHeld);
-    // Those of one account alone are taken in at once.
-    const perAccount =
-      accounts.length === 1 && but.length === 0 ? pace.atOnce : pace.ofAccountAtOnce;
-    return listDueOfEach(db, { toTs, perAccount, but });
+    const but = [...new Set(first.map(({ accountId }) => accountId))].filter(deps.isHeld);
+    const some = await listDueOfEach(db, { toTs, perAccount: pace.ofAccountAtOnce, but });
+    const accounts = Map.groupBy(some, ({ accountId }) => accountId).size;
+    const perAccount = Math.floor(pace.atOnce / Math.max(1, accounts));
+    if (perAccount <= pace.ofAccountAtOnce) return inTurn(some);
+    return inTurn(await listDueOfEach(db, { toTs, perAccount, but }));
   }
 
   async function run(): Promise<void> {
@@ -76,12 +80,13 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
     }
   }
 
-  function onRefused(device: DueDevice, err: unknown): void {
+  async function putOffRefused(device: DueDevice, err: unknown): Promise<void> {
     log.error(
       { event: 'tick.put-off', err, device: device.uuid },
       'What time brings to a device could not be stored; it is put off.',
     );
-    putOff(db, device.deviceId, clock()).catch(() => undefined);
+    // Where that cannot be written either it is tried again with the next look.
+    await putOff(db, device.deviceId, clock()).catch(() => undefined);
   }
 
   const running = run();
@@ -92,4 +97,11 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
       await running;
     },
   };
+}
+
+/** The first of each account, then the second of each, and so on. */
+function inTurn(devices: DueDevice[]): DueDevice[] {
+  const accounts = [...Map.groupBy(devices, ({ accountId }) => accountId).values()];
+  const most = Math.max(0, ...accounts.map(({ length }) => length));
+  return Array.from({ length: most }, (_, n) => accounts.flatMap((its) => its[n] ?? [])).flat();
 }

@@ -7,7 +7,8 @@ import type { Collected } from './cause.ts';
 
 /** A live event with the number of the state that holds it. */
 type Live = { stId: number; isGlobal: boolean; event: PurposeEvent; causes: Cause[] };
-type Memory = { causes: Collected[]; rung: boolean };
+/** `lately`: by cause, whether each outcome since the episode began agreed. */
+type Memory = { causes: Collected[]; rung: boolean; lately: boolean[][] };
 
 /**
  * The purpose engine as docs/engine.md words it, and no more: every measurement is offered to every
@@ -33,30 +34,48 @@ export class ReferenceEngine {
     const firings: Firing[] = [];
     const ended: EventName[] = [];
     const given = { ended, arrivedTs: measurement.ts };
-    for (const live of this.live()) {
+    const all = this.live();
+    for (const [position, live] of all.entries()) {
       const memory = this.memoryOf(live);
       const before = JSON.stringify(memory);
-      for (const [index, cause] of live.causes.entries()) {
-        const collected = memory.causes[index];
-        if (!collected || cause.sId !== measurement.sId) continue;
-        const judgement = judge(cause, measurement.val, collected.baseline);
-        if (!judgement) continue;
-        if (cause.threshold?.relative && typeof measurement.val === 'number') {
-          collected.baseline ??= measurement.val + 0;
-        }
-        collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
-        if (judgement.agrees || !memory.rung) continue;
-        memory.rung = false;
-        ended.push({ puId: this.puId, stId: live.stId, evId: live.event.evId });
-      }
+      this.#take(live, measurement, false, ended);
       const isOffered = JSON.stringify(memory) !== before;
       const holdsAll = live.causes.every((cause, i) => isInFull(cause, memory.causes[i]));
       if (!isOffered || live.causes.length === 0 || !holdsAll) continue;
       firings.push(this.#fire(live, memory, measurement.ts));
-      const transition = this.#move(live, measurement.ts);
-      if (transition) return { firings, transition, ...given };
+      const to = this.#targetOf(live);
+      if (!to) continue;
+      const stays = ({ isGlobal }: Live) =>
+        to.puId === this.puId && (isGlobal || to.stId === this.stId);
+      for (const later of all.slice(position + 1))
+        if (stays(later)) this.#take(later, measurement, true, ended);
+      return { firings, transition: this.#move(live, to, measurement.ts), ...given };
     }
     return { firings, ...given };
+  }
+
+  /** What a measurement is to an event; where it leaves a state, only if it disagrees. */
+  #take(live: Live, measurement: Measurement, isLeaving: boolean, ended: EventName[]): void {
+    const memory = this.memoryOf(live);
+    const { rung } = memory;
+    for (const [index, cause] of live.causes.entries()) {
+      const collected = memory.causes[index];
+      if (!collected || cause.sId !== measurement.sId) continue;
+      const judgement = judge(cause, measurement.val, collected.baseline);
+      if (!judgement || (isLeaving && judgement.agrees)) continue;
+      if (cause.threshold?.relative && typeof measurement.val === 'number') {
+        collected.baseline ??= measurement.val + 0;
+      }
+      collected.outcomes.push(judgement.agrees ? { ...judgement, ...measurement } : null);
+      const n = cause.threshold?.count ?? 1;
+      const m = Math.max(n, cause.measurement?.count ?? 0);
+      if (rung) memory.lately[index]?.push(judgement.agrees);
+      const last = memory.lately[index]?.slice(-m) ?? [];
+      if (rung && last.filter((agrees) => !agrees).length > m - n) memory.rung = false;
+    }
+    if (!rung || memory.rung) return;
+    memory.lately = live.causes.map(() => []);
+    ended.push({ puId: this.puId, stId: live.stId, evId: live.event.evId });
   }
 
   /** In the order in which they are tried. */
@@ -74,7 +93,8 @@ export class ReferenceEngine {
     const key = `${stId}/${event.evId}`;
     const known = scope.get(key);
     if (known) return known;
-    const memory = { causes: causes.map((): Collected => ({ outcomes: [] })), rung: false };
+    const collected = causes.map((): Collected => ({ outcomes: [] }));
+    const memory = { causes: collected, rung: false, lately: causes.map(() => []) };
     scope.set(key, memory);
     return memory;
   }
@@ -112,32 +132,44 @@ export class ReferenceEngine {
     return isNotice ? 'notice' : 'alarm';
   }
 
-  #move({ stId, event }: Live, ts: number): Transition | null {
+  #targetOf({ event }: Live): { puId: number; stId: number } | null {
     const { gotoPuId, gotoStId } = event.actions.engine ?? {};
     const puId = gotoPuId ?? this.puId;
     const purpose = this.#purposes.find((it) => it.puId === puId);
     const to = { puId, stId: gotoStId ?? purpose?.initStId ?? NaN };
     const goes = gotoPuId !== undefined || gotoStId !== undefined;
-    if (!goes || !purpose?.states.some((it) => it.stId === to.stId)) return null;
+    return goes && purpose?.states.some((it) => it.stId === to.stId) ? to : null;
+  }
+
+  #move({ stId, event }: Live, to: { puId: number; stId: number }, ts: number): Transition {
     const from = { puId: this.puId, stId: this.stId };
     const engine = { pId: 'p', puId: this.puId, stId, evId: event.evId, ts };
     const moved = { type: 'device' as const, ts, cause: { engine } };
-    this.enter(to, gotoPuId !== undefined);
-    if (from.puId !== puId) {
+    this.enter(to, event.actions.engine?.gotoPuId !== undefined);
+    if (from.puId !== to.puId) {
       const event = 'purposeChanged' as const;
-      return { to, event: { ...moved, event, newValue: puId, oldValue: from.puId } };
+      return { to, event: { ...moved, event, newValue: to.puId, oldValue: from.puId } };
     }
     if (from.stId === to.stId) return { to };
     const changed = { event: 'stateChanged' as const, newValue: to.stId, oldValue: from.stId };
     return { to, event: { ...moved, ...changed } };
   }
 
-  enter(to: { puId: number; stId: number }, entersPurpose = to.puId !== this.puId): void {
-    this.local = new Map();
-    if (entersPurpose) this.global = new Map();
+  /** Episodes go on in what is not left. */
+  enter(to: { puId: number; stId: number }, namesPurpose: boolean): void {
+    const staysInPurpose = to.puId === this.puId;
+    this.local = staysInPurpose && to.stId === this.stId ? anew(this.local) : new Map();
+    if (namesPurpose) this.global = staysInPurpose ? anew(this.global) : new Map();
     this.puId = to.puId;
     this.stId = to.stId;
   }
+}
+
+function anew(memories: Map<string, Memory>): Map<string, Memory> {
+  const emptied = [...memories].map(([key, { causes, rung, lately }]): [string, Memory] => {
+    return [key, { causes: causes.map(() => ({ outcomes: [] })), rung, lately }];
+  });
+  return new Map(emptied);
 }
 
 /** Where `orderId` is the same, as in the purpose. */

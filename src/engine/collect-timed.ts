@@ -1,0 +1,82 @@
+import type { CompiledCause } from './compile-event.ts';
+import type { CauseReader } from './compile.ts';
+import type { Draft } from './draft.ts';
+import type { Measurement } from '../contract/measurement.ts';
+import { dropOld } from './age.ts';
+import { addToBins, statisticOf } from './bins.ts';
+import type { EventEvidence } from './runtime.ts';
+import { withTime } from './time-left.ts';
+import { noTime } from './time-evidence.ts';
+import type { CauseTime } from './time-evidence.ts';
+import { endEpisodeInTime, takeOutcome } from './take-outcome.ts';
+import type { Taken } from './take-outcome.ts';
+import { comparedNumber, judge } from './thresholds.ts';
+
+/** What a cause makes of it. `agrees` is null where nothing is compared yet. */
+type Verdict = { time: CauseTime; agrees: boolean | null };
+
+/**
+ * `collect` for an event with members of time. Gives when the measurement is taken, by the latest of the causes that
+ * evaluate it; null where none does. What the event has then is the draft's.
+ */
+export function collectTimed(
+  { event, causes: indexes }: CauseReader,
+  draft: Draft,
+  taken: Taken,
+  isLeaving: boolean,
+): number | null {
+  let own: EventEvidence | null = null;
+  let takenT: number | null = null;
+  let ended = false;
+  for (const index of indexes) {
+    const cause = event.causes[index] as CompiledCause;
+    const before = own ?? draft.get(event.index);
+    const known = before?.time?.causes[index] ?? noTime;
+    const t = Math.max(taken.moment.t, known.lastT ?? -Infinity);
+    const verdict = judgeInTime(cause, known, taken.val, t, before?.causes[index]?.baseline);
+    if (!verdict || (isLeaving && verdict.agrees !== false)) continue;
+    own ??= draft.open(event);
+    takenT = Math.max(takenT ?? t, t);
+    dropOld(event, draft, own, t);
+    const { agrees } = verdict;
+    // What is too old was dropped from what is known.
+    const time = { ...(own.time?.causes[index] ?? noTime), ...pick(verdict.time), lastT: t };
+    const found = { event, index, draft, own, t, agrees };
+    if (takeOutcome(found, time, taken)) ended = true;
+    // An outcome that came too late to count.
+    dropOld(event, draft, own, t);
+  }
+  if (!own) return null;
+  if (ended) endEpisodeInTime(own);
+  if (own.time) withTime(event, own, own.time);
+  return takenT;
+}
+
+const pick = ({ bins, compared }: CauseTime) => ({ bins, compared });
+
+/** Null where the cause does not evaluate such a value. */
+function judgeInTime(
+  cause: CompiledCause,
+  known: CauseTime,
+  val: Measurement['val'],
+  t: number,
+  baseline: number | undefined,
+): Verdict | null {
+  const { over = null, noneForMs = null } = cause.time ?? {};
+  if (noneForMs !== null) return { time: known, agrees: false };
+  if (!over) {
+    const agrees = judge(cause, val, baseline);
+    if (agrees === null) return null;
+    const isKept = agrees && cause.relative && typeof val === 'number';
+    const compared = isKept ? comparedNumber(cause, val, baseline) : known.compared;
+    return { time: { ...known, compared }, agrees };
+  }
+  if (typeof val !== 'number' || cause.reads === 'positions' || cause.reads === 'nothing')
+    return null;
+  const bins = addToBins(known.bins, over, t, val + 0);
+  const statistic = statisticOf(bins, over, t);
+  if (statistic === null) return { time: { ...known, bins }, agrees: null };
+  const agrees = judge(cause, statistic, undefined);
+  const compared = agrees ? comparedNumber(cause, statistic, undefined) : known.compared;
+  return { time: { ...known, bins, compared }, agrees };
+}

@@ -1,0 +1,96 @@
+import type { CauseReader, CompiledPurpose, CompiledState, Profile } from './compile.ts';
+import type { LiveEvent } from './compile-event.ts';
+import { Draft } from './draft.ts';
+import type { Place } from '../contract/place.ts';
+import type { RunAhead } from './run-ahead.ts';
+import { enteredPurpose, enteredState, noEvidence } from './runtime.ts';
+import type { Evidence, EventEvidence, Runtime } from './runtime.ts';
+import { leftAtReentry } from './time-left.ts';
+
+/** Numbers that are collected later (`RunAhead`), by who reads them. */
+type Runs = Map<CauseReader[], RunAhead>;
+
+/** Where a device stands, and what the live events have collected, while it is worked on. */
+export class LiveEvidence {
+  readonly #profile: Profile;
+  readonly #base: Runtime;
+  place: Place;
+  purpose: CompiledPurpose | undefined;
+  state: CompiledState | undefined;
+  local: Draft;
+  global: Draft;
+  readonly localRuns: Runs = new Map();
+  readonly globalRuns: Runs = new Map();
+
+  constructor(profile: Profile, runtime: Runtime) {
+    this.#profile = profile;
+    this.#base = runtime;
+    this.place = runtime;
+    this.purpose = profile.purposes.get(runtime.puId);
+    this.state = this.purpose?.states.get(runtime.stId);
+    this.local = new Draft(runtime.local);
+    this.global = new Draft(runtime.global);
+  }
+
+  draftOf({ isGlobal }: LiveEvent): Draft {
+    return isGlobal ? this.global : this.local;
+  }
+
+  /** Global states' numbers are collected. Which of their events are offered one depends on the state. */
+  endGlobalRuns(): void {
+    for (const run of this.globalRuns.values()) run.end(this.global);
+    this.globalRuns.clear();
+  }
+
+  /**
+   * A firing moves the device. `namesPurpose`: its action has a `gotoPuId`; what global states have collected is
+   * then emptied, also where it is that of the current purpose.
+   */
+  enter(place: Place, namesPurpose: boolean, arrivedTs: number): void {
+    const from = this.place;
+    const isSamePurpose = place.puId === from.puId;
+    const staysInState = isSamePurpose && place.stId === from.stId;
+    this.place = place;
+    this.purpose = this.#profile.purposes.get(place.puId);
+    this.state = this.purpose?.states.get(place.stId);
+    this.local = new Draft(
+      staysInState
+        ? anew(this.state?.staying ?? [], this.local)
+        : enteredState(this.state, arrivedTs),
+    );
+    this.localRuns.clear();
+    if (!namesPurpose) this.endGlobalRuns();
+    this.globalRuns.clear();
+    if (!namesPurpose) return;
+    this.global = new Draft(
+      isSamePurpose
+        ? anew(this.purpose?.globalStaying ?? [], this.global)
+        : enteredPurpose(this.purpose, arrivedTs),
+    );
+  }
+
+  /** The very object it began with, if that is as it was. */
+  end(): Runtime {
+    for (const run of this.localRuns.values()) run.end(this.local);
+    for (const run of this.globalRuns.values()) run.end(this.global);
+    const [local, global] = [this.local.end(), this.global.end()];
+    const base = this.#base;
+    if (this.place === base && local === base.local && global === base.global) return base;
+    const { puId, stId } = this.place;
+    return { puId, stId, local, global };
+  }
+}
+
+/** What outlasts that a state is entered again, or the purpose: of these events only. */
+function anew(staying: LiveEvent[], draft: Draft): Evidence {
+  let evidence: (EventEvidence | null)[] | null = null;
+  for (const event of staying) {
+    const before = draft.get(event.index);
+    const left = before && leftAtReentry(event, before);
+    if (!left) continue;
+    evidence ??= [];
+    while (evidence.length < event.index) evidence.push(null);
+    evidence[event.index] = left;
+  }
+  return evidence ?? noEvidence;
+}

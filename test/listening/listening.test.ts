@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
+import { startListening, type ListeningWatch } from '../../src/listening/listening.ts';
+import { forgetGaps, noteListening } from '../../src/listening/queries.ts';
+import { leadersAmong } from '../../src/assembly/listening.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let db: Database;
+const open: ListeningWatch[] = [];
+beforeEach(async () => {
+  database = await testDatabase();
+  ({ db } = database);
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((one) => one.close()));
+  await database.drop();
+});
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+/** The time that the service goes by: that of the database, moved by so many ms. */
+const moveTime = (byMs: number) =>
+  db.query(`create or replace function service_now() returns timestamptz
+              language sql volatile as $$ select clock_timestamp() + interval '${byMs} ms' $$`);
+const time = async () => {
+  const { rows } = await db.query<{ now: number }>('select service_now() as now');
+  return rows[0]?.now ?? 0;
+};
+
+async function start(clock: () => number): Promise<ListeningWatch> {
+  const leaderOf = (id: number) => (id === 9 ? null : id);
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const watch = await startListening({ db, clock, leaderOf, onError, everyMs: 10 });
+  open.push(watch);
+  return watch;
+}
+
+const gapsOf = async (connectorId = 1) => {
+  const { rows } = await db.query<{ from_at: number; to_at: number }>(
+    'select from_at, to_at from listening_gap where connector_id = $1 order by from_at',
+    [connectorId],
+  );
+  return rows;
+};
+
+test('a connector that is written every few seconds has no gap; one that was silent longer has one', async () => {
+  const sinceTs = await time();
+  await noteListening(db, [1, 2]);
+  await moveTime(14_000);
+  await noteListening(db, [1]);
+  expect(await gapsOf()).toEqual([]);
+  await moveTime(30 * minute);
+  await noteListening(db, [1, 2]);
+  const [gap, ...others] = await gapsOf();
+  expect(others).toEqual([]);
+  expect((gap?.from_at ?? 0) - sinceTs).toBeGreaterThanOrEqual(14_000);
+  expect((gap?.to_at ?? 0) - (gap?.from_at ?? 0)).toBeGreaterThan(29 * minute);
+  expect(await gapsOf(2)).toHaveLength(1);
+});
+
+test('processes of one name write one row: while one of them listens there is no gap', async () => {
+  await noteListening(db, [1]);
+  await Promise.all(Array.from({ length: 8 }, () => noteListening(db, [1])));
+  const { rows } = await db.query('select connector_id from listening');
+  expect(rows).toEqual([{ connector_id: 1 }]);
+  expect(await gapsOf()).toEqual([]);
+});
+
+test('a clock that is set forward is a gap, one that is set back is none', async () => {
+  const now = await time();
+  const watch = await start(() => now);
+  await watch.add(1, () => true);
+  expect(watch.of(1)).toEqual({ gaps: [] });
+  await moveTime(hour);
+  await expect.poll(async () => (await gapsOf()).length).toBe(1);
+  await expect.poll(() => watch.of(1)?.gaps.length).toBe(1);
+  expect(watch.of(1)?.gaps[0]?.toTs).toBeGreaterThan(now + hour - minute);
+  await moveTime(0);
+  await noteListening(db, [1]);
+  await noteListening(db, [1]);
+  expect(await gapsOf()).toHaveLength(1);
+});
+
+test('a jump of the time is a gap that lasts, before it was written that somebody listens', async () => {
+  let now = await time();
+  const watch = await start(() => now);
+  let isListening = true;
+  await watch.add(1, () => isListening);
+  isListening = false;
+  now += hour;
+  const [gap] = watch.of(1)?.gaps ?? [];
+  expect(gap?.toTs).toBeNull();
+  expect(now - (gap?.fromTs ?? 0)).toBeGreaterThan(hour - minute);
+});
+
+test('a connector that never listened has a gap since ever; one that is not configured is not asked', async () => {
+  const watch = await start(() => 0);
+  expect(watch.of(3)).toEqual({ gaps: [{ fromTs: 0, toTs: null }] });
+  expect(watch.of(9)).toBeUndefined();
+});
+
+test('whether a connector of another process listened is known once it is heard of again, or for too long not', async () => {
+  let now = await time();
+  const watch = await start(() => now);
+  await noteListening(db, [1]);
+  await expect.poll(() => watch.of(1)?.gaps).toEqual([]);
+  const askedTs = now + 8_000;
+  now = askedTs + 1_000;
+  expect(watch.isKnownAt(1, askedTs)).toBe(false);
+  now += 10_000;
+  expect(watch.isKnownAt(1, askedTs)).toBe(true);
+  now -= 10_000;
+  await moveTime(9_000);
+  await noteListening(db, [1]);
+  await expect.poll(() => watch.isKnownAt(1, askedTs)).toBe(true);
+  expect(watch.isKnownAt(9, askedTs)).toBe(true);
+});
+
+test('it is written while the connector listens, and seen in all processes', async () => {
+  const now = await time();
+  const [one, other] = [await start(() => now), await start(() => now)];
+  let isListening = false;
+  await one.add(1, () => isListening);
+  expect(one.isHere(1)).toBe(false);
+  expect(other.of(1)?.gaps).toHaveLength(1);
+  isListening = true;
+  await expect.poll(() => other.of(1)).toEqual({ gaps: [] });
+  expect([one.isHere(1), other.isHere(1)]).toEqual([true, false]);
+});
+
+test('gaps are kept for 31 days', async () => {
+  await noteListening(db, [1]);
+  await moveTime(hour);
+  await noteListening(db, [1]);
+  await moveTime(31 * 24 * hour);
+  await forgetGaps(db);
+  expect(await gapsOf()).toHaveLength(1);
+  await moveTime(31 * 24 * hour + 2 * hour);
+  await forgetGaps(db);
+  expect(await gapsOf()).toHaveLength(0);
+});
+
+test('bridges that share the messages of a broker are one, and so are those that take turns', () => {
+  const bridge = (id: number, shareName: string | null, url = 'mqtt://broker') => ({
+    kind: 'bridge' as const,
+    id,
+    name: `bridge-${id}`,
+    protocol: 'mqtt' as const,
+    host: null,
+    port: null,
+    broker: { url, shareName },
+  });
+  const mqtt = (id: number) => ({ ...bridge(id, null), kind: 'mqtt' as const });
+  const connectors = [
+    mqtt(1),
+    bridge(2, 'sensorium'),
+    bridge(3, 'sensorium'),
+    bridge(4, null),
+    bridge(5, null),
+    bridge(6, 'sensorium', 'mqtt://other'),
+    mqtt(7),
+  ];
+  expect([...leadersAmong(connectors as Parameters<typeof leadersAmong>[0])]).toEqual([
+    [1, 1],
+    [2, 2],
+    [3, 2],
+    [4, 4],
+    [5, 4],
+    [6, 6],
+    [7, 7],
+  ]);
+});
