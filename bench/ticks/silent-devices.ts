@@ -18,11 +18,9 @@ const purpose = {
       stId: 1,
       events: [
         {
-          evId: 1,
+          evId: 77,
           eventLog: true,
-          causes: [
-            { sId: '0x01', threshold: { noneForMs: silenceMs }, thresholds: { isAny: true } },
-          ],
+          causes: [{ sId: '0x01', threshold: { noneForMs: silenceMs } }],
         },
       ],
     },
@@ -50,20 +48,23 @@ export async function silentDevices(
       await client.query(`set search_path to ${schema}, public`);
       return client.query<T>(text, values);
     });
+  // Before its own tick has come.
+  await run(keepSql, [uuid]);
   await run(cloneSql, [uuid, count]);
   await run('vacuum analyze');
+  const countOf = async (text: string) => Number((await run<{ n: string }>(text)).rows[0]?.n);
+  const countDue = () => countOf('select count(*) as n from device_due where due_at <= now()');
+  const countEvents = () =>
+    countOf(`select count(*) as n from event where body::text like '%"evId":77%'`);
   return {
     async fallDue() {
       await run(armSql, [uuid]);
+      const before = await countEvents();
       await delay(2_000);
       return async () => {
-        for (;;) {
-          const { rows } = await run<{ left: string }>(
-            'select count(*) as left from device_due where due_at <= now()',
-          );
-          if (Number(rows[0]?.left) === 0) return;
-          await delay(500);
-        }
+        while ((await countDue()) > 0) await delay(500);
+        const fired = (await countEvents()) - before;
+        if (fired !== count) throw new Error(`${fired} of ${count} silences were recorded.`);
       };
     },
   };
@@ -91,6 +92,9 @@ async function sendOnce(service: BenchService): Promise<string> {
 const template = `
   with template as (select d.* from device d where d.uuid = $1)`;
 
+const keepSql = `${template}
+  select s.* into kept_state from template t join device_state s on s.device_id = t.id`;
+
 const cloneSql = `${template}, made as (
     insert into device (account_id, connector_id, configuration, name)
     select t.account_id, t.connector_id, t.configuration, t.name from template t, generate_series(1, $2::int)
@@ -98,7 +102,7 @@ const cloneSql = `${template}, made as (
   ), state as (
     insert into device_state (device_id, version, pu_id, st_id, state_at, answers_profiles, runtime)
     select m.id, s.version, s.pu_id, s.st_id, s.state_at, s.answers_profiles, s.runtime
-      from made m, template t join device_state s on s.device_id = t.id
+      from made m, kept_state s
     returning device_id
   ), profiles as (
     insert into device_profile (device_id, profile_id, state, engine)
@@ -117,8 +121,8 @@ const armSql = `${template}, armed as (
     update device_state s
        set runtime = o.runtime, version = s.version + 1
       from template t join device d on d.account_id = t.account_id and d.id <> t.id
-      join device_state o on true
-     where s.device_id = d.id and o.device_id = t.id
+      cross join kept_state o
+     where s.device_id = d.id
     returning s.device_id, d.account_id
   )
   insert into device_due (device_id, account_id, due_at)

@@ -161,7 +161,7 @@ function weightOf(events: LiveEvent[], readers: Readers): Weight {
   return weight;
 }
 
-function readersOf(events: LiveEvent[]): Readers {
+export function readersOf(events: LiveEvent[]): Readers {
   const readers = new Map<string, CauseReader[]>();
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {

@@ -17,6 +17,7 @@ export type Installation = {
   apis: ServiceProcess[];
   /** In the order of the settings, and behind them those that stand by. */
   connectors: ServiceProcess[];
+  databaseUrl: string;
   /** Devices under load, sent to this port; judged like any other load. */
   startLoad(options: { port: number; devices: number; rate: number }): Promise<Witnessed>;
   close(): Promise<void>;
@@ -80,6 +81,7 @@ export async function startInstallation(options: InstallationOptions): Promise<I
     return {
       apis,
       connectors,
+      databaseUrl: cluster.url(),
       async startLoad({ port, devices: count, rate }) {
         const service = apis[0] as ServiceProcess;
         const { token: accountToken } = await registerAccount(service.url);

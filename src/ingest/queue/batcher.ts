@@ -28,6 +28,12 @@ export type Batcher = {
   stop(): void;
 };
 
+/**
+ * Of what a batch of ticks costs by estimate, most is to read its devices, piece by piece: it may be so many
+ * times as much. What it costs to plan is bounded as always.
+ */
+const readFactor = 4;
+
 export type BatcherDeps = {
   /** Milliseconds that only go forward. */
   nowMs: () => number;
@@ -81,7 +87,7 @@ export function createBatcher(
       begin(takeBatch(queues, options.maxBatchItems), false);
     }
     if (queues.tickTurns.size > 0 && mayTick() && !stopped)
-      begin(takeBatch(queues, options.maxBatchItems, queues.tickTurns), true);
+      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.tickTurns), true);
   }
 
   function begin(works: Work[], areTicks: boolean): void {

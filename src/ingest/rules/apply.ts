@@ -7,11 +7,12 @@ import type { DeviceContext } from './device-context.ts';
 import { applyEvents } from './events.ts';
 import { applyMeasurements } from './measurements.ts';
 import type { Unit, UnitContent } from './message.ts';
-import { applyAnswer, applyRequest, becomeCurrent } from './profile.ts';
+import { runPending } from './pending.ts';
+import { applyAnswer, applyRequest } from './profile.ts';
 import type { Applied, ApplyLimits, Scope } from './scope.ts';
 import { applyState } from './state.ts';
 import type { StoredAlready } from './stored-already.ts';
-import { applyTick } from './tick.ts';
+import { runTicks } from './tick.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -42,15 +43,14 @@ export function apply(
   return { ...applied, context: { ...applied.context, recentRejections } };
 }
 
-function applyContent(context: DeviceContext, content: UnitContent, scope: Scope): Applied {
+function applyContent(before: DeviceContext, content: UnitContent, scope: Scope): Applied {
+  const context = runTicks(before, scope);
+  if (content.kind === 'tick') return whole(context);
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
   // been silent since that was installed.
-  const running =
-    context.pending && !context.answersProfiles
-      ? becomeCurrent(context, context.pending, {}, scope, context.pendingTs ?? undefined)
-      : context;
+  const running = runPending(context, scope);
   switch (content.kind) {
     case 'measurements':
       return applyMeasurements(running, content.items, scope);
@@ -60,8 +60,6 @@ function applyContent(context: DeviceContext, content: UnitContent, scope: Scope
       return applyEvents(running, content.items, scope);
     case 'configuration':
       return whole(applyConfiguration(running, content.configuration, scope));
-    case 'tick':
-      return whole(applyTick(running, scope));
     case 'none':
       return whole(running);
   }

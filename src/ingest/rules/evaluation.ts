@@ -3,6 +3,7 @@ import { Evaluator } from '../../engine/evaluator.ts';
 import type { Evaluated, Transition } from '../../engine/outcome.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
+import { evaluatedProfile } from './evaluated-profile.ts';
 import { logAfter } from './evidence-log.ts';
 import { hear } from './heard.ts';
 import { performFiring } from './perform-firing.ts';
@@ -20,13 +21,14 @@ export class Evaluation {
   #hasFired = false;
 
   constructor(context: DeviceContext, scope: Scope) {
-    const { current, runtime, device } = context;
+    const { runtime, device } = context;
+    const profile = evaluatedProfile(context);
     this.#scope = scope;
     this.#before = context;
     this.#context = context;
     this.#evaluator =
-      current?.engine === 'service' && runtime
-        ? new Evaluator(current.profile, runtime, scope.limits.listeningOf?.(device))
+      profile && runtime
+        ? new Evaluator(profile, runtime, scope.limits.listeningOf?.(device))
         : null;
   }
 

@@ -91,8 +91,9 @@ function isWholeNext(
 
 const lengthOf = (pending: string[]) => pending.reduce((sum, { length }) => sum + length, 0);
 
+/** Where members of time count, measurements alone do not tell what was collected: it is stored as a whole. */
 const isLongAt = (profile: Profile, runtime: Runtime) =>
-  evidenceLength(profile, runtime) >= longLength;
+  !profile.isTimed && evidenceLength(profile, runtime) >= longLength;
 
 /** JSON arrays as one. */
 function joined(arrays: string[]): string {

@@ -7,6 +7,7 @@ import type { DeviceContext } from './device-context.ts';
 import { recordEvent } from './record-event.ts';
 import type { Scope } from './scope.ts';
 import { describe, signal } from './signal.ts';
+import { addSilentSenses } from './silent-senses.ts';
 
 /** The actions of an event that fired, as rows and effects. */
 export function performFiring(
@@ -18,6 +19,7 @@ export function performFiring(
   const { event, actions, name, record, tells } = firing;
   const { device } = context;
   scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
+  addSilentSenses(context, event);
   if (record) recordEvent(context, event, scope);
   for (const message of messagesOf(actions, { device, event, name }))
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });

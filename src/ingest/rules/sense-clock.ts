@@ -1,3 +1,5 @@
+import type { Measurement } from '../../contract/measurement.ts';
+
 /** A measurement with a time so much above its arrival is ahead: it is no sign of how late it is. */
 export const aheadMs = 10_000;
 
@@ -24,6 +26,7 @@ export type LateRun = {
 export type SenseClock = {
   /** The history's newest: once that is another one, this counts no more. */
   newestTs: number;
+  newestVal: Measurement['val'] | undefined;
   /** Null: all that there is was ahead. */
   clockTs: number | null;
   late: LateRun | null;

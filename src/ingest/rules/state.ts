@@ -3,6 +3,7 @@ import { enter, hasPlace } from '../../engine/runtime.ts';
 import type { StateReport } from '../../contract/uplink.ts';
 import type { DeviceContext, Reported } from './device-context.ts';
 import { checkTime } from './validate.ts';
+import { evaluatedProfile } from './evaluated-profile.ts';
 import { recordMove } from './record-event.ts';
 import type { Scope } from './scope.ts';
 import { signalMove } from './signal.ts';
@@ -24,6 +25,7 @@ export function applyState(
   const reported = { ...to, ts };
   // It stands there already: nothing that was collected there ends.
   if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
+  const profile = evaluatedProfile(context);
   recordMove(context, to, { evId: report.evId ?? 0, ts }, scope);
   signalMove(context, { to, isReport: true }, scope);
   return {
@@ -32,8 +34,8 @@ export function applyState(
     placeTs: ts,
     reported,
     runtime:
-      context.current?.engine === 'service' && context.runtime
-        ? enter(context.current.profile, context.runtime, to, scope.arrivedTs)
+      profile && context.runtime
+        ? enter(profile, context.runtime, to, scope.arrivedTs)
         : context.runtime,
   };
 }

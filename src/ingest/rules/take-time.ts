@@ -63,26 +63,32 @@ export class TakeTime {
     const last = this.#seen.get(number);
     const clock = this.#clocks?.get(sId);
     const isBelow = last !== undefined && ts < last.ts;
-    const newestTs = clock?.newestTs ?? last?.ts ?? ts;
+    const newest = {
+      newestTs: clock?.newestTs ?? last?.ts ?? ts,
+      newestVal: clock ? clock.newestVal : last?.vals.at(-1),
+    };
+    const { newestTs } = newest;
     const clockTs = last?.ts ?? null;
     if (isAhead) {
-      this.#keep(sId, { newestTs: Math.max(newestTs, ts), clockTs, late: null });
+      const isNewest = ts >= newestTs;
+      const own = isNewest ? { newestTs: ts, newestVal: measurement.val } : newest;
+      this.#keep(sId, { ...own, clockTs, late: null });
       return arrivedTs;
     }
     if (isBelow && isStamped) {
-      if (clock?.late) this.#keep(sId, { newestTs, clockTs, late: null });
+      if (clock?.late) this.#keep(sId, { ...newest, clockTs, late: null });
       return ts;
     }
     if (isBelow) {
       const late = extendRun(clock?.late ?? null, ts, arrivedTs);
       if (isSetBack(late, arrivedTs))
-        return this.#setBack({ measurement, path, number }, newestTs, late);
-      this.#keep(sId, { newestTs, clockTs, late });
+        return this.#setBack({ measurement, path, number }, newest, late);
+      this.#keep(sId, { ...newest, clockTs, late });
       return null;
     }
     // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
     if (ts > newestTs) this.#forget(sId);
-    else this.#keep(sId, { newestTs, clockTs: ts, late: null });
+    else this.#keep(sId, { ...newest, clockTs: ts, late: null });
     return this.#goOn(measurement, number, last);
   }
 
@@ -102,14 +108,14 @@ export class TakeTime {
 
   #setBack(
     { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
-    newestTs: number,
+    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
     run: LateRun,
   ): number {
     const { sId, ts, val } = measurement;
-    const clockTs = this.#seen.get(number)?.ts ?? newestTs;
+    const clockTs = this.#seen.get(number)?.ts ?? newest.newestTs;
     this.#remark('clock-back', path, backMessage(sId, run, clockTs));
     this.#seen = this.#seen.with(number, { ts, vals: [val] });
-    this.#keep(sId, { newestTs, clockTs: ts, late: null });
+    this.#keep(sId, { ...newest, clockTs: ts, late: null });
     return ts;
   }
 
@@ -136,6 +142,5 @@ export class TakeTime {
 }
 
 function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
-  const [was, is] = [clockTs, lastTs].map((ts) => new Date(ts).toISOString());
-  return `The last ${total} values of sense ${sId} are older than the newest, of ${was}, and go on as a clock does: it was set back. From ${is} on values are evaluated again.`;
+  return `The last ${total} values of sense ${sId} are older than the newest, of ts ${clockTs}, and go on as a clock does: it was set back. From ts ${lastTs} on values are evaluated again.`;
 }

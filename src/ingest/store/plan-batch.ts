@@ -11,6 +11,7 @@ import { planDue, tickedTs } from './plan-due.ts';
 import type { StoredAlready } from '../rules/stored-already.ts';
 import { shareOut } from './share-out.ts';
 import { divideUnit } from './split.ts';
+import { keepsRow, standsAs } from './stands-as.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {
@@ -128,7 +129,8 @@ function planDevice(
   }
   divide(work, done, divided, plan);
   const ticked = tickedTs(units.slice(0, done));
-  const due = planDue(before, context, ticked, limits);
+  const { arrivedTs } = (units[done - 1] as Unit).message.uplink;
+  const due = planDue(before, context, { arrivedTs, isTick: ticked !== null }, limits);
   context = due.context;
   if (due.row) plan.due.push(due.row);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void.
@@ -167,34 +169,4 @@ function divide(work: Work, done: number, divided: [Unit, Unit] | null, plan: Pl
   plan.units.push(...own);
   plan.works.push({ queue, units: own });
   plan.postponed.push({ queue, units: postponed });
-}
-
-const elsewhere: ReadonlySet<keyof DeviceContext> = new Set([
-  'seen',
-  'clocks',
-  'remarked',
-  'waitingSenses',
-  'recentRejections',
-]);
-
-/**
- * Whether a device's row stays: nothing changed, or only what its senses' newest is, which the history and a
- * table of their clocks have, or how many rejections it had.
- */
-function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
-  if (after === before) return true;
-  for (const member of Object.keys(after) as (keyof DeviceContext)[]) {
-    if (after[member] !== before[member] && !elsewhere.has(member)) return false;
-  }
-  return true;
-}
-
-/** Whether a device's row has nothing new to keep, but perhaps its evidence. */
-function standsAs(before: DeviceContext, after: DeviceContext): boolean {
-  return (
-    after.place === before.place &&
-    after.placeTs === before.placeTs &&
-    after.reported === before.reported &&
-    after.answersProfiles === before.answersProfiles
-  );
 }

@@ -4,8 +4,8 @@ import type { DeviceContext } from '../rules/device-context.ts';
 import type { Unit } from '../rules/message.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 
-/** A tick that leaves something due at once comes again after this, in ms: it waits for what time does not bring. */
-const againMs = 10_000;
+/** Between a tick and the next one, ms. */
+const leastMs = 500;
 
 /** When the last of these messages arrived that is a tick; null: none is. */
 export function tickedTs(units: readonly Unit[]): number | null {
@@ -21,16 +21,15 @@ export function tickedTs(units: readonly Unit[]): number | null {
 export function planDue(
   before: DeviceContext,
   after: DeviceContext,
-  ticked: number | null,
+  { arrivedTs, isTick }: { arrivedTs: number; isTick: boolean },
   limits: ApplyLimits,
 ): { context: DeviceContext; row: DueRow | null } {
-  if (ticked === null && after.runtime === before.runtime && after.current === before.current)
+  if (!isTick && after.runtime === before.runtime && after.current === before.current)
     return { context: after, row: null };
-  const next = findNextDue(after, limits);
-  if (ticked === null && (next === null || (after.dueTs !== null && next >= after.dueTs)))
+  const next = findNextDue(after, arrivedTs, limits);
+  if (!isTick && (next === null || (after.dueTs !== null && next >= after.dueTs)))
     return { context: after, row: null };
-  const isStuck = ticked !== null && next !== null && next <= ticked;
-  const dueTs = isStuck ? ticked + againMs : next;
+  const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);
   const { deviceId, accountId } = after.device;
   return { context: { ...after, dueTs }, row: { deviceId, accountId, dueTs } };
 }

@@ -22,9 +22,9 @@ export const usualTickPace: TickPace = {
   othersAfterMs: 5_000,
   atOnce: 2_000,
   ofAccountAtOnce: 200,
-  maxUnderWay: 250,
+  maxUnderWay: 500,
   perSecond: 2_500,
-  portionMs: 50,
+  portionMs: 100,
 };
 
 export type TickObserver = {
