@@ -1,3 +1,7 @@
+import { alarmRoutes, type AlarmRouteDeps } from '../alarms/routes.ts';
+import { walkChangedAlarms } from '../alarms/walk-changed.ts';
+import { listDeliveries } from '../notifications/list-deliveries.ts';
+import type { Route } from '../http/route.ts';
 import { createDecideAlarms } from '../alarms/decide-alarms.ts';
 import { startClosing } from '../alarms/close-due.ts';
 import { senseKey } from '../alarms/timer/run-due.ts';
@@ -104,7 +108,10 @@ export function createAlarmsOfRoutes(shared: Shared) {
   });
   const onConfigured: OnConfigured = (tx, device, sIds, arrivedTs) =>
     decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
-  return { telling, onConfigured };
+  const { db, bus } = shared;
+  const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
+    alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });
+  return { listRoutes, onConfigured, walkAlarms: walkChangedAlarms };
 }
 
 const dayMs = 86_400_000;

@@ -8,20 +8,12 @@ import { createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
-import { alarmRoutes } from '../alarms/routes.ts';
-import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { auditRoutes } from '../audit/routes.ts';
-import type { FailedJob } from '../history/failed-jobs.ts';
 import { readHistoryKind } from '../history/kind.ts';
-import { purgeDevices } from '../history/purge.ts';
-import { applyRetention } from '../history/retention.ts';
-import { startUpkeep } from '../history/upkeep.ts';
-import { forgetGaps } from '../listening/queries.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { findDeviceId } from '../devices/queries.ts';
-import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
@@ -35,19 +27,16 @@ import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
-import { listDeliveries } from '../notifications/list-deliveries.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
-import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
-import { compactActivity } from '../quotas/activity-queries.ts';
 import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { version } from '../version.ts';
-import { createAlarmsOfRoutes, forgetOldAlarms } from './alarms.ts';
-import { forgetOldEntries, startRefusals } from './audit.ts';
+import { createAlarmsOfRoutes } from './alarms.ts';
+import { startRefusals } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
@@ -55,6 +44,7 @@ import { listContactRoutes } from './contacts.ts';
 import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
+import { startHistoryCare } from './history-care.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
@@ -171,11 +161,11 @@ async function listRoutes(
       authenticate,
       streams,
       exports,
-      walkAlarms: walkChangedAlarms,
+      walkAlarms: alarms.walkAlarms,
       monotonicClock,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
-    ...alarmRoutes({ db, bus, telling: alarms.telling, getDeviceId, findNewest, listDeliveries }),
+    ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
@@ -196,41 +186,4 @@ async function startLimiters({ config, log, releases }: Shared): Promise<MakeLim
   const redis = await connectRedis({ url: config.redisUrl, onError, onBack });
   releases.add('counters of attempts', () => closeRedis(redis));
   return redisLimiters(redis);
-}
-
-/** Keeps the history as long as it is asked for, and clears what removed devices left. */
-async function startHistoryCare(shared: Shared) {
-  const { config, log, db, bus, clock, releases } = shared;
-  await applyRetention(db, config.retention);
-  const historyLog = log.child({ component: 'history' });
-  const onError = (err: unknown) =>
-    historyLog.warn(
-      { event: 'history.upkeep-failed', err },
-      'The upkeep of the history failed; it is tried again in an hour.',
-    );
-  const onFailedJobs = (jobs: FailedJob[]) =>
-    historyLog.warn(
-      { event: 'history.jobs-failed', jobs },
-      'Jobs of TimescaleDB on the history failed; it tries them again.',
-    );
-  const { retention } = config;
-  const onPurgeError = (err: unknown) =>
-    historyLog.warn(
-      { event: 'history.purge-failed', err },
-      'The history of a removed device could not be deleted; it is tried again within the hour.',
-    );
-  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
-  const chores = [
-    (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
-    (signal: AbortSignal) => removeUnusedProfiles(db, signal),
-    () => compactActivity(db, retention),
-    () => forgetGaps(db),
-    forgetOldEntries(shared),
-    forgetOldAlarms(shared),
-  ];
-  releases.add(
-    'upkeep of the history',
-    startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }),
-  );
-  return removal;
 }

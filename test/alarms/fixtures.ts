@@ -59,7 +59,7 @@ export function fired({ atMs = 0, actions = {}, ...members }: Members = {}): Ala
 type Without<S> = S extends { kind: 'fired' } ? never : Omit<S, 'device' | 'arrivedTs'>;
 /** Any other signal. */
 export function signal(given: Without<AlarmSignal>, atMs = 0): AlarmSignal {
-  return { device, arrivedTs: start + atMs, ...given } as AlarmSignal;
+  return { device, arrivedTs: start + atMs, ...given };
 }
 
 export const ended = (atMs = 0) => signal({ kind: 'ended', of: [of] }, atMs);

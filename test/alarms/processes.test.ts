@@ -1,0 +1,168 @@
+import { afterEach, expect, it } from 'vitest';
+import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
+import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
+import { listWaitingSenses } from '../../src/alarms/load.ts';
+import type { DecideDeps } from '../../src/alarms/ports.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { connectDevice } from '../journeys/device.ts';
+import { testService } from '../journeys/service.ts';
+import { insertDevice } from '../ingest/devices.ts';
+import { waitForBlocked } from '../ingest/harness.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+import { fired, reached, signal, start } from './fixtures.ts';
+import { addDevice, addWebhook, change, listAlarms, openHouse, received, send } from './house.ts';
+import { tooWarm, whatEventsSay } from './house.ts';
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+async function opened(): Promise<TestDatabase> {
+  const database = await testDatabase();
+  ends.push(database.drop);
+  return database;
+}
+
+/** Whoever is told is reached; `asked` has whom that was about. */
+function deciding(more: Partial<DecideDeps> = {}) {
+  const asked: (number | null)[] = [];
+  const decide = createDecideAlarms({
+    tell: async (_tx, asks) => {
+      asked.push(...asks.map(({ alarmId }) => alarmId));
+      return asks.map(() => reached);
+    },
+    dropPlanned: async () => {},
+    tellOver: async () => {},
+    rules: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
+    clock: () => start,
+    eventsLeft: () => 100,
+    countOpened: () => {},
+    ...more,
+  });
+  return { decide, asked };
+}
+
+/** The same signal of another device. */
+const of = (device: DeviceIdentity, given: AlarmSignal): AlarmSignal => ({ ...given, device });
+const saidBy = (given: AlarmSignal) => {
+  if (given.kind !== 'fired') throw new Error(given.kind);
+  return given.event.notified === true ? 'told' : given.event.notNotified;
+};
+
+it('two processes that evaluate two firings of one episode one after the other: one message', async () => {
+  const database = await opened();
+  const first = await openHouse(ends, { DATABASE_URL: database.url });
+  const second = await testService({ DATABASE_URL: database.url }, { change });
+  ends.push(second.close);
+  await addWebhook(first);
+  const freezer = await addDevice(first, [tooWarm()]);
+  const elsewhere = await connectDevice({ ...freezer.registration, port: second.mqttPort });
+  ends.push(elsewhere.end);
+  await send(freezer, 9);
+  await send({ ...freezer, device: elsewhere }, 10);
+  await send(freezer, 11);
+  expect(await whatEventsSay(first, freezer)).toEqual(['told', 'same-episode', 'same-episode']);
+  await expect.poll(async () => (await listAlarms(first))[0]?.told).toBe('told');
+  expect(await listAlarms(first)).toMatchObject([{ state: 'open', firings: 3 }]);
+  expect(received(first)).toHaveLength(1);
+});
+
+it('two transactions with firings of one event: the second waits, and tells nobody', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const { decide, asked } = deciding();
+  const [one, other] = [of(device, fired()), of(device, fired({ atMs: 1, isFirst: false }))];
+  const isOpen = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const first = db.transaction(async (tx) => {
+    await decide(tx, [one]);
+    isOpen.resolve();
+    await goOn.promise;
+  });
+  await isOpen.promise;
+  const second = db.transaction((tx) => decide(tx, [other]));
+  await waitForBlocked(db);
+  goOn.resolve();
+  await Promise.all([first, second]);
+  expect([saidBy(one), saidBy(other)]).toEqual(['told', 'same-episode']);
+  expect(asked).toHaveLength(1);
+  const { rows } = await db.query('select firings, announcement from alarm');
+  expect(rows).toEqual([{ firings: 2, announcement: 1 }]);
+});
+
+it('a transaction that rolls back leaves no alarm, and no change for streams', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const { decide } = deciding();
+  const away = db.transaction(async (tx) => {
+    await decide(tx, [of(device, fired())]);
+    throw new Error('The batch fails.');
+  });
+  await expect(away).rejects.toThrow('The batch fails.');
+  const { rows } = await db.query(
+    'select (select count(*) from alarm) as alarms, (select count(*) from alarm_change) as changes',
+  );
+  expect(rows).toEqual([{ alarms: 0, changes: 0 }]);
+});
+
+it('beyond the quota of events open alarms are kept, and go when they close; streams are told', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  let left = 1;
+  const opens: number[] = [];
+  const { decide } = deciding({
+    eventsLeft: () => left,
+    countOpened: (_accountId, count) => {
+      opens.push(count);
+      left -= count;
+    },
+  });
+  const second = { puId: 1, stId: 1, evId: 2 };
+  const take = (...given: AlarmSignal[]) => db.transaction((tx) => decide(tx, given));
+  await take(of(device, fired()), of(device, fired({ of: second })));
+  expect(opens).toEqual([1]);
+  const events = async () =>
+    (await db.query<{ ev_id: number }>('select ev_id from alarm order by ev_id')).rows;
+  expect(await events()).toEqual([{ ev_id: 1 }, { ev_id: 2 }]);
+  await take(of(device, signal({ kind: 'profile' })));
+  expect(await events()).toEqual([{ ev_id: 1 }]);
+  const { rows } = await db.query(
+    `select body ->> 'change' as change, count(*) from alarm_change group by 1 order by 1`,
+  );
+  expect(rows).toEqual([
+    { change: 'closed', count: 2 },
+    { change: 'opened', count: 2 },
+  ]);
+});
+
+it('ingest is told which senses are waited for, as long as they are', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const { decide } = deciding();
+  const take = (given: AlarmSignal) => db.transaction((tx) => decide(tx, [of(device, given)]));
+  const waiting = () => listWaitingSenses(db, [device.deviceId]);
+  await take(fired({ isFresh: false }));
+  expect(await waiting()).toEqual(new Map([[device.deviceId, new Set(['0x01'])]]));
+  await take(signal({ kind: 'heard', sIds: ['0x01'] }));
+  expect(await waiting()).toEqual(new Map());
+});
+
+it('an episode that had been told before an upgrade gets an alarm that is announced, and tells nobody', async () => {
+  const database = await opened();
+  const house = await openHouse(ends, { DATABASE_URL: database.url });
+  await addWebhook(house);
+  const freezer = await addDevice(house, [tooWarm()]);
+  await send(freezer, 9);
+  await house.receiver.request();
+  // As the version before left it: evidence of an episode that was told, and no alarm.
+  await database.db.query('delete from alarm');
+  await database.db.query('insert into alarm_upgrade select device_id from device_state');
+  await send(freezer, 10);
+  expect((await whatEventsSay(house, freezer)).at(-1)).toBe('same-episode');
+  expect(await listAlarms(house)).toMatchObject([{ state: 'open', told: 'told', firings: 1 }]);
+  await send(freezer, 5);
+  await send(freezer, 9);
+  expect((await whatEventsSay(house, freezer)).at(-1)).toBe('told');
+  await expect.poll(() => received(house).length).toBe(2);
+});
