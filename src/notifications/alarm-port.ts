@@ -24,12 +24,3 @@ export type AlarmPort = {
 
 /** `nowTs`: when its last message ended, ms. */
 export type OfAnnouncement = { announcement: number; nowTs: number };
-
-/** Where nothing is an alarm. */
-export const noAlarms: AlarmPort = {
-  listAlarmsNow: async () => [],
-  lockAlarms: async () => {},
-  noteTold: async () => {},
-  takeBack: async () => {},
-  onChanged: () => {},
-};

@@ -1,4 +1,3 @@
-import { noAlarms } from '../../src/notifications/alarm-port.ts';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterEach, expect, test } from 'vitest';
 import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
@@ -7,7 +6,7 @@ import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startNotifications } from '../../src/notifications/notifications.ts';
 import { testDatabase } from '../support/database.ts';
 import { startApnsServer, tlsFile, type Answer } from './apns-server.ts';
-import { contacts, givenDevice, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
+import { contacts, givenDevice, noAlarms, outcomesOf, pushOf, quotas, silent } from './fixtures.ts';
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -1,3 +1,4 @@
+import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
@@ -33,7 +34,14 @@ export const contacts: ContactOptions = {
   isPrivateAllowed: true,
 };
 
-export { noAlarms } from '../../src/notifications/alarm-port.ts';
+/** Where nothing is an alarm. */
+export const noAlarms: AlarmPort = {
+  listAlarmsNow: async () => [],
+  lockAlarms: async () => {},
+  noteTold: async () => {},
+  takeBack: async () => {},
+  onChanged: () => {},
+};
 
 export const silent = { debug: () => {}, info: () => {}, warn: () => {} };
 
