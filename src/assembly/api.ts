@@ -35,6 +35,7 @@ import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { version } from '../version.ts';
+import { createFindAround } from './around.ts';
 import { createAlarmsOfRoutes } from './alarms.ts';
 import { startRefusals } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
@@ -145,6 +146,7 @@ async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
+      findAround: createFindAround(shared),
       onConfigured: alarms.onConfigured,
       quotas,
       limitsOf,
