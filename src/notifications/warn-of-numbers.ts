@@ -1,5 +1,5 @@
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { Problem } from '../errors.ts';
+import { warning, type Warning } from '../contract/warning.ts';
 import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
 import { reasons } from './reasons.ts';
 
@@ -11,16 +11,16 @@ export function warnOfNumbers(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   isAllowedNumber: NumberRule,
-): Problem[] {
-  const warnings: Problem[] = [];
+): Warning[] {
+  const warnings: Warning[] = [];
   for (const { phoneNumbers, path } of listSms(purposes, pathOf)) {
     for (const [n, phoneNumber] of phoneNumbers.entries()) {
       if (warnings.length >= maxWarnings) return warnings;
       const number = normalizePhoneNumber(phoneNumber);
       if (number !== null && isAllowedNumber(number)) continue;
       const reason = number === null ? 'number-form' : 'number-refused';
-      const message = `no SMS will be sent to ${phoneNumber}: ${reasons[reason]}`;
-      warnings.push({ path: `${path}/${n}`, message });
+      const what = `no SMS will be sent to ${phoneNumber}: ${reasons[reason]}`;
+      warnings.push(warning(reason, `${path}/${n}`, what.replace(/\.$/, '')));
     }
   }
   return warnings;

@@ -1,6 +1,7 @@
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import type { Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -31,7 +32,7 @@ export type InstallDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** Warnings about SMS that purposes ask for. */
-  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
 
 // For more devices their senses are not read: that takes too long for a warning.
@@ -46,7 +47,7 @@ export async function installProfile(
   { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
-): Promise<{ pId: string; warnings: Problem[] }> {
+): Promise<{ pId: string; warnings: Warning[] }> {
   const uuids = normalize(request.deviceAuthUuids);
   const limits = limitsOf(accountId);
   const purposes = [

@@ -1,8 +1,8 @@
 import { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
+import type { Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import type { Problem } from '../errors.ts';
 import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -30,7 +30,7 @@ export type PurposeRouteDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** Telephone numbers that no SMS will be sent to. */
-  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
+  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Warning[];
 };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
@@ -45,7 +45,7 @@ function noSuchPurpose(): DomainError {
 }
 
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-async function warn(purpose: Purpose, { warnOfNumbers }: PurposeRouteDeps): Promise<Problem[]> {
+async function warn(purpose: Purpose, { warnOfNumbers }: PurposeRouteDeps): Promise<Warning[]> {
   const pathOf = () => '';
   const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
   return [...warnings, ...warnOfNumbers([purpose], pathOf)];
