@@ -2,6 +2,7 @@ import { z } from 'zod';
 
 /** What to write instead, by the code of a warning; docs/warnings.md has an example of each. */
 const advice = {
+  'unknown-member': 'leave it out, or begin its name with x- if it is for yourself',
   'unreachable-purpose': 'lead to it with gotoPuId from another purpose, or leave it out',
   'unreachable-state':
     'lead to it with gotoStId, make it the initStId, set isGlobal, or leave it out',
@@ -12,6 +13,8 @@ const advice = {
   'no-value-fits': 'correct its thresholds',
   'no-device-has-sense': 'correct the sId, or add the sense to the configuration of a device',
   'out-of-range': 'correct the threshold, or min and max of the sense',
+  'polygon-round-pole':
+    'use a band of latitudes in two polygons that do not go round, or leave it out',
   'number-form': 'write + and up to 15 digits, as in +420123456789',
   'number-refused': 'name another number, or ask the operator',
   'sms-not-allowed': 'ask the operator, or leave the SMS out',
@@ -27,18 +30,55 @@ export type WarningCode = keyof typeof advice;
 export const warningCodes = Object.keys(advice) as WarningCode[];
 
 /** Something that is taken, but probably a mistake. `path`: a JSON Pointer into what was sent. */
-export type Warning = { path: string; code: WarningCode; message: string };
+export type Warning = {
+  path: string;
+  code: WarningCode;
+  message: string;
+  /** Of an unknown member: the known name that was meant. */
+  meant?: string;
+};
 
-/** `what`: what will happen, or will not. The message says that, and what to write instead. */
-export function warning(code: WarningCode, path: string, what: string): Warning {
-  return { path, code, message: `${what}; ${advice[code]}` };
+/** `what`: what will happen, or will not. The message says that, and what to write `instead`. */
+export function warning(
+  code: WarningCode,
+  path: string,
+  what: string,
+  instead: string = advice[code],
+): Warning {
+  return { path, code, message: `${what}; ${instead}` };
 }
+
+/** Whoever wrote that much that is hardly meant needs no list of all. */
+export const maxWarnings = 100;
 
 /** As answers have them. */
 export const Warnings = z
-  .array(z.object({ path: z.string(), code: z.string(), message: z.string() }))
+  .array(
+    z.object({
+      path: z.string(),
+      code: z.string(),
+      message: z.string(),
+      meant: z
+        .string()
+        .optional()
+        .meta({ description: 'Of an unknown member: the known name that was meant.' }),
+    }),
+  )
   .meta({
     description:
       'What is allowed, but probably a mistake, a hundred at most. Nothing was refused because of it. ' +
       '`code` is stable, for programs: docs/warnings.md lists them. `path` is a JSON Pointer into what was sent.',
   });
+
+/** What several had to say: each once, a hundred at most. */
+export function joinWarnings(...lists: Warning[][]): Warning[] {
+  const known = new Map(lists.flat().map((it) => [`${it.code} ${it.path} ${it.message}`, it]));
+  return [...known.values()].slice(0, maxWarnings);
+}
+
+/** Of answers that the specification gives no warnings: absent where there is nothing to say. */
+export const SomeWarnings = Warnings.optional();
+
+/** The member `warnings` of such an answer. */
+export const sayWarnings = (warnings: Warning[]): { warnings?: Warning[] } =>
+  warnings.length > 0 ? { warnings } : {};

@@ -1,6 +1,8 @@
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -52,15 +54,16 @@ export function configureRoute({
     auth: 'account',
     params: DeviceParams,
     body: Configuration,
-    response: TimestampResponse,
+    response: TimestampResponse.extend({ warnings: SomeWarnings }),
     errors: [404],
-    handler: async ({ account, params, body, request }) => {
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, params, body, request, warnings }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = params.deviceAuthUuid;
       const deviceId = await updateConfiguration(db, account.accountId, uuid, body);
       if (deviceId === null) throw noSuchDevice();
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
-      return { timestamp: request.now() };
+      return { timestamp: request.now(), ...sayWarnings(warnings) };
     },
   });
 }

@@ -1,7 +1,7 @@
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { Warning } from '../contract/warning.ts';
+import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -11,6 +11,7 @@ import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
+import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
 import {
@@ -68,10 +69,8 @@ export async function installProfile(
       ? undefined
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await warnOfSms(accountId, purposes, pathOf);
-  return {
-    pId,
-    warnings: [...(await listWarningsInTurns(purposes, senses, pathOf, nextTurn)), ...ofSms],
-  };
+  const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
+  return { pId, warnings: joinWarnings(ofEngine, warnOfPolygons(purposes, pathOf), ofSms) };
 }
 
 /** All that any cause of these purposes reads. */
