@@ -14,7 +14,8 @@ from something new, so send \`ts\`.
 
 What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
 same array are stored. Of one message the first 10 rejections are said one by one, and of one minute
-the first 60; the others as a number.
+the first 60; the others as a number. A member that has no effect is said once an hour
+(\`unknown-member\`) and changes nothing else; names that begin with \`x-\` are free.
 
 Sessions are not kept and nothing is retained: what a device is to know is sent each time it
 subscribes. The same client identifier takes its own session over; a device has at most 4 connections.

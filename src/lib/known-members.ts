@@ -66,6 +66,25 @@ function merge(one: Known, other: Known): Known {
 /** Names that anybody may add for themselves. */
 const isPrivate = (name: string) => name.startsWith('x-');
 
+/** Whether there is such a member; makes nothing, for what is asked of every message. */
+export function hasUnknownMember({ members, elements }: Known, value: unknown): boolean {
+  if (!isNested(value)) return false;
+  if (Array.isArray(value)) {
+    if (elements === null) return false;
+    for (let index = 0; index < value.length; index += 1)
+      if (hasUnknownMember(elements, value[index])) return true;
+    return false;
+  }
+  if (members === null) return false;
+  for (const name in value) {
+    const known = members.get(name);
+    if (known === undefined) {
+      if (!isPrivate(name)) return true;
+    } else if (known !== nothing && hasUnknownMember(known, value[name])) return true;
+  }
+  return false;
+}
+
 /** The members that nothing knows, in the order of the document, `max` at most. Costs less than parsing. */
 export function findUnknownMembers(known: Known, value: unknown, max: number): UnknownMember[] {
   const found: UnknownMember[] = [];
