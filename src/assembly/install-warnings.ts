@@ -5,7 +5,6 @@ import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warning, type Warning } from '../contract/warning.ts';
 import type { Sql } from '../db/sql.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
-import { reasons } from '../notifications/reasons.ts';
 import { countRecipients } from '../notifications/sender-queries.ts';
 import { warnOfChannels } from '../notifications/warn-of-channels.ts';
 import { findFirstSms, warnOfNumbers } from '../notifications/warn-of-numbers.ts';
@@ -41,7 +40,7 @@ export function createInstallWarnings({
       const path = findFirstSms(purposes, pathOf);
       if (path === null) return warnings;
       if (isForAll || (await maySendSms(db, accountId))) return warnings;
-      const what = `no SMS will be sent: ${reasons['sms-not-allowed']}`.replace(/\.$/, '');
+      const what = 'no SMS will be sent: the operator has not allowed this account to send SMS';
       return [warning('sms-not-allowed', path, what), ...warnings];
     },
   };

@@ -3,9 +3,10 @@ import { z } from 'zod';
 /** What to write instead, by the code of a warning; docs/warnings.md has an example of each. */
 const advice = {
   'unknown-member': 'leave it out, or begin its name with x- if it is for yourself',
-  'unreachable-purpose': 'lead to it with gotoPuId from another purpose, or leave it out',
+  'unreachable-purpose':
+    'it never begins: lead to it with gotoPuId from another purpose, or leave it out',
   'unreachable-state':
-    'lead to it with gotoStId, make it the initStId, set isGlobal, or leave it out',
+    'its events never fire: lead to it with gotoStId, make it the initStId, set isGlobal, or leave it out',
   'event-without-causes': 'give it a cause, or leave it out',
   'cause-without-thresholds': 'name a threshold; isAny: true is met by every value',
   'position-and-number':
@@ -13,8 +14,7 @@ const advice = {
   'no-value-fits': 'correct its thresholds',
   'no-device-has-sense': 'correct the sId, or add the sense to the configuration of a device',
   'out-of-range': 'correct the threshold, or min and max of the sense',
-  'polygon-round-pole':
-    'use a band of latitudes in two polygons that do not go round, or leave it out',
+  'polygon-round-pole': 'split it into polygons that do not go round, each in an event of its own',
   'number-form': 'write + and up to 15 digits, as in +420123456789',
   'number-refused': 'name another number, or ask the operator',
   'sms-not-allowed': 'ask the operator, or leave the SMS out',
