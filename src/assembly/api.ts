@@ -45,7 +45,8 @@ import type { Sessions } from '../sessions/sessions.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { version } from '../version.ts';
-import { forgetOldEntries, startRefusals, writeEndedSessions } from './audit.ts';
+import { startAccountMail } from './account-mail.ts';
+import { forgetOldEntries, writeEndedSessions } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
@@ -158,7 +159,7 @@ async function listRoutes(
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
       countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
-      refusals: startRefusals(shared),
+      ...startAccountMail(shared),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,

@@ -96,6 +96,8 @@ type Documentation = {
   streams?: { types: string[]; json?: boolean };
   /** Its 503 is an answer like any other, given every few seconds: it is not logged. */
   quiet?: boolean;
+  /** Its body is a form of a page of this service; JSON otherwise. */
+  isForm?: boolean;
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */

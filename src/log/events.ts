@@ -50,6 +50,8 @@ export const logEvents = [
   'sessions.degraded',
   'attempts.local',
   'accounts.unread',
+  'accounts.mail-failed',
+  'accounts.mail-undelivered',
   'audit.unwritten',
   'quotas.unread',
   'quotas.unwritten',
