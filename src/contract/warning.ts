@@ -14,6 +14,7 @@ const advice = {
   'no-value-fits': 'correct its thresholds',
   'no-device-has-sense': 'correct the sId, or add the sense to the configuration of a device',
   'out-of-range': 'correct the threshold, or min and max of the sense',
+  'incomplete-action': 'add what is missing, or leave the action out',
   'polygon-round-pole': 'split it into polygons that do not go round, each in an event of its own',
   'number-form': 'write + and up to 15 digits, as in +420123456789',
   'number-refused': 'name another number, or ask the operator',

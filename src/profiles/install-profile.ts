@@ -1,6 +1,7 @@
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import { warnOfActions } from '../contract/warn-of-actions.ts';
 import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
@@ -70,7 +71,8 @@ export async function installProfile(
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await warnOfSms(accountId, purposes, pathOf);
   const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
-  return { pId, warnings: joinWarnings(ofEngine, warnOfPolygons(purposes, pathOf), ofSms) };
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
+  return { pId, warnings: joinWarnings(ofEngine, ...ofParts, ofSms) };
 }
 
 /** All that any cause of these purposes reads. */

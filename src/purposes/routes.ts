@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
 import { warnOfUnknown } from '../contract/unknown-members.ts';
+import { warnOfActions } from '../contract/warn-of-actions.ts';
 import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
 import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
@@ -63,8 +64,8 @@ async function warn(
   { warnOfNumbers }: PurposeRouteDeps,
 ): Promise<Warning[]> {
   const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
-  const ofPolygons = warnOfPolygons([purpose], pathOf);
-  return joinWarnings(before, warnings, ofPolygons, warnOfNumbers([purpose], pathOf));
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
+  return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
 }
 
 function register(deps: PurposeRouteDeps): Route {
