@@ -18,6 +18,8 @@ export type NewMail = {
 export type QueuedMail = Omit<NewMail, 'ts'> & { id: number; createdTs: number; attempts: number };
 
 const hourMs = 3_600_000;
+/** The first number of the locks that are taken here. */
+const mailLock = 21;
 /** Mails with links to one address in an hour, whoever asks for them. */
 const linksPerRecipient = 3;
 /** Addresses that an account may have asked to confirm in an hour. */
@@ -39,8 +41,9 @@ export async function insertMail(tx: Sql, mail: NewMail): Promise<void> {
  */
 export async function queueLinkMail(tx: Sql, mail: NewMail): Promise<void> {
   const recipient = normalizeEmail(mail.recipient);
-  // Those to one address one after the other: each counts those before it.
-  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 21))', [recipient]);
+  // Those to one address one after the other: each counts those before it. Of two numbers, so that no
+  // address that somebody makes up is the number of another lock of this service.
+  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [mailLock, recipient]);
   const { rows } = await tx.query<{ used: number }>(
     `select count(*) as used from account_mail
       where recipient_normal = $1 and kind in ('reset', 'confirm-email')

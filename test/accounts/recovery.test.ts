@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call, startApp } from './app.ts';
+import { call } from './app.ts';
 import { linkIn, startMailedService, type MailedService } from '../contacts/people.ts';
-import { testService } from '../journeys/service.ts';
 import type { MailServer } from '../support/smtp.ts';
 
 let mailed: MailedService;
@@ -194,41 +193,4 @@ describe('a change of address', () => {
     expect((await reset(tokenIn(await linkFor(email)), 'battery staple')).status).toBe(200);
     expect(await (await fetch(second, { method: 'POST' })).text()).toContain('not valid');
   });
-});
-
-it('without a mail server both say so', async () => {
-  const service = await testService();
-  try {
-    const account = { email: 'alone@example.org', password };
-    const registered = await call(service.url, 'POST', '/v2/accounts', { body: account });
-    const token = String(registered.body['accountAuthToken']);
-    for (const [method, path, body] of [
-      ['POST', '/v2/accounts/password/forgotten', { email: account.email }],
-      ['PUT', '/v2/accounts/email', { password, email: 'new@example.org' }],
-    ] as const) {
-      const answer = await call(service.url, method, path, { token, body });
-      expect(answer.status).toBe(503);
-      expect(answer.body['detail']).toMatch(/SMTP_URL.*account -- reset-link/);
-    }
-  } finally {
-    await service.close();
-  }
-});
-
-it('tries are counted by address, as those of a login are', async () => {
-  const app = await startApp({ hasMail: true, logins: { loginsPerAddress: 3 } });
-  try {
-    const asks = [];
-    for (let n = 0; n < 4; n += 1) {
-      const body = { email: `${n}@example.org` };
-      asks.push(await app.call('POST', '/v2/accounts/password/forgotten', { body }));
-    }
-    expect(asks.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
-    expect(asks[3]?.headers.get('ratelimit-policy')).toBe('"loginsPerAddress";q=3;w=60');
-    const body = { token: 'x', password: 'battery staple' };
-    const reset = await app.call('POST', '/v2/accounts/password/reset', { body });
-    expect(reset.status).toBe(429);
-  } finally {
-    await app.close();
-  }
 });
