@@ -37,6 +37,9 @@ const synonyms: Record<string, readonly string[]> = {
   timeZone: ['timezone', 'tz'],
   language: ['locale', 'lang'],
   initStId: ['initialState', 'initState'],
+  forMs: ['for', 'duration', 'durationMs', 'lastsMs'],
+  noneForMs: ['silentForMs', 'noDataMs', 'timeoutMs'],
+  repeatMs: ['repeat', 'repeatEvery', 'repeatEveryMs'],
   gotoStId: ['goto', 'target', 'state'],
 };
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { partsOf } from './schema-parts.ts';
 
 /** What a schema knows, member by member: made once of a schema, so that values are looked through quickly. */
 export type Known = {
@@ -26,21 +27,23 @@ export function knownOf(schema: z.core.$ZodType): Known {
 }
 
 function make(schema: z.core.$ZodType): Known {
-  const { def } = (schema as z.core.$ZodTypes)._zod;
-  if ('innerType' in def) return knownOf(def.innerType);
-  switch (def.type) {
+  const parts = partsOf(schema);
+  switch (parts.kind) {
+    case 'wrapped':
+      return knownOf(parts.inner);
     case 'pipe':
-      return knownOf(def.in);
+      return knownOf(parts.from);
     case 'array':
-      return { members: null, elements: knownOf(def.element) };
+      return { members: null, elements: knownOf(parts.element) };
     case 'union':
-      return def.options.map(knownOf).reduce(merge, nothing);
+      return parts.options.map(knownOf).reduce(merge, nothing);
     case 'object': {
-      const isOpen = def.catchall !== undefined && def.catchall._zod.def.type !== 'never';
-      const members = Object.entries(def.shape).map(([name, it]) => [name, knownOf(it)] as const);
-      return { members: isOpen ? null : new Map(members), elements: null };
+      const members = Object.entries(parts.members).map(
+        ([name, it]) => [name, knownOf(it)] as const,
+      );
+      return { members: parts.isOpen ? null : new Map(members), elements: null };
     }
-    default:
+    case 'other':
       return nothing;
   }
 }
