@@ -4,6 +4,7 @@ import { pause } from '../../src/lib/wait.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
+import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import { Carried } from './bridge-uplink.ts';
 import type { BridgePorts } from './ports.ts';
 import type { BridgeStatus } from './status.ts';
@@ -33,9 +34,10 @@ const tellEveryMs = 10_000;
 
 /** The way of a message from the broker into the database, one device's in the order they came. */
 export function createArrivals(deps: ArrivalsDeps) {
-  const { ports, rejectionsPerMessage, observe, log, now, status, onHeard, stopping } = deps;
+  const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
+  const takeTurn = createUnknownMemberTurns(now);
   let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
@@ -80,7 +82,8 @@ export function createArrivals(deps: ArrivalsDeps) {
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const prefix = upPrefix(device.uuid);
-    const uplink = parseUplink(topic, prefix, payload, arrivedTs, rejectionsPerMessage);
+    const mayTell = () => takeTurn(device.uuid);
+    const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
     // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
     // if one account had to wait, all would.
     if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {

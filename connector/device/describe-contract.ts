@@ -14,7 +14,8 @@ from something new, so send \`ts\`.
 
 What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
 same array are stored. Of one message the first 10 rejections are said one by one, and of one minute
-the first 60; the others as a number.
+the first 60; the others as a number. A member that has no effect is said once an hour
+(\`unknown-member\`) and changes nothing else; names that begin with \`x-\` are free.
 
 \`down/errors\` also says where a clock looks wrong, once an hour; nothing is rejected then.
 \`clock-ahead\`: a \`ts\` is more than 10 s ahead of the service; the value is stored with it, and evaluated

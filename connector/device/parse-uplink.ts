@@ -6,6 +6,7 @@ import { jsonPointer } from '../../src/lib/json-pointer.ts';
 import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
+import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
   EventReport,
   maxItems,
@@ -56,7 +57,7 @@ export type Parsed = Uplink & { readonly items: number };
 /**
  * What a device published, item by item: what is right goes on, what is wrong is a rejection with
  * its place in the payload, the first `maxRejections` of them one by one. `prefix` is the device's
- * `upPrefix`, with which `topic` begins.
+ * `upPrefix`, with which `topic` begins. `mayTell`: asked where a member has no effect, whether that is one too.
  */
 export function parseUplink(
   topic: string,
@@ -64,9 +65,10 @@ export function parseUplink(
   payload: Buffer,
   arrivedTs: number,
   maxRejections: number,
+  mayTell?: MayTell,
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
-  parseInto(uplink, topic, prefix, payload, maxRejections);
+  parseInto(uplink, topic, prefix, payload, maxRejections, mayTell);
   uplink.parsingCost = costOf(uplink, payload.length);
   return uplink;
 }
@@ -83,6 +85,7 @@ function parseInto(
   prefix: string,
   payload: Buffer,
   maxRejections: number,
+  mayTell: MayTell | undefined,
 ): void {
   const { rejections } = uplink;
   const kind = findUpTopic(topic, prefix);
@@ -97,6 +100,8 @@ function parseInto(
     if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
     uplink.content = parseAll(kind, value, rejections, maxRejections);
   } else uplink.content = parseContent(kind, value, rejections);
+  const unknown = mayTell ? findUnknown(kind, value, mayTell) : null;
+  if (unknown) rejections.push(unknown);
 }
 
 function parseJson(payload: Buffer, rejections: Rejection[]): unknown {

@@ -10,18 +10,22 @@ import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
 import type { UnackedRoom } from './unacked-room.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
+import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 
 type PassOnDeps = {
   ports: Pick<ConnectorPorts, 'ingest'>;
   rates: Rates;
   limits: Pick<ConnectorLimits, 'rejectionsPerMessage'>;
   observe: Pick<Observer, 'message'>;
+  now: () => number;
 };
 
-export function createPassOn({ ports, rates, limits, observe }: PassOnDeps): PassOn {
-  const { rejectionsPerMessage } = limits;
+export function createPassOn({ ports, rates, limits, observe, now }: PassOnDeps): PassOn {
+  const { rejectionsPerMessage: max } = limits;
+  const takeTurn = createUnknownMemberTurns(now);
   return (device, { topic, payload }, unacked, arrivedTs) => {
-    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, rejectionsPerMessage);
+    const mayTell = () => takeTurn(device.identity.uuid);
+    const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, max, mayTell);
     observe.message(uplink.content.kind);
     // What is wrong costs as much as what is right, and an event as much as a measurement.
     device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);

@@ -80,7 +80,7 @@ export async function startConnector(
   const registry = createRegistry({ rates, maxConnectionsPerDevice, ports, now });
   const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
   const rateGate = createRateGate({ ports, rates, now });
-  const passOn = createPassOn({ ports, rates, limits, observe });
+  const passOn = createPassOn({ ports, rates, limits, observe, now });
   const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
   const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
   const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });

@@ -1,5 +1,7 @@
 import { Language } from '../contract/language.ts';
 import { z } from 'zod';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import { doneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
@@ -64,8 +66,9 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [],
       body: AccountUpdate,
-      response: TimestampResponse,
-      handler: async ({ account, body, request }) => {
+      response: TimestampResponse.extend({ warnings: SomeWarnings }),
+      warnOf: warnOfUnknownTo(AccountUpdate, z.object({ timestamp })),
+      handler: async ({ account, body, request, warnings }) => {
         const { accountId } = account;
         const by = doneBy(account, request);
         const details = { changed: Object.keys(body) };
@@ -74,7 +77,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
           await insertAccountEvent(tx, accountId, 'update', by.ts);
           await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
         });
-        return { timestamp: request.now() };
+        return { timestamp: request.now(), ...sayWarnings(warnings) };
       },
     }),
     defineRoute({

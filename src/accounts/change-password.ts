@@ -4,6 +4,7 @@ import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
+import { dropEmailChange } from './email-change-queries.ts';
 import type { Passwords } from './passwords.ts';
 import { getAccount, updatePassword } from './queries.ts';
 import type { WorkQueue } from './work-queue.ts';
@@ -62,6 +63,8 @@ export async function setPassword(
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
+      // Who knew the old password may have asked for it.
+      await dropEmailChange(tx, change.accountId);
       const entry = { kind: 'password-changed', ...by } as const;
       await insertEntry(tx, change.accountId, entry);
       await revokeSessions(change.accountId);

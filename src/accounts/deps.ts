@@ -22,6 +22,10 @@ export type AccountsOptions = {
   openRegistration: boolean;
   countRegistration: CountRegistration;
   onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
+  /** What links in mails are signed with, newest first. */
+  linkKeys: readonly Buffer[];
+  /** Whether mails can be sent; what only they can do is refused otherwise. */
+  hasMail: boolean;
 };
 
 export type AccountsDeps = AccountsOptions & {

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { warnOfUnknown } from '../contract/unknown-members.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import { DomainError } from '../errors.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
@@ -79,8 +81,9 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [403, 409, 429],
       body: NewCredentials,
-      response: AccountTokenResponse,
-      handler: async ({ body, request }) => {
+      response: AccountTokenResponse.extend({ warnings: SomeWarnings }),
+      warnOf: warnOfUnknown,
+      handler: async ({ body, request, warnings }) => {
         const { address, receivedTs } = request;
         if (!deps.openRegistration) {
           throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
@@ -92,7 +95,12 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
           { actor: { by: 'nobody', sessionId: null, address }, ts: receivedTs },
         );
         const { token } = await sessions.startAccountSession({ accountId, accountUuid });
-        return { timestamp: request.now(), accountAuthUuid: accountUuid, accountAuthToken: token };
+        return {
+          timestamp: request.now(),
+          accountAuthUuid: accountUuid,
+          accountAuthToken: token,
+          ...sayWarnings(warnings),
+        };
       },
     }),
     defineRoute({

@@ -13,7 +13,8 @@ export type AccountRow = {
   isDisabled: boolean;
 };
 
-const columns = `
+/** What an `AccountRow` is read from. */
+export const accountColumns = `
   id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash",
   disabled_at is not null as "isDisabled"
 `;
@@ -32,7 +33,7 @@ export async function insertAccount(
       insert into account (email, email_normal, password_hash, may_send_sms)
       values ($1, $2, $3, $4)
       on conflict (email_normal) do nothing
-      returning ${columns}
+      returning ${accountColumns}
     `,
     [email, normalizeEmail(email), passwordHash, maySendSms],
   );
@@ -59,7 +60,7 @@ export async function allowSms(sql: Sql, accountId: number, may: boolean): Promi
 export async function findAccountByEmail(sql: Sql, email: string): Promise<AccountRow | null> {
   const { rows } = await sql.query<AccountRow>(
     `
-      select ${columns}
+      select ${accountColumns}
       from account
       where email_normal in ($1, $2)
       order by email_normal = $2 desc
@@ -76,7 +77,7 @@ type Described = { name: string | null; timeZone: string | null; language: 'en' 
 export async function getAccount(sql: Sql, accountId: number): Promise<AccountRow & Described> {
   const { rows } = await sql.query<AccountRow & Described>(
     `
-      select ${columns}, name, time_zone as "timeZone", language
+      select ${accountColumns}, name, time_zone as "timeZone", language
       from account
       where id = $1
     `,

@@ -2,6 +2,8 @@ import type { Route } from '../http/route.ts';
 import { accountRoutes } from './account-routes.ts';
 import type { AccountsDeps, AccountsOptions } from './deps.ts';
 import { loginRoutes } from './login-routes.ts';
+import { recoveryPages } from './recovery-pages.ts';
+import { recoveryRoutes } from './recovery-routes.ts';
 import { createWorkQueue } from './work-queue.ts';
 import { sessionRoutes } from './session-routes.ts';
 
@@ -13,5 +15,11 @@ export function accountsRoutes(options: AccountsOptions): Route[] {
     revokeSession: options.sessions.revoke,
     revokeSessions: options.sessions.revokeAll,
   };
-  return [...loginRoutes(deps), ...accountRoutes(deps), ...sessionRoutes(deps)];
+  return [
+    ...loginRoutes(deps),
+    ...accountRoutes(deps),
+    ...sessionRoutes(deps),
+    ...recoveryRoutes(deps),
+    ...recoveryPages(deps),
+  ];
 }

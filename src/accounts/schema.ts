@@ -12,7 +12,7 @@ const minPassword = 8;
 const maxPassword = 128;
 
 /** 8 to 128 characters (code points, as a person counts them). */
-const Password = z
+export const Password = z
   .string()
   .refine((text) => {
     const { length } = Array.from(text);
@@ -52,6 +52,18 @@ export const PasswordChange = z.object({
   newPassword: Password,
 });
 export type PasswordChange = z.infer<typeof PasswordChange>;
+
+export const ForgottenPassword = z.object({ email: Email });
+
+export const PasswordReset = z.object({
+  token: z.string().max(200).meta({ description: 'What the link has behind `?token=`.' }),
+  password: Password,
+});
+
+export const EmailChange = z.object({
+  password: z.string().meta({ format: 'password' }),
+  email: Email,
+});
 
 /** Specification section 6. */
 export const AccountEvent = z

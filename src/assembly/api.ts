@@ -35,9 +35,9 @@ import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { version } from '../version.ts';
+import { startAccountMail } from './account-mail.ts';
 import { createFindAround } from './around.ts';
 import { createAlarmsOfRoutes } from './alarms.ts';
-import { startRefusals } from './audit.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
@@ -132,7 +132,7 @@ async function listRoutes(
       passwords: createPasswords(),
       throttle: createThrottle(failedLogins, limiters),
       countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
-      refusals: startRefusals(shared),
+      ...startAccountMail(shared),
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,

@@ -16,26 +16,33 @@ function isPrivateAllowed({ accounts, notifications }: Config): boolean {
   return notifications.webhooks.allowPrivateAddresses ?? !accounts.openRegistration;
 }
 
-/** How messages get to contacts. */
-export function contactOptions({ config, keys, clock, publicUrl }: Shared): ContactOptions {
-  const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
-    const token = makeLinkToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
-    return `${publicUrl.get()}/${purpose}?token=${token}`;
-  };
+/** How mails are sent from here; null: no mail server is configured. */
+export function mailOptions({
+  config,
+  publicUrl,
+}: Pick<Shared, 'config' | 'publicUrl'>): ContactOptions['email'] {
   const { email } = config.notifications;
   const { hostname } = new URL(publicUrl.get());
   const host = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
   const from = email.from ?? `Sensorium <sensorium@${host}>`;
+  if (config.smtpUrl === null) return null;
+  return { smtpUrl: config.smtpUrl, from, timeoutMs: email.timeoutMs };
+}
+
+/** How messages get to contacts. */
+export function contactOptions(shared: Shared): ContactOptions {
+  const { config, keys, clock, publicUrl } = shared;
+  const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
+    const token = makeLinkToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    return `${publicUrl.get()}/${purpose}?token=${token}`;
+  };
   return {
     keys: {
       confirmUrl: linkOf('confirm'),
       unsubscribeUrl: linkOf('unsubscribe'),
       webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
     },
-    email:
-      config.smtpUrl === null
-        ? null
-        : { smtpUrl: config.smtpUrl, from, timeoutMs: email.timeoutMs },
+    email: mailOptions(shared),
     isPrivateAllowed: isPrivateAllowed(config),
   };
 }

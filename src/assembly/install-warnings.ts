@@ -2,10 +2,9 @@ import { maySendSms } from '../accounts/queries.ts';
 import { listChannels } from '../contacts/queries.ts';
 import type { Config } from '../config/config.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import { warning, type Warning } from '../contract/warning.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Problem } from '../errors.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
-import { reasons } from '../notifications/reasons.ts';
 import { countRecipients } from '../notifications/sender-queries.ts';
 import { warnOfChannels } from '../notifications/warn-of-channels.ts';
 import { findFirstSms, warnOfNumbers } from '../notifications/warn-of-numbers.ts';
@@ -18,9 +17,9 @@ export function isSmsForAll({ accounts, notifications }: Config): boolean {
 
 export type InstallWarnings = {
   /** Numbers that no SMS will be sent to. */
-  warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Problem[];
+  warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
   /** The same, whether the account may send any, and which channels lead to nobody. */
-  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
 
 /** What is said about SMS where purposes are stored and installed. */
@@ -41,7 +40,8 @@ export function createInstallWarnings({
       const path = findFirstSms(purposes, pathOf);
       if (path === null) return warnings;
       if (isForAll || (await maySendSms(db, accountId))) return warnings;
-      return [{ path, message: `no SMS will be sent: ${reasons['sms-not-allowed']}` }, ...warnings];
+      const what = 'no SMS will be sent: the operator has not allowed this account to send SMS';
+      return [warning('sms-not-allowed', path, what), ...warnings];
     },
   };
 }
@@ -51,7 +51,7 @@ async function warnOfChannelsOf(
   accountId: number,
   purposes: Purpose[],
   pathOf: PurposePath,
-): Promise<Problem[]> {
+): Promise<Warning[]> {
   if (!asksForPeople(purposes)) return [];
   const channels = await listChannels(db, nowTs);
   return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });

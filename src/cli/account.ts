@@ -15,12 +15,14 @@ import {
 } from './account/commands.ts';
 import { openTools } from './account/open.ts';
 import { quota } from './account/quota.ts';
+import { resetLink } from './account/reset-link.ts';
 import { readPassword } from './simulate/password.ts';
 
 const usage = `Usage:
   npm run account -- create <email>           make an account
   npm run account -- list                     identifier, day of creation, devices, e-mail address
   npm run account -- reset-password <email>   give it a new password and end its sessions
+  npm run account -- reset-link <email>       print a link by which its owner sets a new password
   npm run account -- delete <email>           remove it with its devices, purposes and history
   npm run account -- quota <email> [<name> [<value>]]
                                               show limits and usage; set a quota for this account, or
@@ -39,6 +41,7 @@ const commands: Record<string, { run: AccountCommand; takes: [number, number] }>
   create: { run: create, takes: [1, 1] },
   list: { run: list, takes: [0, 0] },
   'reset-password': { run: resetPassword, takes: [1, 1] },
+  'reset-link': { run: resetLink, takes: [1, 1] },
   delete: { run: remove, takes: [1, 1] },
   quota: { run: quota, takes: [1, 3] },
   allow: { run: allow, takes: [2, 2] },

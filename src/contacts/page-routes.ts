@@ -1,9 +1,8 @@
-import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
+import { htmlPage, type PageText } from '../http/html-page.ts';
+import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
 import type { AlarmsOfContacts } from './replace-contacts.ts';
-import { pageOf, type PageText } from './page.ts';
 import { readLinkToken, type LinkPurpose } from './links.ts';
 import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
 
@@ -64,9 +63,9 @@ function routesOf(
     const nowMs = request.receivedTs;
     const link = readLinkToken(linkKeys, purpose, { token, nowMs });
     const address = link && (await findAddress(db, link.contactUuid));
-    if (!link || address === null) return html(request, invalid);
-    if (!isAsked) return html(request, texts[purpose].ask(address));
-    return html(request, (await perform(link, nowMs)) ? texts[purpose].done(address) : invalid);
+    if (!link || address === null) return htmlPage(request, invalid);
+    if (!isAsked) return htmlPage(request, texts[purpose].ask(address));
+    return htmlPage(request, (await perform(link, nowMs)) ? texts[purpose].done(address) : invalid);
   };
   return (['get', 'post'] as const).map((method) =>
     defineRoute({
@@ -82,14 +81,4 @@ function routesOf(
       handler: ({ query, request }) => answer(query.token, request, method === 'post'),
     }),
   );
-}
-
-/** A page without script that may send nothing but its own form. */
-function html(request: RequestInfo, text: PageText): Streamed {
-  request.setHeader(
-    'Content-Security-Policy',
-    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; " +
-      "base-uri 'none'",
-  );
-  return stream('text/html; charset=utf-8', Readable.from([pageOf(text)]));
 }

@@ -1,4 +1,6 @@
 import { doneBy } from '../audit/entry.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { TimestampResponse, uuidParam } from '../http/schema.ts';
@@ -48,11 +50,13 @@ function replace(deps: ContactRouteDeps): Route {
     auth: 'account',
     errors: [403],
     body: ContactsUpdate,
-    response: Contacts,
-    handler: async ({ account, body, request }) => {
+    response: Contacts.extend({ warnings: SomeWarnings }),
+    warnOf: warnOfUnknownTo(ContactsUpdate, Contacts),
+    handler: async ({ account, body, request, warnings }) => {
       const by = doneBy(account, request);
       await replaceContacts(deps, account.accountId, { update: body, by });
-      return describeContacts(deps, account.accountId, request.now());
+      const contacts = await describeContacts(deps, account.accountId, request.now());
+      return { ...contacts, ...sayWarnings(warnings) };
     },
   });
 }

@@ -16,6 +16,7 @@ type RejectionReason =
   | 'expired-timestamp'
   | 'unknown-state'
   | 'unknown-profile'
+  | 'unknown-member'
   | 'too-many-connects'
   | 'too-many-connections'
   | 'quota-exceeded'

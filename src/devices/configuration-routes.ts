@@ -2,7 +2,9 @@ import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { sensesOf } from '../contract/senses.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, jsonText } from '../http/route.ts';
@@ -69,9 +71,10 @@ export function configureRoute({
     auth: 'account',
     params: DeviceParams,
     body: Configuration,
-    response: TimestampResponse,
+    response: TimestampResponse.extend({ warnings: SomeWarnings }),
     errors: [404],
-    handler: async ({ account, params, body, request }) => {
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, params, body, request, warnings }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = params.deviceAuthUuid;
       const { accountId } = account;
@@ -84,7 +87,7 @@ export function configureRoute({
       });
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
       bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
-      return { timestamp: request.now() };
+      return { timestamp: request.now(), ...sayWarnings(warnings) };
     },
   });
 }

@@ -2,6 +2,8 @@ import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -22,7 +24,7 @@ import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
-import { Registration } from './schema.ts';
+import { DescribedDevice, Registration } from './schema.ts';
 import { tokenRoute } from './token-routes.ts';
 import { deriveToken } from './token.ts';
 
@@ -78,7 +80,8 @@ function register(deps: DeviceRouteDeps): Route {
     body: Configuration,
     response: Registration,
     errors: [403],
-    handler: async ({ account, body, request }) => {
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, body, request, warnings }) => {
       refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
       const uuid = newUuid();
       const { id, name, protocol, host, port } = pickConnector(listConnectors(), uuid);
@@ -95,6 +98,7 @@ function register(deps: DeviceRouteDeps): Route {
         deviceAuthUuid: uuid,
         deviceAuthToken: deriveToken(keys, uuid, 1),
         timestamp: request.now(),
+        ...sayWarnings(warnings),
       };
     },
   });

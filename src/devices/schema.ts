@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
+import { SomeWarnings } from '../contract/warning.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { limitQuery, timestamp } from '../http/schema.ts';
 
@@ -19,6 +20,7 @@ export const Registration = z.object({
   deviceAuthUuid: uuid,
   deviceAuthToken: deviceToken,
   timestamp,
+  warnings: SomeWarnings,
 });
 export type Registration = z.infer<typeof Registration>;
 

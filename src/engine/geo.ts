@@ -33,7 +33,8 @@ export function isInside(polygon: Polygon, { lat, long }: Position): boolean {
   return xs.length > 0 && holdsAny(polygon.corners, xs, lat);
 }
 
-function shorterWay(degrees: number): number {
+/** The same difference of two longitudes as an edge has it: the shorter way round the globe. */
+export function shorterWay(degrees: number): number {
   if (degrees > 180) return degrees - 360;
   return degrees < -180 ? degrees + 360 : degrees;
 }

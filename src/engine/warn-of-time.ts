@@ -1,5 +1,5 @@
 import type { Cause, PurposeEvent } from '../contract/purpose.ts';
-import type { Problem } from '../errors.ts';
+import { warning, type Warning, type WarningCode } from '../contract/warning.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { describeDuration } from './duration-words.ts';
 import { isMetByAny } from './self-moving.ts';
@@ -14,7 +14,7 @@ export function warnOfTime(
   compiled: LiveEvent,
   at: string,
   senses?: KnownSenses,
-): Problem[] {
+): Warning[] {
   return [
     ...warnOfNotice(event, compiled, at),
     ...warnOfAlarm(event, compiled, `${at}/actions`),
@@ -27,14 +27,14 @@ export function warnOfTime(
 }
 
 /** Measurements are dropped beside newer ones: of this cause, or of another one. */
-function warnOfAge({ causes }: PurposeEvent, at: string): Problem[] {
+function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
   const [only, ...others] = causes;
   const { maxAgeMs, count = 1, forMs } = only?.threshold ?? {};
   const windowLength = Math.max(count, only?.measurement?.count ?? 0);
   if (maxAgeMs === undefined || others.length > 0 || windowLength > 1 || forMs !== undefined)
     return [];
-  const message = 'it has no effect: the event has one cause, which looks at one measurement';
-  return [{ path: `${at}/causes/0/threshold/maxAgeMs`, message }];
+  const what = 'it has no effect: the event has one cause, which looks at one measurement';
+  return [warning('no-effect', `${at}/causes/0/threshold/maxAgeMs`, what)];
 }
 
 /** What waits for silence fires where there is nothing that could be measured. */
@@ -42,21 +42,18 @@ function warnOfSilence(
   { sId, threshold }: Cause,
   at: string,
   senses: KnownSenses | undefined,
-): Problem[] {
+): Warning[] {
   if (threshold?.noneForMs === undefined || !senses || senses.ranges.has(sId)) return [];
-  return [
-    { path: `${at}/sId`, message: `no chosen device has the sense ${sId}: it is always silent` },
-  ];
+  const what = `no chosen device has the sense ${sId}: it is always silent`;
+  return [warning('always-silent', `${at}/sId`, what)];
 }
 
 /** A notice at each firing may be meant (a button), or not (a forgotten threshold). One that moves is told once. */
-function warnOfNotice({ actions }: PurposeEvent, event: LiveEvent, path: string): Problem[] {
+function warnOfNotice({ actions }: PurposeEvent, event: LiveEvent, path: string): Warning[] {
   if (event.tells !== 'notice' || actions.alarm === false) return [];
   if (!isMetByAny(event) || !staysHere(event)) return [];
-  const message =
-    'people are told at each firing: any measurement meets its causes. If that is meant, set ' +
-    'actions.alarm to false';
-  return [{ path, message }];
+  const what = 'people are told at each firing: any measurement meets its causes';
+  return [warning('told-each-time', path, what)];
 }
 
 /** A move to another purpose may lead to a state of the same number. */
@@ -64,19 +61,24 @@ function staysHere({ target, stId }: LiveEvent): boolean {
   return target === null || (target.place.stId === stId && !target.entersPurpose);
 }
 
-function warnOfAlarm({ actions }: PurposeEvent, event: LiveEvent, at: string): Problem[] {
+function warnOfAlarm({ actions }: PurposeEvent, event: LiveEvent, at: string): Warning[] {
   const { alarm, keepMs, repeatMs } = actions;
   const { tells } = event;
-  const warnings: Problem[] = [];
-  const warn = (member: string, message: string) =>
-    void warnings.push({ path: `${at}/${member}`, message });
+  const warnings: Warning[] = [];
+  const warn = (code: WarningCode, member: string, what: string) =>
+    void warnings.push(warning(code, `${at}/${member}`, what));
   if (alarm === true && isMetByAny(event) && staysHere(event))
-    warn('alarm', 'no measurement ends this alarm: any measurement meets its causes');
+    warn(
+      'endless-alarm',
+      'alarm',
+      'no measurement ends this alarm: any measurement meets its causes',
+    );
   const none =
     tells === 'notice' ? 'a notice is told once, and not kept' : 'nobody is told of this event';
-  if (repeatMs !== undefined && tells !== 'alarm') warn('repeatMs', `it has no effect: ${none}`);
+  if (repeatMs !== undefined && tells !== 'alarm')
+    warn('no-effect', 'repeatMs', `it has no effect: ${none}`);
   const isKept = tells === 'alarm' || tells === 'silent-alarm';
-  if (keepMs !== undefined && !isKept) warn('keepMs', `it has no effect: ${none}`);
+  if (keepMs !== undefined && !isKept) warn('no-effect', 'keepMs', `it has no effect: ${none}`);
   return warnings;
 }
 
@@ -85,17 +87,17 @@ function warnOfInterval(
   { sId, threshold, measurement }: Cause,
   at: string,
   senses: KnownSenses | undefined,
-): Problem[] {
+): Warning[] {
   const intervalMs = Math.max(measurement?.interval ?? 0, senses?.slowest.get(sId) ?? 0);
   const { forMs, noneForMs } = threshold ?? {};
   const every = `${sId} is measured every ${describeDuration(intervalMs)}`;
   if (forMs !== undefined && forMs < intervalMs) {
-    const message = `it is shorter than the interval (${every}): one measurement is enough for it`;
-    return [{ path: `${at}/threshold/forMs`, message }];
+    const what = `it is shorter than the interval (${every}): one measurement is enough for it`;
+    return [warning('shorter-than-interval', `${at}/threshold/forMs`, what)];
   }
   if (noneForMs !== undefined && noneForMs <= intervalMs) {
-    const message = `it is no longer than the interval (${every}): each pause is such a silence`;
-    return [{ path: `${at}/threshold/noneForMs`, message }];
+    const what = `it is no longer than the interval (${every}): each pause is such a silence`;
+    return [warning('shorter-than-interval', `${at}/threshold/noneForMs`, what)];
   }
   return [];
 }

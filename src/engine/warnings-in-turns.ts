@@ -1,10 +1,7 @@
 import type { DeviceSenses } from './unfireable.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warnInParts } from './warnings.ts';
-import type { Problem } from '../errors.ts';
-
-/** Whoever wrote that much that is hardly meant needs no list of all. */
-const maxWarnings = 100;
+import { maxWarnings, type Warning } from '../contract/warning.ts';
 
 /** What is looked through before others have their turn: some milliseconds. */
 const sizeOfTurn = 2_000;
@@ -15,8 +12,8 @@ export async function listWarningsInTurns(
   devices: DeviceSenses | undefined,
   pathOf: PurposePath,
   pause: () => Promise<void>,
-): Promise<Problem[]> {
-  const found: Problem[] = [];
+): Promise<Warning[]> {
+  const found: Warning[] = [];
   let size = 0;
   await pause();
   for (const part of warnInParts(purposes, devices, pathOf)) {

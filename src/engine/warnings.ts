@@ -1,4 +1,5 @@
-import type { Problem } from '../errors.ts';
+import { warning } from '../contract/warning.ts';
+import type { Warning, WarningCode } from '../contract/warning.ts';
 import { compileProfile } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';
@@ -11,7 +12,7 @@ import { selfMoveOf } from './self-moving.ts';
 import { warnOfTime } from './warn-of-time.ts';
 
 /** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
-export type WarnedPart = { size: number; warnings: Problem[] };
+export type WarnedPart = { size: number; warnings: Warning[] };
 
 /**
  * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
@@ -22,7 +23,7 @@ export function listWarnings(
   purposes: Purpose[],
   devices?: DeviceSenses,
   pathOf: PurposePath = purposesPath,
-): Problem[] {
+): Warning[] {
   return [...warnInParts(purposes, devices, pathOf)].flatMap(({ warnings }) => warnings);
 }
 
@@ -39,21 +40,25 @@ export function* warnInParts(
   for (const [index, purpose] of purposes.entries()) {
     const path = pathOf(index);
     if (!reached.purposes.has(purpose.puId)) {
-      yield one(path, 'no event of the profile leads to this purpose');
+      yield one('unreachable-purpose', path, 'no event of the profile leads to this purpose');
     }
     for (const [s, { stId, isGlobal, events }] of purpose.states.entries()) {
       const place = { puId: purpose.puId, stId };
       const at = `${path}/states/${s}`;
       if (!isGlobal && !reached.states.has(placeKey(place))) {
-        yield one(at, 'nothing leads to this state');
+        yield one('unreachable-state', at, 'nothing leads to this state');
       }
       for (const [e, event] of eventsAt(profile, place).entries()) {
         const inEvent = `${at}/events/${e}`;
         for (const { size, reason } of whyUnfireable(event, senses)) {
           if (reason === null) yield { size, warnings: [] };
-          else yield one(inEvent, `this event can never fire: ${reason}`, size);
+          else {
+            const what = `this event can never fire: ${reason.what}`;
+            yield one(reason.code, inEvent, what, size);
+          }
         }
-        for (const message of swings(profile, place, event)) yield one(inEvent, message);
+        for (const what of swings(profile, place, event))
+          yield one('back-and-forth', inEvent, what);
         const given = events[e];
         if (given) yield { size: 1, warnings: warnOfTime(given, event, inEvent, senses) };
       }
@@ -61,8 +66,8 @@ export function* warnInParts(
   }
 }
 
-function one(path: string, message: string, size = 1): WarnedPart {
-  return { size, warnings: [{ path, message }] };
+function one(code: WarningCode, path: string, what: string, size = 1): WarnedPart {
+  return { size, warnings: [warning(code, path, what)] };
 }
 
 function eventsAt(profile: Profile, { puId, stId }: { puId: number; stId: number }): LiveEvent[] {

@@ -1,9 +1,12 @@
 import bodyParser from 'koa-bodyparser';
 import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
-import { parseJson } from './json.ts';
+import { isStorable, parseJson } from './json.ts';
 
-export type BodyReader = (ctx: Context) => Promise<unknown>;
+const formType = 'application/x-www-form-urlencoded';
+
+/** `isForm`: what a page's form sends is read, and nothing else; JSON otherwise. */
+export type BodyReader = (ctx: Context, isForm?: boolean) => Promise<unknown>;
 
 /**
  * Reads a JSON body of at most `limitBytes`, counted before and after decompression and before it is
@@ -15,21 +18,33 @@ export function createBodyReader(limitBytes: number): BodyReader {
   // It reads text, not JSON: the text is looked at before anything is built from it.
   const readText: Middleware = bodyParser({
     enableTypes: ['text'],
-    extendTypes: { text: ['application/json', 'application/*+json'] },
+    extendTypes: { text: ['application/json', 'application/*+json', formType] },
     textLimit: limitBytes,
     encoding: 'utf-8',
   });
-  return async (ctx) => {
-    const isJson = ctx.request.is('application/json', 'application/*+json');
-    if (isJson === null || ctx.get('content-length') === '0') return undefined;
-    if (isJson === false) ctx.throw(415, 'The body must be application/json');
+  return async (ctx, isForm = false) => {
+    const types = isForm ? [formType] : ['application/json', 'application/*+json'];
+    const isOfType = ctx.request.is(types);
+    if (isOfType === null || ctx.get('content-length') === '0') return isForm ? {} : undefined;
+    if (isOfType === false) ctx.throw(415, `The body must be ${types[0]}`);
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
     await readAll(ctx, readText);
     const { body } = ctx.request as { body?: unknown };
+    if (isForm) return readForm(typeof body === 'string' ? body : '');
     return typeof body === 'string' && body !== '' ? parseJson(body) : undefined;
   };
+}
+
+/** The fields of a form; of one that is there twice the last. Throws `invalid-input`. */
+function readForm(text: string): Record<string, string> {
+  const fields = Object.fromEntries(new URLSearchParams(text));
+  const problems = Object.entries(fields)
+    .filter(([name, value]) => !isStorable(name) || !isStorable(value))
+    .map(([name]) => ({ path: name, message: 'is not valid text' }));
+  if (problems.length === 0) return fields;
+  throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
 async function readAll(ctx: Context, readText: Middleware): Promise<void> {

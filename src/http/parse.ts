@@ -1,5 +1,5 @@
 import { nextTurn } from '../lib/in-turns.ts';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { checkInParts, isLarge } from '../lib/check-parts.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
@@ -12,20 +12,40 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknow
   return result.data;
 }
 
-/** Parses query and body and throws every problem of both at once. */
+const strict = z
+  .enum(['true', 'false'], 'expected true or false')
+  .optional()
+  .meta({ description: 'true: what would be warned of because it is not known is refused.' });
+
+/** The query of a route that refuses, when it is asked to, what it otherwise warns of. */
+export function strictly(query: z.ZodType | undefined): z.ZodType {
+  return query instanceof z.ZodObject ? query.extend({ strict }) : z.object({ strict });
+}
+
+/**
+ * Parses query and body and throws every problem of both at once; with `?strict=true` the warnings are
+ * problems too.
+ */
 export function parseInput(
-  schemas: { query?: z.ZodType; body?: z.ZodType },
+  schemas: { query?: z.ZodType | undefined; body?: z.ZodType | undefined },
   raw: { query: unknown; body: unknown },
-): { query: unknown; body: unknown } {
+  warn: (body: unknown) => Problem[] = () => [],
+): { query: unknown; body: unknown; warnings: Problem[] } {
   const query = schemas.query?.safeParse(raw.query);
   const body = schemas.body?.safeParse(raw.body);
+  const warnings = warn(body?.data);
+  const isStrict = warnings.length > 0 && isStrictQuery(query?.data);
   const problems = [
     ...problemsOf(query, (path) => String(path[0] ?? '')),
     ...problemsOf(body, jsonPointer),
+    ...(isStrict ? warnings.map(({ path, message }) => ({ path, message })) : []),
   ];
   if (problems.length > 0) throw invalid(problems);
-  return { query: query?.data, body: body?.data };
+  return { query: query?.data, body: body?.data, warnings };
 }
+
+const isStrictQuery = (query: unknown): boolean =>
+  typeof query === 'object' && query !== null && 'strict' in query && query.strict === 'true';
 
 // A large array of wrong elements must not be answered with a larger list of errors.
 const maxProblems = 100;

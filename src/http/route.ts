@@ -3,7 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
-import { parseInput, parseParams, refuseLargeInvalid } from './parse.ts';
+import type { Problem } from '../errors.ts';
+import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
 import type { KeyRights, Scope } from './scope.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
@@ -41,12 +42,14 @@ export type Token = { token: string };
 type AccountOf<A extends Auth> = { account: Account; token: Token; none: null }[A];
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
-type Input<A extends Auth, P, Q, B> = {
+type Input<A extends Auth, P, Q, B, W> = {
   params: Parsed<P>;
   query: Parsed<Q>;
   body: Parsed<B>;
   account: AccountOf<A>;
   request: RequestInfo;
+  /** What `warnOf` says of the body. */
+  warnings: W[];
 };
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
@@ -102,6 +105,8 @@ type Documentation = {
   streams?: { types: string[]; json?: boolean };
   /** Its 503 is an answer like any other, given every few seconds: it is not logged. */
   quiet?: boolean;
+  /** Its body is a form of a page of this service; JSON otherwise. */
+  isForm?: boolean;
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
@@ -122,6 +127,7 @@ type Definition<
   Q extends z.ZodType | undefined,
   B extends z.ZodType | undefined,
   R extends z.ZodType,
+  W extends Problem,
 > = Documentation & {
   auth: A;
   /** What does not match is answered 404: there is no such thing. */
@@ -129,7 +135,9 @@ type Definition<
   query?: Q;
   body?: B;
   response: R;
-  handler: (input: Input<A, P, Q, B>) => Promise<z.input<R> | Streamed | JsonText>;
+  /** What there is to say of a body as it was sent, and read if it is valid; with `?strict=true` it is 400. */
+  warnOf?: (schema: z.ZodType, sent: unknown, body?: Parsed<B>) => W[];
+  handler: (input: Input<A, P, Q, B, W>) => Promise<z.input<R> | Streamed | JsonText>;
 };
 
 /** What reaches a route unparsed. */
@@ -159,8 +167,10 @@ export function defineRoute<
   P extends z.ZodType | undefined = undefined,
   Q extends z.ZodType | undefined = undefined,
   B extends z.ZodType | undefined = undefined,
->(definition: Definition<A, P, Q, B, R>): Route {
-  const { handler, params, query, body, ...rest } = definition;
+  W extends Problem = Problem,
+>(definition: Definition<A, P, Q, B, R, W>): Route {
+  const { handler, params, body, warnOf, ...rest } = definition;
+  const query = warnOf ? strictly(definition.query) : definition.query;
   return {
     ...rest,
     params,
@@ -169,7 +179,11 @@ export function defineRoute<
     call: async (raw) => {
       const parsedParams = parseParams(params, raw.params) as Parsed<P>;
       await refuseLargeInvalid(body, raw.body);
-      const input = parseInput({ query, body }, raw) as { query: Parsed<Q>; body: Parsed<B> };
+      const warn = (read: unknown) => (body && warnOf?.(body, raw.body, read as Parsed<B>)) ?? [];
+      const input = parseInput({ query, body }, raw, warn) as Pick<
+        Input<A, P, Q, B, W>,
+        'query' | 'body' | 'warnings'
+      >;
       if (isLarge(raw.body)) await nextTurn();
       const { request } = raw;
       return handler({

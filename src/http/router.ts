@@ -80,7 +80,7 @@ async function answer(
   ctx['quiet'] = route.quiet;
   const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
-  const body = route.body ? await deps.readBody(ctx) : undefined;
+  const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
   const result = await route.call({
     params,
     query: route.query ? storableQuery(ctx) : undefined,

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { partsOf } from './schema-parts.ts';
 
 /** A part of a value that was checked: about how large it is, and what is wrong in it. */
 export type CheckedPart = { size: number; problems: PartProblem[] };
@@ -24,17 +25,17 @@ export function* checkInParts(
   path: PropertyKey[] = [],
 ): Generator<CheckedPart> {
   const size = sizeOf(value);
-  const { def } = (schema as z.core.$ZodTypes)._zod;
   if (size > maxPartSize) {
-    if ('innerType' in def && wrappers.has(def.type))
-      return yield* checkInParts(def.innerType, value, path);
-    if (def.type === 'array' && Array.isArray(value)) {
+    const parts = partsOf(schema);
+    if (parts.kind === 'wrapped' && wrappers.has(parts.by))
+      return yield* checkInParts(parts.inner, value, path);
+    if (parts.kind === 'array' && Array.isArray(value)) {
       for (const [index, item] of value.entries())
-        yield* checkInParts(def.element, item, [...path, index]);
+        yield* checkInParts(parts.element, item, [...path, index]);
       return;
     }
-    if (def.type === 'object' && isRecord(value)) {
-      for (const [key, member] of Object.entries(def.shape))
+    if (parts.kind === 'object' && isRecord(value)) {
+      for (const [key, member] of Object.entries(parts.members))
         if (value[key] !== undefined) yield* checkInParts(member, value[key], [...path, key]);
       return;
     }

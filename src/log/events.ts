@@ -53,6 +53,8 @@ export const logEvents = [
   'attempts.local',
   'accounts.unread',
   'keys.use-unwritten',
+  'accounts.mail-failed',
+  'accounts.mail-undelivered',
   'audit.unwritten',
   'quotas.unread',
   'quotas.unwritten',

@@ -1,4 +1,5 @@
-import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
+import { normalizePhoneNumber } from '../contract/phone-number.ts';
+import type { NumberRule } from './phone-number.ts';
 import type { Reason } from './reasons.ts';
 import type { NewNotification } from '../contract/notification.ts';
 import type { MessageQuotas } from './settings.ts';

@@ -1,5 +1,5 @@
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { Problem } from '../errors.ts';
+import { warning, type Warning } from '../contract/warning.ts';
 
 /** What there is to reach people by, when a profile is installed. */
 export type ReachablePeople = {
@@ -17,31 +17,38 @@ export function warnOfChannels(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   reachable: ReachablePeople,
-): Problem[] {
+): Warning[] {
   const { push, sms } = findFirst(purposes, pathOf);
   return [
-    ...(push === null ? [] : messagesOfPush(reachable).map((message) => ({ path: push, message }))),
+    ...(push === null ? [] : warningsOfPush(push, reachable)),
     ...(sms === null || reachable.channels.includes('sms')
       ? []
-      : [{ path: sms, message: 'no SMS provider is configured: SMS go to the log only' }]),
+      : [warning('sms-log-only', sms, 'no SMS provider is configured: SMS go to the log only')]),
   ];
 }
 
-function messagesOfPush({
-  channels,
-  tokens,
-  emails,
-  unconfirmed,
-  webhooks,
-}: ReachablePeople): string[] {
-  const messages: string[] = [];
+function warningsOfPush(
+  path: string,
+  { channels, tokens, emails, unconfirmed, webhooks }: ReachablePeople,
+): Warning[] {
+  const warnings: Warning[] = [];
   const lacks = (channel: string) => !channels.includes(channel);
-  if (tokens > 0 && lacks('push')) messages.push('push is not configured: no token gets a message');
-  if (emails + unconfirmed > 0 && lacks('email'))
-    messages.push('mail is not configured (SMTP_URL): no address gets a message');
-  if (emails + tokens + webhooks > 0) return messages;
-  const waiting = unconfirmed > 0 ? ': no address is confirmed yet' : '';
-  return [...messages, `nobody would be told${waiting || ': the account has no contact'}`];
+  if (tokens > 0 && lacks('push')) {
+    const what = 'push is not configured: no token gets a message';
+    warnings.push(warning('push-not-configured', path, what));
+  }
+  if (emails + unconfirmed > 0 && lacks('email')) {
+    const what = 'mail is not configured: no address gets a message';
+    warnings.push(warning('mail-not-configured', path, what));
+  }
+  if (emails + tokens + webhooks > 0) return warnings;
+  const nobody = 'nobody would be told';
+  return [
+    ...warnings,
+    unconfirmed > 0
+      ? warning('not-confirmed', path, `${nobody}: no address is confirmed yet`)
+      : warning('no-recipient', path, `${nobody}: the account has no contact`),
+  ];
 }
 
 function findFirst(purposes: readonly Purpose[], pathOf: PurposePath) {

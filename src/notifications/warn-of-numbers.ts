@@ -1,27 +1,22 @@
+import { normalizePhoneNumber } from '../contract/phone-number.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { Problem } from '../errors.ts';
-import { normalizePhoneNumber, type NumberRule } from './phone-number.ts';
-import { reasons } from './reasons.ts';
-
-// Whoever writes that many wrong numbers needs no list of all.
-const maxWarnings = 100;
+import { listPhoneNumbers, listSms, warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
+import { maxWarnings, warning, type Warning } from '../contract/warning.ts';
+import type { NumberRule } from './phone-number.ts';
 
 /** Numbers in purposes that no SMS will be sent to, at their places. */
 export function warnOfNumbers(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
   isAllowedNumber: NumberRule,
-): Problem[] {
-  const warnings: Problem[] = [];
-  for (const { phoneNumbers, path } of listSms(purposes, pathOf)) {
-    for (const [n, phoneNumber] of phoneNumbers.entries()) {
-      if (warnings.length >= maxWarnings) return warnings;
-      const number = normalizePhoneNumber(phoneNumber);
-      if (number !== null && isAllowedNumber(number)) continue;
-      const reason = number === null ? 'number-form' : 'number-refused';
-      const message = `no SMS will be sent to ${phoneNumber}: ${reasons[reason]}`;
-      warnings.push({ path: `${path}/${n}`, message });
-    }
+): Warning[] {
+  const warnings = warnOfNumberForms(purposes, pathOf);
+  for (const { phoneNumber, path } of listPhoneNumbers(purposes, pathOf)) {
+    if (warnings.length >= maxWarnings) break;
+    const number = normalizePhoneNumber(phoneNumber);
+    if (number === null || isAllowedNumber(number)) continue;
+    const what = `no SMS will be sent to ${phoneNumber}: the operator has SMS sent to no such number`;
+    warnings.push(warning('number-refused', path, what));
   }
   return warnings;
 }
@@ -30,14 +25,4 @@ export function warnOfNumbers(
 export function findFirstSms(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
   for (const { path } of listSms(purposes, pathOf)) return path;
   return null;
-}
-
-function* listSms(purposes: readonly Purpose[], pathOf: PurposePath) {
-  for (const [index, { states }] of purposes.entries())
-    for (const [s, { events }] of states.entries())
-      for (const [e, { actions }] of events.entries()) {
-        const { text, phoneNumber = [] } = actions.sms ?? {};
-        const path = `${pathOf(index)}/states/${s}/events/${e}/actions/sms/phoneNumber`;
-        if (text && phoneNumber.length > 0) yield { phoneNumbers: phoneNumber, path };
-      }
 }

@@ -1,6 +1,8 @@
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import { warnOfActions } from '../contract/warn-of-actions.ts';
+import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -10,6 +12,7 @@ import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
+import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { firstSilenceMs } from './first-silence.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
@@ -35,7 +38,7 @@ export type InstallDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** Warnings about SMS that purposes ask for. */
-  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Problem[]>;
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
 
 // For more devices their senses are not read: that takes too long for a warning.
@@ -51,7 +54,7 @@ export async function installProfile(
   accountId: number,
   request: ProfileInstall,
   labels: readonly string[] | null = null,
-): Promise<{ pId: string; warnings: Problem[] }> {
+): Promise<{ pId: string; warnings: Warning[] }> {
   const uuids = normalize(request.deviceAuthUuids);
   const limits = limitsOf(accountId);
   const purposes = [
@@ -74,16 +77,11 @@ export async function installProfile(
       : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
   const ofSms = await warnOfSms(accountId, purposes, pathOf);
   const serviceOnly = findServiceOnly(purposes, pathOf);
-  const ofEngines =
+  const ofOwnEngines =
     serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
-  return {
-    pId,
-    warnings: [
-      ...(await listWarningsInTurns(purposes, senses, pathOf, nextTurn)),
-      ...(ofEngines ?? []),
-      ...ofSms,
-    ],
-  };
+  const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
+  return { pId, warnings: joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, ofSms) };
 }
 
 /** All that any cause of these purposes reads. */

@@ -1,3 +1,7 @@
+import type { z } from 'zod';
+import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
+import { warnOfUnknown } from '../contract/unknown-members.ts';
+import { joinWarnings, type Warning } from '../contract/warning.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute } from '../http/route.ts';
@@ -11,6 +15,12 @@ import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './sche
 /** Specification section 4.3, Install device profile; and how far a profile's roll-out is. */
 export function profileRoutes(deps: InstallDeps): Route[] {
   return [install(deps), rollOut(deps)];
+}
+
+/** What is refused where the caller is strict. */
+function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warning[] {
+  const ofNumbers = body ? warnOfNumberForms(body.purposes, (i) => `/purposes/${i}`) : [];
+  return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
 
 function install(deps: InstallDeps): Route {
@@ -28,11 +38,13 @@ function install(deps: InstallDeps): Route {
     response: InstalledProfile,
     errors: [403, 404],
     room: 4_194_304,
-    handler: async ({ account, body, request }) => {
+    warnOf,
+    handler: async ({ account, body, request, warnings: before }) => {
       const { accountId } = account;
       const install = () => installProfile(deps, accountId, body, labelsOf(account));
       const { pId, warnings } = await inTurn(accountId, install);
-      return { timestamp: request.now(), state: 'pending' as const, pId, warnings };
+      const all = joinWarnings(before, warnings);
+      return { timestamp: request.now(), state: 'pending' as const, pId, warnings: all };
     },
   });
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { profileStates } from '../contract/profile-state.ts';
 import { Purpose } from '../contract/purpose.ts';
+import { Warnings } from '../contract/warning.ts';
 import { timestamp, uuidParam } from '../http/schema.ts';
 
 export const ProfileParams = z.object({ pId: uuidParam });
@@ -22,9 +23,7 @@ export const InstalledProfile = z.object({
   timestamp,
   state: z.literal('pending'),
   pId: z.guid(),
-  warnings: z.array(z.object({ path: z.string(), message: z.string() })).meta({
-    description: 'What is allowed, but probably a mistake. Nothing was refused because of it.',
-  }),
+  warnings: Warnings,
 });
 
 export const RollOut = z.object({

@@ -1,5 +1,5 @@
 import type { Cause, Purpose, PurposeEvent, PurposePath } from '../contract/purpose.ts';
-import type { Problem } from '../errors.ts';
+import { warning, type Warning } from '../contract/warning.ts';
 
 /** A member that only the service is known to evaluate, and where it stands. */
 export type ServiceOnly = { path: string; member: string };
@@ -34,11 +34,11 @@ function isWatchedAnyway({ causes, actions: { engine } }: PurposeEvent): boolean
 }
 
 /** `count`: how many of the chosen devices evaluate their profiles themselves. */
-export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Problem[] {
+export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Warning[] {
   if (count === 0) return [];
   const who =
     count === 1
       ? 'a chosen device evaluates its profiles itself'
       : `${count} of the chosen devices evaluate their profiles themselves`;
-  return [{ path, message: `needs-service-engine: ${who}, and may not know ${member}` }];
+  return [warning('needs-service-engine', path, `${who}, and may not know ${member}`)];
 }

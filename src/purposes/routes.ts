@@ -1,8 +1,12 @@
+import type { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
+import { warnOfUnknown } from '../contract/unknown-members.ts';
+import { warnOfActions } from '../contract/warn-of-actions.ts';
+import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
+import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import type { Problem } from '../errors.ts';
 import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -12,6 +16,7 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
 import { nextTurn } from '../lib/in-turns.ts';
+import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
 import {
@@ -30,7 +35,7 @@ export type PurposeRouteDeps = {
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
   /** Telephone numbers that no SMS will be sent to. */
-  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Problem[];
+  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Warning[];
 };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
@@ -44,11 +49,23 @@ function noSuchPurpose(): DomainError {
   return new DomainError('not-found', 'There is no such purpose.');
 }
 
+const pathOf = () => '';
+
+/** What is refused where the caller is strict. */
+function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
+  const ofNumbers = purpose ? warnOfNumberForms([purpose], pathOf) : [];
+  return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
+}
+
 /** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-async function warn(purpose: Purpose, { warnOfNumbers }: PurposeRouteDeps): Promise<Problem[]> {
-  const pathOf = () => '';
+async function warn(
+  purpose: Purpose,
+  before: Warning[],
+  { warnOfNumbers }: PurposeRouteDeps,
+): Promise<Warning[]> {
   const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
-  return [...warnings, ...warnOfNumbers([purpose], pathOf)];
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
+  return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
 }
 
 function register(deps: PurposeRouteDeps): Route {
@@ -64,7 +81,8 @@ function register(deps: PurposeRouteDeps): Route {
     body: Purpose,
     response: RegisteredPurpose,
     errors: [403],
-    handler: async ({ account, body, request }) => {
+    warnOf,
+    handler: async ({ account, body, request, warnings }) => {
       const { accountId } = account;
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
@@ -73,8 +91,8 @@ function register(deps: PurposeRouteDeps): Route {
       const purposeUuid = await inTurn(accountId, () =>
         storeWithin(db, { accountId, quotas, adding }, store),
       );
-      const warnings = await warn(body, deps);
-      return { purposeUuid, timestamp: request.now(), warnings };
+      const all = await warn(body, warnings, deps);
+      return { purposeUuid, timestamp: request.now(), warnings: all };
     },
   });
 }
@@ -132,7 +150,8 @@ function update(deps: PurposeRouteDeps): Route {
     body: Purpose,
     response: UpdatedPurpose,
     errors: [403, 404],
-    handler: async ({ account, params, body, request }) => {
+    warnOf,
+    handler: async ({ account, params, body, request, warnings }) => {
       const { accountId } = account;
       const { purposeUuid } = params;
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
@@ -145,7 +164,8 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      return { timestamp: request.now(), warnings: await warn(body, deps) };
+      const all = await warn(body, warnings, deps);
+      return { timestamp: request.now(), warnings: all };
     },
   });
 }

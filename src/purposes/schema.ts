@@ -1,12 +1,8 @@
 import { z } from 'zod';
+import { Warnings } from '../contract/warning.ts';
 import { timestamp, uuidParam } from '../http/schema.ts';
 
 export const PurposeParams = z.object({ purposeUuid: uuidParam });
-
-/** What is allowed, but probably a mistake; `path` is a JSON Pointer into what was sent. */
-const Warnings = z.array(z.object({ path: z.string(), message: z.string() })).meta({
-  description: 'What is allowed, but probably a mistake. Nothing was refused because of it.',
-});
 
 /** Specification section 4.5: the answer of Register New Purpose. */
 export const RegisteredPurpose = z.object({

@@ -36,6 +36,8 @@ export type AppOptions = {
   refusalPauseMs?: number;
   /** Logins a minute. */
   logins?: Partial<LoginQuotas & { loginsPerAccount: number }>;
+  /** Mails are queued; nothing sends them here. */
+  hasMail?: boolean;
   http?: Partial<HttpOptions>;
 };
 
@@ -106,6 +108,8 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
+      linkKeys: keys.mailLinks,
+      hasMail: options.hasMail ?? false,
     }),
     ...auditRoutes({ db }),
     ...statusRoutes({ findTroubles: async () => [] }),

@@ -41,6 +41,31 @@ describe('npm run account, beside a running service with registration closed', (
     return (await fetch(`${service.url}/v2/accounts`, { headers })).status;
   };
 
+  test('reset-link prints a link that sets a password once, without any mail', async () => {
+    await account(env, ['create', 'lost@example.com'], 'first password\n');
+    const made = await account(env, ['reset-link', 'LOST@example.com']);
+    expect(made).toMatchObject({ status: 0, stderr: '' });
+    const token = /^http:\/\/\S+\/reset\?token=([\w-]+)$/m.exec(made.stdout)?.[1];
+    const reset = () =>
+      fetch(`${service.url}/v2/accounts/password/reset`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ token, password: 'second password' }),
+      });
+    expect([(await reset()).status, (await reset()).status]).toEqual([200, 400]);
+    const entered = await post('/v2/accounts/login', 'lost@example.com', 'second password');
+    expect(entered.status).toBe(200);
+    const other = {
+      ...env,
+      SECRET: 'another secret than the one that the service has, long enough',
+    };
+    const refused = await account(other, ['reset-link', 'lost@example.com']);
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toContain('not the secret of the service');
+    expect((await account(env, ['reset-link', 'no@example.com'])).status).toBe(1);
+    await account(env, ['delete', 'lost@example.com']);
+  });
+
   test('creates, lists, resets and deletes accounts', async () => {
     expect((await post('/v2/accounts', 'me@example.com', 'first password')).status).toBe(403);
     expect(await account(env, ['list'])).toMatchObject({ stdout: 'There are no accounts.\n' });

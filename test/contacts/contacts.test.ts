@@ -1,3 +1,4 @@
+import { warning, type Warning } from '../../src/contract/warning.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   configuration,
@@ -180,21 +181,21 @@ it('installing warns of what leads to nobody, until it leads to somebody', async
   const sms = { text: 'Come home', phoneNumber: ['+420123456789'] };
   Object.assign(purpose.states[0]?.events[0]?.actions ?? {}, { sms });
   const install = () =>
-    app.call<{ warnings?: { path: string; message: string }[] }>('POST', '/v2/devices/profile', {
+    app.call<{ warnings?: Warning[] }>('POST', '/v2/devices/profile', {
       deviceAuthUuids: [deviceAuthUuid],
       purposes: [purpose],
     });
   const at = '/purposes/0/states/0/events/0/actions';
   const push = `${at}/cloud/sendPush`;
-  const log = {
-    path: `${at}/sms`,
-    message: 'no SMS provider is configured: SMS go to the log only',
-  };
+  const log = warning(
+    'sms-log-only',
+    `${at}/sms`,
+    'no SMS provider is configured: SMS go to the log only',
+  );
   const first = await install();
-  expect(first.warnings).toContainEqual({
-    path: push,
-    message: 'nobody would be told: the account has no contact',
-  });
+  expect(first.warnings).toContainEqual(
+    warning('no-recipient', push, 'nobody would be told: the account has no contact'),
+  );
   expect(first.warnings).toContainEqual(log);
   await givenConfirmed(mail, app);
   const second = await install();

@@ -45,7 +45,7 @@ const adapters = [
     inside: /registerMetric|metricName|as unknown as Metric/,
   },
   {
-    file: 'src/lib/check-parts.ts',
+    file: 'src/lib/schema-parts.ts',
     contract: 'zod',
     inside: /\._zod\b|\.innerType\b|\.\$ZodTypes/,
   },

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { checkInParts } from '../../src/lib/check-parts.ts';
+import { findUnknownMembers, knownOf } from '../../src/lib/known-members.ts';
 
 const many = Array.from({ length: 2_000 }, (_, n) => (n === 1_500 ? 'x' : n));
 const list = z.array(z.number());
@@ -42,5 +43,31 @@ describe('a schema is taken apart by its definition', () => {
     const { largest, paths } = partsOf(z.union([list, z.string()]), many);
     expect(largest).toBeGreaterThan(500);
     expect(paths).toHaveLength(1);
+  });
+});
+
+describe('what a schema knows is read from its definition', () => {
+  const one = z.object({ a: z.int() });
+  test.each([
+    ['an object', one],
+    ['a strict one', z.strictObject({ a: z.int() })],
+    ['a refined one', one.superRefine(() => {})],
+    ['an optional one with a default', one.optional().default({ a: 1 })],
+    ['one that is transformed, by what comes in', one.transform(() => 1)],
+    ['one that is transformed first', one.pipe(z.object({ a: z.int() }))],
+    ['a union', z.union([one, z.string()])],
+    ['a union by a discriminator', z.discriminatedUnion('a', [z.object({ a: z.literal(1) })])],
+  ])('%s', (_, schema) => {
+    const unknown = findUnknownMembers(knownOf(schema), { a: 1, b: 2 }, 10);
+    expect(unknown.map(({ path }) => path)).toEqual([['b']]);
+  });
+
+  test.each([
+    ['a loose object', z.looseObject({ a: z.int() })],
+    ['one with a catchall', one.catchall(z.int())],
+    ['a record', z.record(z.string(), z.int())],
+    ['anything', z.unknown()],
+  ])('%s takes any', (_, schema) => {
+    expect(findUnknownMembers(knownOf(schema), { a: 1, b: 2 }, 10)).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import type { Sense } from '../../src/contract/configuration.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { purposeWith } from './samples.ts';
+import { warning, type WarningCode } from '../../src/contract/warning.ts';
 
 const own = () => '';
 const event = (evId: number, thresholds: object, more: object = {}, actions: object = {}) => ({
@@ -22,15 +23,18 @@ function saidOf(thresholds: object, more: object = {}, devices?: Sense[][]): str
   return warnings[0]?.message;
 }
 
+const never = (code: WarningCode, why: string) =>
+  warning(code, '/states/0/events/0', `this event can never fire: ${why}`);
+
 describe('an event that can never fire is warned of:', () => {
   test('it has no causes', () => {
     expect(listWarnings([purposeWith({ evId: 1 })], undefined, own)).toEqual([
-      { path: '/states/0/events/0', message: 'this event can never fire: it has no causes' },
+      never('event-without-causes', 'it has no causes'),
     ]);
   });
 
   test.each([{}, { isAny: false }])('it has no thresholds: %j', (thresholds) => {
-    const message = 'this event can never fire: its cause on 0x1 has no thresholds';
+    const { message } = never('cause-without-thresholds', 'its cause on 0x1 has no thresholds');
     expect(saidOf(thresholds)).toBe(message);
     expect(saidOf(thresholds, { threshold: { negate: true } })).toBe(message);
   });
@@ -56,7 +60,7 @@ describe('an event that can never fire is warned of:', () => {
     [{ isGt: 1, isLt: 2 }, { threshold: { decimalAcc: 0 } }],
   ])('no value meets %j with %j', (thresholds, more) => {
     expect(saidOf(thresholds, more)).toBe(
-      'this event can never fire: no value meets its cause on 0x1',
+      never('no-value-fits', 'no value meets its cause on 0x1').message,
     );
   });
 
@@ -76,7 +80,7 @@ describe('an event that can never fire is warned of:', () => {
 
   test('no chosen device has the sense', () => {
     expect(saidOf({ isAny: true }, {}, [[], [{ sId: '0x2' }]])).toBe(
-      'this event can never fire: no chosen device has the sense 0x1',
+      never('no-device-has-sense', 'no chosen device has the sense 0x1').message,
     );
   });
 
@@ -160,7 +164,7 @@ describe('two states that send each other back and forth are warned of', () => {
 
   test('once', () => {
     expect(pair({ isAny: true }, { isAny: true })).toEqual([
-      { path: '/states/0/events/0', message: swing },
+      warning('back-and-forth', '/states/0/events/0', swing),
     ]);
   });
 

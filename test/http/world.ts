@@ -38,6 +38,8 @@ export type World = {
   token: string;
   pair: { token: string; refreshToken: string };
   deviceToken: string;
+  /** Of a link to set a new password; where mails are sent. */
+  resetToken?: string;
   /** Identifiers by the name of the path parameter that takes them. */
   ids: { deviceAuthUuid: string; purposeUuid: string; pId: string; id: string; alarmId: string };
 };
@@ -117,6 +119,15 @@ const bodies: Record<string, (world: World) => unknown> = {
   }),
   'post /v2/alarms/{alarmId}/snooze': quiet,
   'put /v2/devices/{deviceAuthUuid}/mute': quiet,
+  'post /v2/accounts/password/forgotten': ({ email }) => ({ email }),
+  'post /v2/accounts/password/reset': ({ resetToken }) => ({
+    token: resetToken,
+    password: 'battery staple',
+  }),
+  'put /v2/accounts/email': ({ password }) => ({
+    password,
+    email: `${crypto.randomUUID()}@example.com`,
+  }),
   'post /v2/devices': () => configuration,
   'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
   'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),

@@ -148,7 +148,11 @@ describe('4.3 Install device profile', () => {
       purposes: [purpose(1)],
     });
     expect(answer.body['warnings']).toEqual([
-      { path: '/purposes/0/states/0/events/0', message: expect.stringContaining('0x01') },
+      {
+        path: '/purposes/0/states/0/events/0',
+        code: 'no-device-has-sense',
+        message: expect.stringContaining('0x01'),
+      },
     ]);
     const beyond = await install(token, {
       deviceAuthUuids: [cold.uuid],

@@ -14,6 +14,7 @@ import { reachDatabase } from './reach-database.ts';
 
 /** What the functions of the features need when a command calls them. */
 export type Tools = {
+  config: Config;
   db: Database;
   store: SessionStore;
   bus: Bus;
@@ -42,6 +43,7 @@ export async function openTools(config: Config): Promise<Tools> {
     ? await startRedisBus({ url, monotonicClock, onError, onListenerError: onError })
     : createLocalBus({ onListenerError: onError });
   return {
+    config,
     db,
     store,
     bus,

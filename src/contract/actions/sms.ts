@@ -1,10 +1,16 @@
 import { z } from 'zod';
+import { normalizePhoneNumber } from '../phone-number.ts';
 import { Text } from '../text.ts';
 import type { Action } from './action.ts';
 
+/** Kept without separators; what is no number stays as it is, and is warned of. */
+const PhoneNumber = Text.min(1)
+  .max(32)
+  .overwrite((text) => normalizePhoneNumber(text) ?? text);
+
 export const smsMembers = {
   text: Text.optional(),
-  phoneNumber: z.array(Text.min(1).max(32)).max(10).default([]),
+  phoneNumber: z.array(PhoneNumber).max(10).default([]),
 };
 
 /** One SMS a number; none without a text. */

@@ -2,15 +2,14 @@ import { createTransport } from 'nodemailer';
 import { escapeHtml } from '../../lib/escape-html.ts';
 import { DeliveryError } from './driver.ts';
 
-/** A mail. `unsubscribeUrl`: what ends further ones, by a page or at once (RFC 8058). */
+/** A mail. `unsubscribe`: what ends further ones, by a page or at once (RFC 8058), and the words of that link. */
 export type OutgoingMail = {
   id: number;
   recipient: string;
   title: string;
   body: string;
-  unsubscribeUrl: string;
-  /** The words of that link. */
-  unsubscribe: string;
+  unsubscribeUrl?: string;
+  unsubscribe?: string;
 };
 
 export type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: () => void };
@@ -40,23 +39,31 @@ export function emailDriver({ smtpUrl, from, timeoutMs }: EmailOptions): EmailDr
 }
 
 function compose(
-  { id, recipient, title, body, unsubscribeUrl, unsubscribe }: OutgoingMail,
+  { id, recipient, title, body, unsubscribeUrl: url, unsubscribe = '' }: OutgoingMail,
   from: string,
 ) {
+  const ending = url === undefined ? '' : `\n-- \n${unsubscribe}: ${url}\n`;
   const html =
     `<!doctype html><html><body><p><strong>${escapeHtml(title)}</strong></p>` +
     `<p>${linked(escapeHtml(body)).replaceAll('\n', '<br>')}</p>` +
-    `<p><a href="${escapeHtml(unsubscribeUrl)}">${escapeHtml(unsubscribe)}</a></p></body></html>`;
+    (url === undefined
+      ? ''
+      : `<p><a href="${escapeHtml(url)}">${escapeHtml(unsubscribe)}</a></p>`) +
+    '</body></html>';
   return {
     from,
     // As an object: nothing in it is read as a list of addresses.
     to: { name: '', address: recipient },
     subject: title.replaceAll(/\s+/g, ' '),
-    text: `${body}\n\n-- \n${unsubscribe}: ${unsubscribeUrl}\n`,
+    text: `${body}\n${ending}`,
     html,
     headers: {
-      'List-Unsubscribe': { prepared: true, value: `<${unsubscribeUrl}>` },
-      'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+      ...(url === undefined
+        ? {}
+        : {
+            'List-Unsubscribe': { prepared: true, value: `<${url}>` },
+            'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+          }),
       'Auto-Submitted': 'auto-generated',
       'X-Notification-Id': String(id),
     },

@@ -1,0 +1,59 @@
+import type { AccountsOptions } from '../accounts/deps.ts';
+import { startMailer } from '../accounts/mailer.ts';
+import type { RefusalLog } from '../audit/refusals.ts';
+import { asDeliveryError } from '../notifications/drivers/driver.ts';
+import { emailDriver, type EmailOptions } from '../notifications/drivers/email.ts';
+import { startRefusals } from './audit.ts';
+import { mailOptions } from './contacts.ts';
+import type { Shared } from './shared.ts';
+
+/** What links and mails to accounts need. Sends the mails from this process, where it has a mail server. */
+export function startAccountMail(
+  shared: Shared,
+): Pick<AccountsOptions, 'refusals' | 'linkKeys' | 'hasMail'> {
+  const refusals = startRefusals(shared);
+  const options = mailOptions(shared);
+  if (options) startSending(shared, options, refusals);
+  return { refusals, linkKeys: shared.keys.mailLinks, hasMail: options !== null };
+}
+
+function startSending(
+  shared: Shared,
+  options: EmailOptions,
+  refusals: Pick<RefusalLog, 'note'>,
+): void {
+  const { config, db, clock, keys, publicUrl, releases } = shared;
+  const log = shared.log.child({ component: 'accounts' });
+  const driver = emailDriver(options);
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'accounts.mail-failed', err },
+      'Mails to accounts could not be read or written; it is tried again.',
+    );
+  const mailer = startMailer({
+    db,
+    clock,
+    linkKeys: keys.mailLinks,
+    publicUrl: publicUrl.get,
+    refusals,
+    pollIntervalMs: config.notifications.pollIntervalMs,
+    onError,
+    async sendMail(mail) {
+      try {
+        await driver.send(mail);
+        return 'sent';
+      } catch (error) {
+        const failure = asDeliveryError(error);
+        log.warn(
+          { event: 'accounts.mail-undelivered', err: failure, mailId: mail.id },
+          'A mail to an account could not be delivered.',
+        );
+        return failure.verdict === 'again' ? 'again' : 'never';
+      }
+    },
+  });
+  releases.add('mails to accounts', async () => {
+    await mailer.close();
+    driver.close();
+  });
+}

@@ -1,0 +1,44 @@
+import { Readable } from 'node:stream';
+import { escapeHtml } from '../lib/escape-html.ts';
+import { stream, type RequestInfo, type Streamed } from './route.ts';
+
+/** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
+export type PageText = { title: string; text: string; button?: string; password?: string };
+
+/** Answers with a page without script that may send nothing but its own form. */
+export function htmlPage(request: RequestInfo, text: PageText): Streamed {
+  request.setHeader(
+    'Content-Security-Policy',
+    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; " +
+      "base-uri 'none'",
+  );
+  return stream('text/html; charset=utf-8', Readable.from([pageOf(text)]));
+}
+
+/** A page of the service, without script; its form goes to where the page came from. */
+function pageOf({ title, text, button, password }: PageText): string {
+  const field =
+    password === undefined
+      ? ''
+      : `<p><label>${escapeHtml(password)}<br><input name="password" type="password" ` +
+        'autocomplete="new-password" minlength="8" maxlength="128" required></label></p>';
+  const form =
+    button === undefined
+      ? ''
+      : `<form method="post">${field}<button type="submit">${escapeHtml(button)}</button></form>\n`;
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Sensorium – ${escapeHtml(title)}</title>
+<style>
+body { font: 18px/1.5 sans-serif; max-width: 32em; margin: 3em auto; padding: 0 1em; color: #222; }
+button, input { font: inherit; padding: .5em 1.5em; }
+input { padding: .5em; }
+</style>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
+${form}</html>
+`;
+}

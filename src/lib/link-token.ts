@@ -1,0 +1,68 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+const uuidBytes = 16;
+const expiryBytes = 6;
+const claimBytes = uuidBytes + expiryBytes;
+const macBytes = 16;
+
+/** What a link claims: whom it is of, and until when (ms). */
+export type LinkClaim = { uuid: string; expiresTs: number };
+
+/**
+ * A token for a link, URL-safe, signed by the newest key for this use alone. Nothing of it is stored, so
+ * nobody who reads the database or a backup can use it. `bound`: a text that must be the same when it is
+ * checked; a link bound to what it changes works once.
+ */
+export function makeLinkToken(
+  keys: readonly Buffer[],
+  use: string,
+  { uuid, expiresTs }: LinkClaim,
+  bound = '',
+): string {
+  const [newest] = keys;
+  if (!newest) throw new Error('There is no key for links in mails.');
+  const claim = Buffer.alloc(claimBytes);
+  claim.write(uuid.replaceAll('-', ''), 'hex');
+  claim.writeUIntBE(expiresTs, uuidBytes, expiryBytes);
+  return Buffer.concat([claim, sign(newest, use, claim, bound)]).toString('base64url');
+}
+
+/** What a token claims, which anybody may have written: `isGenuine` tells. Null where it is none, or expired. */
+export function readLinkClaim(token: string, nowMs: number): LinkClaim | null {
+  const bytes = bytesOf(token);
+  if (!bytes) return null;
+  const expiresTs = bytes.readUIntBE(uuidBytes, expiryBytes);
+  if (expiresTs < nowMs) return null;
+  const hex = bytes.toString('hex', 0, uuidBytes);
+  const uuid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return { uuid, expiresTs };
+}
+
+/** Whether this service made the token for this use, and what it was bound to is still the same. */
+export function isGenuine(
+  keys: readonly Buffer[],
+  use: string,
+  token: string,
+  bound = '',
+): boolean {
+  const bytes = bytesOf(token);
+  if (!bytes) return false;
+  const claim = bytes.subarray(0, claimBytes);
+  const mac = bytes.subarray(claimBytes);
+  return keys.some((key) => timingSafeEqual(sign(key, use, claim, bound), mac));
+}
+
+function bytesOf(token: string): Buffer | null {
+  const bytes = Buffer.from(token, 'base64url');
+  const isOne = bytes.length === claimBytes + macBytes && bytes.toString('base64url') === token;
+  return isOne ? bytes : null;
+}
+
+function sign(key: Buffer, use: string, claim: Buffer, bound: string): Buffer {
+  return createHmac('sha256', key)
+    .update(`${use}\n`)
+    .update(claim)
+    .update(bound)
+    .digest()
+    .subarray(0, macBytes);
+}

@@ -1,0 +1,98 @@
+import { expect, it } from 'vitest';
+import { makeResetToken } from '../../src/accounts/links.ts';
+import { deriveKeys } from '../../src/config/keys.ts';
+import { testService } from '../journeys/service.ts';
+import { call, startApp } from './app.ts';
+
+const password = 'correct horse';
+
+it('without a mail server both say so', async () => {
+  const service = await testService();
+  try {
+    const account = { email: 'alone@example.org', password };
+    const registered = await call(service.url, 'POST', '/v2/accounts', { body: account });
+    const token = String(registered.body['accountAuthToken']);
+    for (const [method, path, body] of [
+      ['POST', '/v2/accounts/password/forgotten', { email: account.email }],
+      ['PUT', '/v2/accounts/email', { password, email: 'new@example.org' }],
+    ] as const) {
+      const answer = await call(service.url, method, path, { token, body });
+      expect(answer.status).toBe(503);
+      expect(answer.body['detail']).toMatch(/SMTP_URL.*account -- reset-link/);
+    }
+  } finally {
+    await service.close();
+  }
+});
+
+it('tries are counted by address, as those of a login are', async () => {
+  const app = await startApp({ hasMail: true, logins: { loginsPerAddress: 3 } });
+  try {
+    const asks = [];
+    for (let n = 0; n < 4; n += 1) {
+      const body = { email: `${n}@example.org` };
+      asks.push(await app.call('POST', '/v2/accounts/password/forgotten', { body }));
+    }
+    expect(asks.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+    expect(asks[3]?.headers.get('ratelimit-policy')).toBe('"loginsPerAddress";q=3;w=60');
+    const body = { token: 'x', password: 'battery staple' };
+    const reset = await app.call('POST', '/v2/accounts/password/reset', { body });
+    expect(reset.status).toBe(429);
+  } finally {
+    await app.close();
+  }
+});
+
+it('an account has ten addresses an hour asked for confirmation, one address three mails', async () => {
+  const app = await startApp({ hasMail: true });
+  try {
+    const { token } = await app.register('asks@example.org');
+    const ask = async (email: string) => {
+      const body = { password, email };
+      return (await app.call('PUT', '/v2/accounts/email', { token, body })).status;
+    };
+    const statuses = [];
+    for (let n = 0; n < 4; n += 1) statuses.push(await ask('Same@example.org'));
+    for (let n = 0; n < 8; n += 1) statuses.push(await ask(`other-${n}@example.org`));
+    expect(statuses).toEqual([...Array.from({ length: 11 }, () => 200), 429]);
+    const countTo = async (recipient: string) => {
+      const { rows } = await app.db.query<{ n: number }>(
+        'select count(*) as n from account_mail where recipient_normal = $1',
+        [recipient],
+      );
+      return rows[0]?.n;
+    };
+    expect([await countTo('same@example.org'), await countTo('other-0@example.org')]).toEqual([
+      3, 1,
+    ]);
+    // An hour later it may again.
+    app.time.offsetMs = 3_600_001;
+    expect(await ask('same@example.org')).toBe(200);
+    expect(await countTo('same@example.org')).toBe(4);
+  } finally {
+    await app.close();
+  }
+});
+
+it('a link is good for 30 minutes', async () => {
+  const app = await startApp();
+  try {
+    const { uuid: accountUuid } = await app.register('late@example.org');
+    const { rows } = await app.db.query<{ passwordHash: string; email: string }>(
+      'select password_hash as "passwordHash", email from account where uuid = $1',
+      [accountUuid],
+    );
+    const account = { accountUuid, passwordHash: '', email: '', ...rows[0] };
+    const { mailLinks } = deriveKeys('a secret of the tests, long enough to be one');
+    const token = makeResetToken(mailLinks, account, Date.now());
+    const body = { token, password: 'battery staple' };
+    const use = async () =>
+      (await app.call('POST', '/v2/accounts/password/reset', { body })).status;
+    app.time.offsetMs = 30 * 60_000 + 1_000;
+    expect(await use()).toBe(400);
+    app.time.offsetMs = 29 * 60_000;
+    expect(await use()).toBe(200);
+  } finally {
+    await app.close();
+  }
+});
