@@ -5,7 +5,7 @@ export type App = {
   /** Sends JSON with the account's token; gives the body of a 200 that is as documented, throws for anything else. */
   call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>;
   /** A page of a list, and where the next one is. */
-  page<T>(path: string): Promise<{ body: T; next: string | undefined }>;
+  page(path: string): Promise<{ body: unknown; next: string | undefined }>;
   email: string;
 };
 
@@ -66,14 +66,14 @@ export async function openApp(url: string): Promise<App> {
   const email = `app-${process.pid}-${++accounts}@example.org`;
   const credentials = { email, password: 'correct horse battery' };
   const conform = await conformTo(url);
-  const ask = async <T>(method: string, path: string, body?: unknown, token?: string) => {
+  const ask = async (method: string, path: string, body?: unknown, token?: string) => {
     const response = await send(url + path, method, body, token);
     const text = await conform(method, path, response);
     if (response.status !== 200) throw new Error(`${response.status} ${response.url}: ${text}`);
     const [, next] = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? [];
-    return { body: JSON.parse(text) as T, next };
+    return { body: JSON.parse(text) as unknown, next };
   };
-  const call = async <T>(...asked: Parameters<typeof ask>) => (await ask<T>(...asked)).body;
+  const call = async <T>(...asked: Parameters<typeof ask>) => (await ask(...asked)).body as T;
   await call('POST', '/v2/accounts', credentials);
   const { accountAuthToken } = await call<{ accountAuthToken: string }>(
     'POST',

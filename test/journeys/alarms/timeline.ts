@@ -177,7 +177,7 @@ async function addDevice(
       const events: SenseEventView[] = [];
       let path: string | undefined = `/v2/events/${uuid}?type=sense`;
       while (path !== undefined) {
-        const page: Page = await app.page(path);
+        const page = (await app.page(path)) as Page;
         events.push(...page.body.events);
         path = page.next;
       }
