@@ -1,3 +1,5 @@
+import pg from 'pg';
+
 // Loaded before the program (`node --import`): its clock is behind the machine's by this much. So
 // sessions and tokens of an old installation are as old as they were, on whatever day it is read.
 const behindMs = Number(process.env['CLOCK_BEHIND_MS'] ?? 0);
@@ -13,3 +15,20 @@ globalThis.Date = new Proxy(MachineDate, {
   get: (target, name) =>
     name === 'now' ? () => target.now() - behindMs : (Reflect.get(target, name) as unknown),
 });
+
+// The service goes by the database's clock, which is a function: what asks for it gets the same time.
+type Query = (...args: unknown[]) => unknown;
+const client = pg.Client.prototype as unknown as { query: Query };
+const { query } = client;
+const behind = (text: string) =>
+  text.replaceAll(
+    /(?<!function )\bservice_now\(\)(?! - )/g,
+    `(service_now() - ${behindMs} * interval '1 millisecond')`,
+  );
+
+client.query = function shifted(this: unknown, ...[config, ...rest]: unknown[]) {
+  if (typeof config === 'string') return query.call(this, behind(config), ...rest);
+  const named = config as { text?: unknown } | undefined;
+  if (typeof named?.text === 'string') named.text = behind(named.text);
+  return query.call(this, config, ...rest);
+};
