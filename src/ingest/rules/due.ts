@@ -19,11 +19,7 @@ export function findNextDue(
   return current === null || pending === null ? (current ?? pending) : Math.min(current, pending);
 }
 
-function findCurrentDue(
-  context: DeviceContext,
-  nowTs: number,
-  limits: ApplyLimits,
-): number | null {
+function findCurrentDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): number | null {
   const { runtime, device } = context;
   const profile = evaluatedProfile(context);
   if (!profile?.isTimed || !runtime) return null;
