@@ -13,6 +13,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   return [
     defineRoute({
+      name: 'forgetPassword',
       method: 'post',
       path: '/v2/accounts/password/forgotten',
       summary: 'Ask for a link to set a new password',
@@ -32,6 +33,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'resetPassword',
       method: 'post',
       path: '/v2/accounts/password/reset',
       summary: 'Set a new password by a link',
@@ -50,6 +52,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       },
     }),
     defineRoute({
+      name: 'changeEmail',
       method: 'put',
       path: '/v2/accounts/email',
       summary: 'Change the e-mail address',

@@ -20,8 +20,8 @@ export type ActDeps = {
   telling: Telling & { putOffPlanned: PutOffPlanned };
 };
 
-/** Whose alarm or device it is, and who does something with it. */
-export type Act = { accountId: number; by: DoneBy };
+/** Whose alarm or device it is, and who does something with it. `within`: only with devices of these labels; null: any. */
+export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
 
 type Target = Act & { deviceId: number; uuid: string };
 
@@ -151,7 +151,7 @@ async function actOnAlarm(
   alarmId: number,
   work: (held: Held, alarm: OfAlarm) => Promise<AuditKind | null>,
 ): Promise<void> {
-  const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act.accountId, alarmId);
+  const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act, alarmId);
   await actOnDevice(
     deps,
     { ...act, deviceId, uuid },

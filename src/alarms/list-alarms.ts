@@ -28,9 +28,13 @@ type Page = {
 
 /** A page of an account's alarms, with the newest values of their senses, and what became of messages. */
 export function createListAlarms({ db, findNewest, listDeliveries }: ListDeps) {
-  return async (accountId: number, query: AlarmQuery, nowTs: number): Promise<Page> => {
+  return async (
+    owner: { accountId: number; within: readonly string[] | null },
+    query: AlarmQuery,
+    nowTs: number,
+  ): Promise<Page> => {
     const { state, device: deviceUuid, label, limit, cursor } = query;
-    const filter = { accountId, state, deviceUuid, label, beforeId: cursor?.id };
+    const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
     const found = await listAlarms(db, { ...filter, limit: limit + 1 });
     const page = found.slice(0, limit);
     const deliveries = await listDeliveries(

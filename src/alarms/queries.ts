@@ -11,6 +11,8 @@ export type AlarmFilter = {
   state?: AlarmState | undefined;
   deviceUuid?: string | undefined;
   label?: string | undefined;
+  /** Only of devices that have one of these; null: of any. */
+  within: readonly string[] | null;
   /** Only older ones than this. */
   beforeId?: number | undefined;
   limit: number;
@@ -41,7 +43,7 @@ const quiet = (of: string, by: string) => `
 /** Newest first, `limit` at most. */
 export async function listAlarms(
   sql: Sql,
-  { accountId, state, deviceUuid, label, beforeId, limit }: AlarmFilter,
+  { accountId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
   const { rows } = await sql.query<Row>(
     `select ${alarmColumns}, d.name as "deviceName",
@@ -52,9 +54,10 @@ export async function listAlarms(
        left join device_mute m using (device_id)
       where a.account_id = $1
         ${state ? `and ${inState[state]}` : ''}
-        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $5)'}
+        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $6)'}
         and ($2::bigint is null or a.id < $2)
         and ($3::text is null or d.labels @> array[$3::text])
+        and ($5::text[] is null or d.labels && $5)
       order by a.id desc
       limit $4`,
     [
@@ -62,6 +65,7 @@ export async function listAlarms(
       beforeId ?? null,
       label ?? null,
       limit,
+      within,
       ...(deviceUuid === undefined ? [] : [deviceUuid]),
     ],
   );
@@ -76,15 +80,17 @@ export async function listAlarms(
 /** Throws `not-found`, also for an alarm of somebody else. */
 export async function getAlarmDevice(
   sql: Sql,
-  accountId: number,
+  { accountId, within }: { accountId: number; within: readonly string[] | null },
   alarmId: number,
 ): Promise<{ deviceId: number; uuid: string; pId: string; of: EventName }> {
   const { rows } = await sql.query<EventName & { deviceId: number; uuid: string; pId: string }>(
     `select device_id as "deviceId", device_uuid as uuid, p_id as "pId", pu_id as "puId", st_id as "stId",
             ev_id as "evId"
-       from alarm
-      where id = $2 and account_id = $1`,
-    [accountId, alarmId],
+       from alarm a
+      where id = $2 and account_id = $1
+        and ($3::text[] is null
+             or exists (select from device d where d.id = a.device_id and d.labels && $3))`,
+    [accountId, alarmId, within],
   );
   if (!rows[0]) throw new DomainError('not-found', 'There is no such alarm.');
   const { puId, stId, evId, ...rest } = rows[0];

@@ -1,6 +1,7 @@
 import { doneBy } from '../audit/entry.ts';
 import { DomainError } from '../errors.ts';
 import { linkNext } from '../http/page.ts';
+import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import { DeviceParams, TimestampResponse } from '../http/schema.ts';
 import {
@@ -47,6 +48,8 @@ const closeTold =
 function list(deps: AlarmRouteDeps): Route {
   const listAlarms = createListAlarms(deps);
   return defineRoute({
+    name: 'listAlarms',
+    scope: 'alarms:read',
     method: 'get',
     path: '/v2/alarms',
     summary: 'Get alarms',
@@ -59,7 +62,11 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     room: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next } = await listAlarms(account.accountId, query, request.receivedTs);
+      const { alarms, next } = await listAlarms(
+        { accountId: account.accountId, within: labelsOf(account) },
+        query,
+        request.receivedTs,
+      );
       if (next !== null) linkNext(request, { id: next });
       return { alarms, timestamp: request.now() };
     },
@@ -67,14 +74,16 @@ function list(deps: AlarmRouteDeps): Route {
 }
 
 function onAlarm(
-  name: string,
+  act: 'acknowledge' | 'close',
   summary: string,
   description: string,
   work: (act: Act, alarmId: number) => Promise<void>,
 ): Route {
   return defineRoute({
+    name: `${act}Alarm`,
+    scope: 'alarms:write',
     method: 'post',
-    path: `/v2/alarms/{alarmId}/${name}`,
+    path: `/v2/alarms/{alarmId}/${act}`,
     summary,
     description,
     tag,
@@ -91,6 +100,8 @@ function onAlarm(
 
 function snooze(deps: AlarmRouteDeps): Route {
   return defineRoute({
+    name: 'snoozeAlarm',
+    scope: 'alarms:write',
     method: 'post',
     path: '/v2/alarms/{alarmId}/snooze',
     summary: 'Snooze an alarm',
@@ -113,6 +124,8 @@ function snooze(deps: AlarmRouteDeps): Route {
 
 function unsnooze(deps: AlarmRouteDeps): Route {
   return defineRoute({
+    name: 'unsnoozeAlarm',
+    scope: 'alarms:write',
     method: 'delete',
     path: '/v2/alarms/{alarmId}/snooze',
     summary: 'End a snooze',
@@ -131,6 +144,8 @@ function unsnooze(deps: AlarmRouteDeps): Route {
 
 function mute(deps: AlarmRouteDeps): Route {
   return defineRoute({
+    name: 'muteDevice',
+    scope: 'alarms:write',
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/mute',
     summary: 'Mute a device',
@@ -153,6 +168,8 @@ function mute(deps: AlarmRouteDeps): Route {
 
 function unmute(deps: AlarmRouteDeps): Route {
   return defineRoute({
+    name: 'unmuteDevice',
+    scope: 'alarms:write',
     method: 'delete',
     path: '/v2/devices/{deviceAuthUuid}/mute',
     summary: 'End the mute of a device',
@@ -171,6 +188,7 @@ function unmute(deps: AlarmRouteDeps): Route {
 
 const actOf = (account: Account, request: RequestInfo): Act => ({
   accountId: account.accountId,
+  within: labelsOf(account),
   by: doneBy(account, request),
 });
 

@@ -119,7 +119,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
   test('delivers the notification that waited', async () => {
     await expect.poll(() => phones.texts.length, { timeout: 20_000 }).toBe(1);
     expect(phones.texts[0]).toMatchObject({
-      text: expect.stringMatching(/Open the window$/),
+      text: expect.stringMatching(/Open the window\nOver since /),
     });
     const path = `/v2/devices/${at.fired.deviceAuthUuid}/notifications`;
     const states = async () => {

@@ -70,7 +70,8 @@ function requestsOf(operation: Operation, world: World) {
     .record({ identifiers, query, body: bodies(operation, world, ids) })
     .map(({ identifiers: path, query: search, body: sent }) => {
       const request = exampleOf(operation, world, { ...world.ids, ...path });
-      return { ...request, path: request.path + queryString(search), body: sent };
+      const [bare = ''] = request.path.split('?');
+      return { ...request, path: bare + queryString(search), body: sent };
     });
 }
 

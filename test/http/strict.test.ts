@@ -195,7 +195,9 @@ describe('telephone numbers', () => {
     const sent = calling(['+420 123-456.789', '0800 PIZZA']);
     const stored = await send('POST', '/v2/purposes', sent);
     expect(stored.status).toBe(200);
-    expect(warningsOf(stored)).toMatchObject([{ path, code: 'number-form' }]);
+    expect(warningsOf(stored)).toContainEqual(
+      expect.objectContaining({ path, code: 'number-form' }),
+    );
     const read = await send('GET', `/v2/purposes/${String(stored.body['purposeUuid'])}`);
     expect(read.text).toContain('["+420123456789","0800 PIZZA"]');
     const refused = await send('POST', '/v2/purposes?strict=true', sent);

@@ -41,7 +41,14 @@ export type World = {
   /** Of a link to set a new password; where mails are sent. */
   resetToken?: string;
   /** Identifiers by the name of the path parameter that takes them. */
-  ids: { deviceAuthUuid: string; purposeUuid: string; pId: string; id: string; alarmId: string };
+  ids: {
+    deviceAuthUuid: string;
+    purposeUuid: string;
+    pId: string;
+    id: string;
+    alarmId: string;
+    keyId: string;
+  };
 };
 
 export async function buildWorld(url: string): Promise<World> {
@@ -68,6 +75,7 @@ export async function buildWorld(url: string): Promise<World> {
   await client.end();
   const { alarms } = await call('GET', '/v2/alarms', token);
   const [alarm] = alarms as { alarmId: number }[];
+  const key = await call('POST', '/v2/accounts/keys', token, newKey());
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -82,6 +90,7 @@ export async function buildWorld(url: string): Promise<World> {
       pId: String(profile['pId']),
       id: other?.id ?? '',
       alarmId: String(alarm?.alarmId),
+      keyId: String(key['keyId']),
     },
   };
 }
@@ -96,6 +105,7 @@ function alarmingPurpose(puId: number, isGt: number) {
   return { ...purpose, states: alarming };
 }
 
+const newKey = () => ({ name: 'a wall', scopes: ['data:read'] });
 const quiet = () => ({ untilTs: Date.now() + 3_600_000, reason: 'at work on it' });
 
 /** A body each operation accepts, by its name; what is not named takes none. */
@@ -117,6 +127,7 @@ const bodies: Record<string, (world: World) => unknown> = {
     oldPassword: password,
     newPassword: 'battery staple',
   }),
+  'post /v2/accounts/keys': newKey,
   'post /v2/alarms/{alarmId}/snooze': quiet,
   'put /v2/devices/{deviceAuthUuid}/mute': quiet,
   'post /v2/accounts/password/forgotten': ({ email }) => ({ email }),
@@ -140,17 +151,23 @@ const bodies: Record<string, (world: World) => unknown> = {
   }),
 };
 
+/** What a query must have, by the operation's name. */
+const queries: Record<string, (ids: World['ids']) => string> = {
+  'get /v2/measurements': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
+};
+
 /** A request that the operation answers with 200 for the owner of this world. */
 export function exampleOf(operation: Operation, world: World, ids = world.ids): Request {
   const { name, method, path, secured } = operation;
   const token = name === 'post /v1/auth/refresh' ? world.pair.token : world.token;
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => {
+    const id = (ids as Record<string, string>)[key];
+    if (id === undefined) throw new Error(`The world has no ${key} for ${name}.`);
+    return id;
+  });
   return {
     method,
-    path: path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => {
-      const id = (ids as Record<string, string>)[key];
-      if (id === undefined) throw new Error(`The world has no ${key} for ${name}.`);
-      return id;
-    }),
+    path: filled + (queries[name]?.(ids) ?? ''),
     token: secured ? token : null,
     ...(operation.body ? { body: bodies[name]?.(world) } : {}),
   };
