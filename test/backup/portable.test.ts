@@ -23,6 +23,15 @@ async function command(script: 'backup' | 'restore', args: string[], env: Record
   return { status, said: program.stdout() + program.stderr() };
 }
 
+/** What waited is sent as soon as the target runs: what became of it is left out. */
+function withoutOutcomes(answers: Record<string, unknown>): unknown {
+  const left = (_key: string, value: unknown): unknown => {
+    const message = value as { kind?: unknown; recipient?: unknown } | null;
+    return message?.kind === 'sms' ? { recipient: message.recipient } : value;
+  };
+  return JSON.parse(JSON.stringify(answers), left);
+}
+
 const ways: [HomeKind, HomeKind][] = [
   ['embedded', 'timescaledb'],
   ['timescaledb', 'embedded'],
@@ -113,7 +122,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     for (const [path, answer] of own)
       for (const list of Object.values(answer as object))
         if (Array.isArray(list)) expect([path, list.length]).not.toEqual([path, 0]);
-    expect(after).toEqual(before);
+    expect(withoutOutcomes(after)).toEqual(withoutOutcomes(before));
   });
 
   test('delivers the notification that waited', async () => {

@@ -61,6 +61,7 @@ describe('two accounts', () => {
       pId: nobody(),
       id: nobody(),
       alarmId: '999999999',
+      keyId: nobody(),
     };
     const none = await ask(exampleOf(operation, mine, ids));
     expect(someone.status).toBe(404);
