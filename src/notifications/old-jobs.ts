@@ -26,7 +26,8 @@ export async function takeOver(sql: Sql, notificationId: number, nowMs: number):
 
 /**
  * Makes the jobs of all push and SMS of older programs that wait, in a database that came without the tables
- * of jobs; they are there by now (`migrateWorker`). Called again it makes none twice.
+ * of jobs; they are there by now (`migrateWorker`). Called again it makes none twice. The schema may still be that of
+ * an older program, without `due_at`.
  */
 export async function requeueNotifications(sql: Sql): Promise<void> {
   await sql.query(
@@ -34,8 +35,8 @@ export async function requeueNotifications(sql: Sql): Promise<void> {
        select array_agg(
                 ${jobSpec({ task: '$1', payload: `json_build_object('notificationId', id)`, maxRuns: '$2', key: `'notification ' || id` })}
                 order by id) as specs
-         from notification
-        where state = 'queued' and kind in ('push', 'sms') and due_at is null
+         from notification n
+        where state = 'queued' and kind in ('push', 'sms') and to_jsonb(n) ->> 'due_at' is null
        having count(*) > 0
      )
      select count(*) from due cross join lateral ${addJobs}(due.specs)`,
