@@ -1,18 +1,4 @@
-import { z } from 'zod';
 import type { SenseEvent } from './event.ts';
-
-/** Why nobody is told of a firing: the first of these that applies. */
-export const NotNotified = z.enum([
-  'same-episode',
-  'too-old',
-  'acknowledged',
-  'snoozed',
-  'held-back',
-  'not-allowed',
-  'not-configured',
-  'no-recipient',
-]);
-export type NotNotified = z.infer<typeof NotNotified>;
 
 /** Which announcement of an alarm a message belongs to; a notice has no alarm. */
 export type Announced = {

@@ -1,7 +1,8 @@
 import type { Actions } from '../contract/actions/actions.ts';
 import { notificationsAsked } from '../contract/actions/actions.ts';
 import type { SenseEvent } from '../contract/event.ts';
-import type { Announced, NewNotification, NotNotified } from '../contract/notification.ts';
+import type { NotNotified } from '../contract/not-notified.ts';
+import type { Announced, NewNotification } from '../contract/notification.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { findConfigured } from './process-queries.ts';

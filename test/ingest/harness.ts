@@ -21,7 +21,7 @@ import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import type { Ringing } from '../../src/notifications/notifications-of.ts';
-import { ringsOf } from '../../src/notifications/rings-of.ts';
+import { ringsOf } from './rings-of.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { openTestDatabase } from '../support/database.ts';
 

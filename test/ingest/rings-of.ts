@@ -1,7 +1,7 @@
-import type { AlarmSignal, FiredSignal } from '../contract/alarm-signal.ts';
-import type { DeviceIdentity } from '../contract/uplink.ts';
-import type { Sql } from '../db/sql.ts';
-import type { Ringing } from './notifications-of.ts';
+import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm-signal.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import type { Ringing } from '../../src/notifications/notifications-of.ts';
 
 type Fired = FiredSignal & { device: DeviceIdentity };
 
