@@ -1,6 +1,6 @@
 import { findMute, listStandings } from '../alarms/list-standings.ts';
 import type { FindAround } from '../devices/evaluation-routes.ts';
-import { listLate } from '../ingest/store/list-late.ts';
+import { listClockNotes } from '../ingest/store/sense-clocks.ts';
 import { findListening } from '../listening/find-listening.ts';
 import { leadersAmong } from './listening.ts';
 import type { Shared } from './shared.ts';
@@ -9,13 +9,16 @@ import type { Shared } from './shared.ts';
 export function createFindAround({ config, clock }: Pick<Shared, 'config' | 'clock'>): FindAround {
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
-  return async (db, { deviceId, pId }) => {
-    const [alarms, mutedUntilTs, late, listening] = await Promise.all([
+  return async (db, { deviceId, pId, newest }) => {
+    const [alarms, mutedUntilTs, notes, listening] = await Promise.all([
       listStandings(db, { deviceId, pId }),
       findMute(db, deviceId),
-      listLate(db, deviceId),
+      listClockNotes(db, deviceId, newest),
       findListening(db, deviceId, clock(), leaderOf),
     ]);
-    return { alarms, mutedUntilTs, late, listening };
+    const late = notes.flatMap(({ sId, late: count, clockTs }) =>
+      count > 0 && clockTs !== null ? [[sId, { count, newestTs: clockTs }] as const] : [],
+    );
+    return { alarms, mutedUntilTs, late: new Map(late), listening };
   };
 }

@@ -39,7 +39,7 @@ export type FindNewestOf = (
  */
 export type FindAround = (
   sql: Sql,
-  of: { deviceId: number; pId: string },
+  of: { deviceId: number; pId: string; newest: LastSeen },
 ) => Promise<Omit<Around & Asked, 'nowTs'>>;
 
 export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
@@ -77,7 +77,7 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
         : startRuntime(profile, timestamp);
       await nextTurn();
-      const around = { ...(await findAround?.(db, { deviceId, pId })), nowTs: timestamp };
+      const around = { ...(await findAround?.(db, { deviceId, pId, newest: seen })), nowTs: timestamp };
       const explanation = explain(profile, stood, seen, around);
       await nextTurn();
       const evaluation = describeEvaluation(profile, explanation, around);

@@ -20,8 +20,7 @@ import type { RetryBounds } from '../../src/ingest/store/retry.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
-import type { Ringing } from '../../src/notifications/notifications-of.ts';
-import { ringsOf } from './rings-of.ts';
+import { ringsOf, type Ringing } from './rings-of.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { openTestDatabase } from '../support/database.ts';
 

@@ -42,7 +42,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
   }
 }
 
-/** Ringing 1: what began too old to be told is told with the next fresh measurement that leaves it open. */
+/** What began too old to be told is told with the next fresh measurement that leaves it open. */
 function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): void {
   for (const draft of device.open.values()) {
     const { alarm } = draft;

@@ -68,7 +68,7 @@ function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: Fired): Place | n
   return isAnother || isSame(movedTo, alarm.movedTo) ? movedTo : null;
 }
 
-/** Ringing 1 and 2: who is told of this firing, or why nobody is. */
+/** Who is told of this firing, or why nobody is. */
 function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
   const { alarm } = draft;
   const { event, isFresh } = fired;
