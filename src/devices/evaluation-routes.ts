@@ -77,7 +77,10 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
         : startRuntime(profile, timestamp);
       await nextTurn();
-      const around = { ...(await findAround?.(db, { deviceId, pId, newest: seen })), nowTs: timestamp };
+      const around = {
+        ...(await findAround?.(db, { deviceId, pId, newest: seen })),
+        nowTs: timestamp,
+      };
       const explanation = explain(profile, stood, seen, around);
       await nextTurn();
       const evaluation = describeEvaluation(profile, explanation, around);
