@@ -1,5 +1,5 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
-import type { CauseReader } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import type { Draft } from './draft.ts';
 import { endsEpisode } from './episode.ts';
 import { usedUp, withTime } from './time-left.ts';

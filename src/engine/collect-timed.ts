@@ -1,5 +1,5 @@
 import type { CompiledCause } from './compile-event.ts';
-import type { CauseReader } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import type { Draft } from './draft.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import { dropOld } from './age.ts';

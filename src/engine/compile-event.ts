@@ -4,7 +4,9 @@ import type { Actions } from '../contract/actions/actions.ts';
 import { preparePolygon } from './geo.ts';
 import type { Polygon } from './geo.ts';
 import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
-import type { Place } from '../contract/place.ts';
+import { targetOf } from './move-target.ts';
+import type { MoveTarget } from './move-target.ts';
+import { withoutLongLists } from './told-thresholds.ts';
 import type { Over } from './bins.ts';
 import type { Tells } from './outcome.ts';
 import { tellsOf } from './tells.ts';
@@ -55,9 +57,6 @@ export type TimeMembers = {
   maxAgeMs: number | null;
   over: Over | null;
 };
-
-/** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
-export type MoveTarget = { place: Place; entersPurpose: boolean };
 
 export type LiveEvent = {
   stId: number;
@@ -189,34 +188,10 @@ function costOf({ thresholds, threshold }: Cause): number {
   return 1 + (threshold?.decimalAcc === undefined ? 0 : 8) + 3 * isInsideGeo.length + listed;
 }
 
-/** Longest list that is kept with each event. */
-const longestTold = 16;
-
-function withoutLongLists(thresholds: Thresholds): Thresholds {
-  const isShort = ([, value]: [string, unknown]) =>
-    !Array.isArray(value) || value.length <= longestTold;
-  return Object.fromEntries(Object.entries(thresholds).filter(isShort));
-}
-
 function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Thresholds): Reads {
   const members = [isGt, isLt, isOneOf, isNotIn];
   const numbers = members.some((member) => member !== undefined);
   if (isInsideGeo) return numbers ? 'nothing' : 'positions';
   if (numbers) return 'numbers';
   return isAny === true ? 'anything' : 'nothing';
-}
-
-function targetOf(
-  purpose: Purpose,
-  { engine }: Actions,
-  initStIds: ReadonlyMap<number, number>,
-): MoveTarget | null {
-  const { gotoPuId, gotoStId } = engine ?? {};
-  if (gotoPuId === undefined) {
-    if (gotoStId === undefined) return null;
-    return { place: { puId: purpose.puId, stId: gotoStId }, entersPurpose: false };
-  }
-  const stId = gotoStId ?? initStIds.get(gotoPuId);
-  if (stId === undefined) return null;
-  return { place: { puId: gotoPuId, stId }, entersPurpose: true };
 }

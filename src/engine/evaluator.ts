@@ -1,6 +1,7 @@
 import { collect, isComplete, isSpent } from './collect-evidence.ts';
 import { collectTimed, timeOf } from './collect-timed.ts';
-import type { Profile, CauseReader } from './compile.ts';
+import type { Profile } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Draft } from './draft.ts';
 import type { EventName } from '../contract/event.ts';

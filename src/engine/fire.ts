@@ -1,6 +1,7 @@
 import { deviceEventOf, senseEventOf } from './build-event.ts';
 import { useUp } from './collect-evidence.ts';
-import type { LiveEvent, MoveTarget } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { MoveTarget } from './move-target.ts';
 import type { Profile } from './compile.ts';
 import type { LiveEvidence } from './live-evidence.ts';
 import type { Evaluated } from './outcome.ts';

@@ -1,6 +1,6 @@
 import { collect } from './collect-evidence.ts';
 import { collectTimed } from './collect-timed.ts';
-import type { CauseReader } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import type { Given } from './given.ts';
 import type { LiveEvidence } from './live-evidence.ts';
 import type { Evaluated } from './outcome.ts';

@@ -1,4 +1,5 @@
-import type { CauseReader, CompiledPurpose, CompiledState, Profile } from './compile.ts';
+import type { CompiledPurpose, CompiledState, Profile } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
 import type { Place } from '../contract/place.ts';

@@ -1,5 +1,5 @@
 import type { CompiledCause } from './compile-event.ts';
-import type { CauseReader } from './compile.ts';
+import type { CauseReader } from './readers.ts';
 import { collect } from './collect-evidence.ts';
 import type { Draft } from './draft.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';
