@@ -48,8 +48,11 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
       devices.map(({ uuid }, i) => install(i % 2 ? one : other, token, [uuid], [bare(100 + i)])),
     );
     const refused = answers.filter(({ status }) => status === 403);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
-    expect(refused).toHaveLength(290);
+    const counts = Object.entries(Object.groupBy(answers, ({ status }) => status));
+    expect(Object.fromEntries(counts.map(([status, of]) => [status, of?.length]))).toEqual({
+      200: 10,
+      403: 290,
+    });
     expect(refused[0]?.body).toMatchObject({ quota: 'profiles', limit: 10, used: 10 });
     expect(await contents(token)).toHaveLength(10);
     const { rows } = await one.db.query('select from profile where account_id = $1', [token]);
