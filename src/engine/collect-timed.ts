@@ -73,8 +73,9 @@ function judgeInTime(
   if (!over) {
     const agrees = judge(cause, val, baseline);
     if (agrees === null) return null;
-    const isKept = agrees && cause.relative && typeof val === 'number';
-    const compared = isKept ? comparedNumber(cause, val, baseline) : known.compared;
+    if (!agrees || !cause.relative) return { time: known, agrees };
+    // Of a position nothing was compared.
+    const compared = typeof val === 'number' ? comparedNumber(cause, val, baseline) : undefined;
     return { time: { ...known, compared }, agrees };
   }
   if (typeof val !== 'number' || cause.reads === 'positions' || cause.reads === 'nothing')
