@@ -73,10 +73,9 @@ function judgeInTime(
   if (!over) {
     const agrees = judge(cause, val, baseline);
     if (agrees === null) return null;
-    if (!agrees) return { time: known, agrees };
+    if (!agrees || !cause.relative) return { time: known, agrees };
     // Of a position nothing was compared.
-    const isKept = cause.relative && typeof val === 'number';
-    const compared = isKept ? comparedNumber(cause, val, baseline) : undefined;
+    const compared = typeof val === 'number' ? comparedNumber(cause, val, baseline) : undefined;
     return { time: { ...known, compared }, agrees };
   }
   if (typeof val !== 'number' || cause.reads === 'positions' || cause.reads === 'nothing')

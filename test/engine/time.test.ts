@@ -76,6 +76,18 @@ describe('forMs', () => {
   });
 });
 
+test('of a position that agreed last no number is told', () => {
+  const cause = { sId: 'a', threshold: { forMs: s, relative: true }, thresholds: { isAny: true } };
+  const profile = compileProfile('p', [purposeWith({ evId: 1, causes: [cause] })]);
+  const evaluator = new Evaluator(profile, startRuntime(profile, 0));
+  const moment = { t: 0, arrivedTs: 0 };
+  for (const val of [1, { lat: 1, long: 2 }])
+    evaluator.measure({ sId: 'a', val, ts: 0 }, moment, true);
+  const [ticked] = evaluator.ticksUntil(3 * s);
+  expect(ticked?.firings[0]?.event.why).toMatchObject([{ of: 2, heldMs: s, sinceTs: 0 }]);
+  expect(ticked?.firings[0]?.event.why?.[0]).not.toHaveProperty('compared');
+});
+
 describe('noneForMs', () => {
   const cause = { sId: 'a', threshold: { noneForMs: 60 * s } };
   const gap = { gaps: [{ fromTs: 30 * s, toTs: 500 * s }] };
