@@ -1,7 +1,7 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { CauseReader } from './compile.ts';
 import type { Draft } from './draft.ts';
-import { endEpisode, endsEpisode } from './episode.ts';
+import { endsEpisode } from './episode.ts';
 import { usedUp, withTime } from './time-left.ts';
 import { agreesWithLimits, judge } from './thresholds.ts';
 import type { Measurement } from '../contract/measurement.ts';
@@ -38,7 +38,7 @@ export function collect(
     // In an episode no window is full of outcomes that disagreed.
     if (!agrees && (collected === disagreedOnce || isAsBefore(collected, cause, val))) continue;
     before = own ??= draft.open(event);
-    if (isInEpisode && endsEpisode(own, event, index, agrees)) ended = true;
+    if (isInEpisode && endsEpisode(draft, event, own, index, agrees)) ended = true;
     if (cause.isSingle) {
       own.holding += (agrees ? 1 : 0) - (collected?.matched ?? 0);
       own.causes[index] = agrees ? once : disagreedOnce;
@@ -48,7 +48,7 @@ export function collect(
       own.holding += collectMore(cause, window, val, agrees, once);
     }
   }
-  if (own && ended) endEpisode(own);
+  if (own && ended) draft.endEpisode(event, own);
   return own;
 }
 

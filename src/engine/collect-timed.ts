@@ -8,48 +8,54 @@ import type { EventEvidence } from './runtime.ts';
 import { withTime } from './time-left.ts';
 import { noTime } from './time-evidence.ts';
 import type { CauseTime } from './time-evidence.ts';
-import { endEpisodeInTime, takeOutcome } from './take-outcome.ts';
-import type { Taken } from './take-outcome.ts';
+import type { Given } from './given.ts';
+import { forgetLately, takeOutcome } from './take-outcome.ts';
 import { comparedNumber, judge } from './thresholds.ts';
 
 /** What a cause makes of it. `agrees` is null where nothing is compared yet. */
 type Verdict = { time: CauseTime; agrees: boolean | null };
 
-/**
- * `collect` for an event with members of time. Gives when the measurement is taken, by the latest of the causes that
- * evaluate it; null where none does. What the event has then is the draft's.
- */
+/** `collect` for an event with members of time. */
 export function collectTimed(
   { event, causes: indexes }: CauseReader,
   draft: Draft,
-  taken: Taken,
+  given: Given,
   isLeaving: boolean,
-): number | null {
+): EventEvidence | null {
   let own: EventEvidence | null = null;
-  let takenT: number | null = null;
   let ended = false;
   for (const index of indexes) {
     const cause = event.causes[index] as CompiledCause;
     const before = own ?? draft.get(event.index);
     const known = before?.time?.causes[index] ?? noTime;
-    const t = Math.max(taken.moment.t, known.lastT ?? -Infinity);
-    const verdict = judgeInTime(cause, known, taken.val, t, before?.causes[index]?.baseline);
+    const t = Math.max(given.moment.t, known.lastT ?? -Infinity);
+    const verdict = judgeInTime(cause, known, given.val, t, before?.causes[index]?.baseline);
     if (!verdict || (isLeaving && verdict.agrees !== false)) continue;
     own ??= draft.open(event);
-    takenT = Math.max(takenT ?? t, t);
     dropOld(event, draft, own, t);
     const { agrees } = verdict;
     // What is too old was dropped from what is known.
     const time = { ...(own.time?.causes[index] ?? noTime), ...pick(verdict.time), lastT: t };
-    const found = { event, index, draft, own, t, agrees };
-    if (takeOutcome(found, time, taken)) ended = true;
+    if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) ended = true;
     // An outcome that came too late to count.
     dropOld(event, draft, own, t);
   }
   if (!own) return null;
-  if (ended) endEpisodeInTime(own);
-  if (own.time) withTime(event, own, own.time);
-  return takenT;
+  if (ended) {
+    draft.endEpisode(event, own);
+    forgetLately(own);
+  }
+  return own.time ? withTime(event, own, own.time) : own;
+}
+
+/** When an event took the measurement of that time: in one cause time never goes back. */
+export function timeOf(
+  { causes: indexes }: CauseReader,
+  { time }: EventEvidence,
+  t: number,
+): number {
+  const last = indexes.map((index) => time?.causes[index]?.lastT ?? t);
+  return Math.max(t, ...last);
 }
 
 const pick = ({ bins, compared }: CauseTime) => ({ bins, compared });

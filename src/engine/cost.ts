@@ -79,6 +79,13 @@ const causeOverheadBytes = 120;
 /** `"baseline":-1.7976931348623157e+308,` */
 const baselineBytes = 36;
 
+/** Of a run or a silence, and when its cause took what: ten times in ms, and a number that was compared. */
+const timeBytes = 170;
+/** Of 12 bins. */
+const binsBytes = 1_024;
+/** When an outcome was taken: `1700000000000,`, and with it whether it agreed in an episode: `[1700000000000,1],` */
+const outcomeBytes = 18;
+
 function eventBytes({ causes }: PurposeEvent): number {
   return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
 }
@@ -86,5 +93,9 @@ function eventBytes({ causes }: PurposeEvent): number {
 /** The longest that one cause's evidence can become; a window has a byte for each measurement in it. */
 function causeBytes({ threshold, measurement }: Cause): number {
   const window = Math.max(threshold?.count ?? 1, measurement?.count ?? 0);
-  return causeOverheadBytes + window + (threshold?.relative ? baselineBytes : 0);
+  const { relative, over, maxAgeMs } = threshold ?? {};
+  const bytes = causeOverheadBytes + window + (relative ? baselineBytes : 0);
+  const isTimed = over || maxAgeMs || threshold?.forMs || threshold?.noneForMs;
+  if (!isTimed) return bytes;
+  return bytes + timeBytes + (over ? binsBytes : 0) + (maxAgeMs ? 2 * window * outcomeBytes : 0);
 }

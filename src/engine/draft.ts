@@ -1,7 +1,8 @@
 import type { LiveEvent } from './compile-event.ts';
 import { noEventEvidence, noEvidence } from './runtime.ts';
 import type { CauseEvidence, Evidence, EventEvidence } from './runtime.ts';
-import { copyOf, emptyWindow, moveUp } from './window.ts';
+import { moveUpAll } from './move-up.ts';
+import { copyOf, emptyWindow } from './window.ts';
 
 /**
  * Evidence while it is worked on. What it began with is never changed: an event, and a cause of it, is
@@ -13,7 +14,11 @@ export class Draft {
   /** Whose evidence is the draft's own; an event can be there twice. */
   readonly #opened: LiveEvent[] = [];
 
-  constructor(base: Evidence) {
+  /** Gets the events whose episodes end. */
+  readonly #ended: LiveEvent[];
+
+  constructor(base: Evidence, ended: LiveEvent[]) {
+    this.#ended = ended;
     this.#base = base;
   }
 
@@ -44,6 +49,20 @@ export class Draft {
     return (own.causes[index] = before ? copyOf(before) : emptyWindow(undefined));
   }
 
+  endEpisode(event: LiveEvent, own: EventEvidence): void {
+    own.isInEpisode = false;
+    own.lately = null;
+    this.#ended.push(event);
+  }
+
+  /** The last outcomes of one of its causes in an episode, to be changed. */
+  openLately(event: LiveEvent, own: EventEvidence, index: number): CauseEvidence {
+    const lately = (own.lately ??= event.causes.map(() => null));
+    const before = lately[index] ?? null;
+    if (before && before !== this.#base[event.index]?.lately?.[index]) return before;
+    return (lately[index] = before ? copyOf(before) : emptyWindow(undefined));
+  }
+
   set(index: number, evidence: EventEvidence | null): void {
     const now = (this.#now ??= this.#base.slice());
     while (now.length < index) now.push(null);
@@ -67,15 +86,13 @@ export class Draft {
 
   #moveUpWindows(now: Evidence): void {
     for (const { index, causes } of this.#opened) {
-      const collected = now[index]?.causes ?? [];
-      for (let at = 0; at < collected.length; at++) {
-        const window = collected[at];
-        if (window && window.ahead > 0) moveUp(window, causes[at]?.windowLength ?? 1);
-      }
+      const evidence = now[index];
+      moveUpAll(evidence?.causes ?? [], causes);
+      moveUpAll(evidence?.lately ?? [], causes);
     }
   }
 }
 
 function copyOfEvent({ causes, holding, isInEpisode, lately, time }: EventEvidence): EventEvidence {
-  return { causes: causes.slice(), holding, isInEpisode, lately, time };
+  return { causes: causes.slice(), holding, isInEpisode, lately: lately && lately.slice(), time };
 }

@@ -1,9 +1,12 @@
-import { isComplete, isSpent } from './collect-evidence.ts';
+import { collect, isComplete, isSpent } from './collect-evidence.ts';
+import { collectTimed, timeOf } from './collect-timed.ts';
 import type { Profile, CauseReader } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Draft } from './draft.ts';
+import type { EventName } from '../contract/event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import { costOfFiring, fire, leadOn } from './fire.ts';
+import type { Given } from './given.ts';
 import { leave } from './leave.ts';
 import { LiveEvidence } from './live-evidence.ts';
 import type { Listening } from './listening.ts';
@@ -12,10 +15,12 @@ import { ageOf } from './run.ts';
 import { RunAhead } from './run-ahead.ts';
 import type { Runtime } from './runtime.ts';
 import { storable } from './last-seen.ts';
-import { take } from './take.ts';
-import type { Given } from './take.ts';
-import { Ticker } from './ticker.ts';
+import { noTicks, Ticker } from './ticker.ts';
 import { agreedOnce } from './window.ts';
+
+const none: CauseReader[] = [];
+/** Mostly none ended: then all outcomes have this one. */
+const noneEnded: EventName[] = [];
 
 /** By who reads them: those of the state's own events, or of global ones. */
 type Runs = Map<CauseReader[], RunAhead>;
@@ -27,18 +32,19 @@ type Runs = Map<CauseReader[], RunAhead>;
 export class Evaluator {
   readonly #profile: Profile;
   readonly #live: LiveEvidence;
-  readonly #ticker: Ticker;
+  /** Null where no cause has members of time. */
+  readonly #ticker: Ticker | null;
   #cost = 0;
 
   constructor(profile: Profile, runtime: Runtime, listening?: Listening) {
     this.#profile = profile;
     this.#live = new LiveEvidence(profile, runtime);
-    this.#ticker = new Ticker(profile, this.#live, listening);
+    this.#ticker = profile.isTimed ? new Ticker(profile, this.#live, listening) : null;
   }
 
   /** Runs what is due by then, in order: each tick that fires. */
   ticksUntil(untilTs: number): Evaluated[] {
-    return this.#ticker.runUntil(untilTs);
+    return this.#ticker?.runUntil(untilTs) ?? noTicks;
   }
 
   /**
@@ -46,12 +52,12 @@ export class Evaluator {
    * arrives with that measurement.
    */
   ticksForcedBy(sId: string, moment: Moment): Evaluated[] {
-    return this.#ticker.runForcedBy(sId, moment);
+    return this.#ticker?.runForcedBy(sId, moment) ?? noTicks;
   }
 
   /** When the next tick is due; null: nothing waits. */
   nextDueTs(): number | null {
-    return this.#ticker.nextDueTs();
+    return this.#ticker?.nextDueTs() ?? null;
   }
 
   /**
@@ -60,29 +66,31 @@ export class Evaluator {
    * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
    */
   measure({ sId, val, ts }: Measurement, moment: Moment, givesAll: boolean): Evaluated {
-    const { state, purpose, place, localRuns, globalRuns } = this.#live;
-    const own = state?.readers.get(sId);
-    const global = purpose?.globalReaders.get(sId);
-    const outcome: Evaluated = { firings: [], ended: [], arrivedTs: moment.arrivedTs };
+    const live = this.#live;
+    const own = live.state?.readers.get(sId);
+    const global = live.purpose?.globalReaders.get(sId);
+    const outcome: Evaluated = { firings: [], ended: noneEnded, arrivedTs: moment.arrivedTs };
     if (!own && !global) return outcome;
     const given: Given = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
     // A global state's own events keep their evidence with the other global ones.
-    const ownRuns = state?.isGlobal ? globalRuns : localRuns;
-    const mover = own ? this.#offerAll(own, given, givesAll, outcome, ownRuns, null) : -1;
-    if (own && mover >= 0) {
-      const behind = [...own.slice(mover + 1), ...elsewhere(global, place.stId)];
-      this.#leave(own[mover], behind, given, outcome);
-    } else if (global) {
-      const last = this.#offerAll(global, given, givesAll, outcome, globalRuns, place.stId);
-      if (last >= 0)
-        this.#leave(global[last], elsewhere(global.slice(last + 1), place.stId), given, outcome);
+    const ownRuns = live.state?.isGlobal ? live.globalRuns : live.localRuns;
+    let at = own ? this.#offerAll(own, given, givesAll, outcome, ownRuns, null) : -1;
+    if (at < 0 && global) {
+      at = this.#offerAll(global, given, givesAll, outcome, live.globalRuns, live.place.stId);
+      if (at >= 0) at += own?.length ?? 0;
+    }
+    if (at >= 0) {
+      const mover = { own: own ?? none, global: global ?? none, at };
+      this.#cost += leave(live, mover, given, outcome);
+    } else if (live.ended.length > 0) {
+      live.tellEnded(outcome);
     }
     return outcome;
   }
 
   /** What it has taken so far, in causes that judged a measurement and stayed as they were (`CompiledCause`). */
   get cost(): number {
-    return this.#cost + this.#ticker.cost;
+    return this.#cost + (this.#ticker?.cost ?? 0);
   }
 
   /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
@@ -99,8 +107,8 @@ export class Evaluator {
     runs: Runs,
     except: number | null,
   ): number {
-    const { localRuns, local, global } = this.#live;
-    const draft = runs === localRuns ? local : global;
+    const live = this.#live;
+    const draft = runs === live.localRuns ? live.local : live.global;
     const run = runOf(readers, runs, given, draft);
     for (let index = 0; index < readers.length; index++) {
       const reader = readers[index] as CauseReader;
@@ -125,42 +133,27 @@ export class Evaluator {
     outcome: Evaluated,
   ): boolean {
     const { event } = reader;
-    const { t } = given.moment;
     if (!givesAll && isSpent(reader, draft, given.val)) {
       this.#cost += reader.cost + 1;
-      return this.#leadsOn(event, t, outcome);
+      return this.#leadsOn(event, given.moment.t, outcome);
     }
-    const takenT = take(reader, draft, this.#live.place.puId, given, outcome, false);
-    this.#cost += takenT === null ? reader.cost : reader.cost + reader.costOfChange;
-    if (takenT === null) return false;
-    const evidence = draft.get(event.index);
+    const { val, once, moment } = given;
+    const evidence = event.isTimed
+      ? collectTimed(reader, draft, given, false)
+      : collect(reader, draft, val, once, false);
+    this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
     // What is kept never holds as a whole: it would have fired, and been used up.
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
-    const at = { ts: takenT, ageMs: ageOf(given.moment), isGiven: givesAll || !event.isSilent };
+    const ts = event.isTimed ? timeOf(reader, evidence, moment.t) : moment.t;
+    const at = { ts, ageMs: ageOf(given.moment), isGiven: givesAll || !event.isSilent };
     fire(this.#profile, this.#live, event, evidence, at, outcome);
-    return this.#leadsOn(event, takenT, outcome);
+    return this.#leadsOn(event, ts, outcome);
   }
 
   #leadsOn(event: LiveEvent, ts: number, outcome: Evaluated): boolean {
     return leadOn(this.#profile, this.#live, event, ts, outcome) !== null;
   }
-
-  /** The event of a reader moves the device; those behind it are tried after it. */
-  #leave(
-    mover: CauseReader | undefined,
-    behind: CauseReader[],
-    given: Given,
-    outcome: Evaluated,
-  ): void {
-    const target = mover?.event.target;
-    if (target) this.#cost += leave(this.#live, target, behind, given, outcome);
-  }
-}
-
-/** Of global states but this one, whose events are tried first. */
-function elsewhere(global: CauseReader[] | undefined, stId: number): CauseReader[] {
-  return global?.filter(({ event }) => event.stId !== stId) ?? [];
 }
 
 /** With the number in it; null where no reader takes many at once, or it is no number. */
@@ -179,7 +172,7 @@ function runOf(
   }
   if (!run) {
     if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
-    runs.set(readers, (run = new RunAhead(readers)));
+    runs.set(readers, (run = new RunAhead(readers, draft)));
   }
   run.push(val, once);
   return run;

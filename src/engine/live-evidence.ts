@@ -2,6 +2,7 @@ import type { CauseReader, CompiledPurpose, CompiledState, Profile } from './com
 import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
 import type { Place } from '../contract/place.ts';
+import type { Evaluated } from './outcome.ts';
 import type { RunAhead } from './run-ahead.ts';
 import { enteredPurpose, enteredState, noEvidence } from './runtime.ts';
 import type { Evidence, EventEvidence, Runtime } from './runtime.ts';
@@ -19,6 +20,8 @@ export class LiveEvidence {
   state: CompiledState | undefined;
   local: Draft;
   global: Draft;
+  /** Events whose episodes have ended, until that is told. */
+  readonly ended: LiveEvent[] = [];
   readonly localRuns: Runs = new Map();
   readonly globalRuns: Runs = new Map();
 
@@ -28,8 +31,8 @@ export class LiveEvidence {
     this.place = runtime;
     this.purpose = profile.purposes.get(runtime.puId);
     this.state = this.purpose?.states.get(runtime.stId);
-    this.local = new Draft(runtime.local);
-    this.global = new Draft(runtime.global);
+    this.local = new Draft(runtime.local, this.ended);
+    this.global = new Draft(runtime.global, this.ended);
   }
 
   draftOf({ isGlobal }: LiveEvent): Draft {
@@ -57,6 +60,7 @@ export class LiveEvidence {
       staysInState
         ? anew(this.state?.staying ?? [], this.local)
         : enteredState(this.state, arrivedTs),
+      this.ended,
     );
     this.localRuns.clear();
     if (!namesPurpose) this.endGlobalRuns();
@@ -66,7 +70,14 @@ export class LiveEvidence {
       isSamePurpose
         ? anew(this.purpose?.globalStaying ?? [], this.global)
         : enteredPurpose(this.purpose, arrivedTs),
+      this.ended,
     );
+  }
+
+  /** Says which episodes have ended. */
+  tellEnded(outcome: Evaluated): void {
+    const { puId } = this.place;
+    outcome.ended = this.ended.splice(0).map(({ stId, evId }) => ({ puId, stId, evId }));
   }
 
   /** The very object it began with, if that is as it was. */

@@ -23,14 +23,17 @@ export class RunAhead {
   readonly #onces: CauseEvidence[] = [];
   /** By reader: the last cause that kept its event from firing, by its place in the reader's limits. */
   readonly #blocking: number[];
+  /** By reader of which only the newest number counts: whether its event is in an episode, which disagreeing ends. */
+  readonly #isOpen: boolean[];
   /** By reader: the first number that it has not collected, and the first one that it must look at at once. */
   readonly #from: number[];
   readonly #until: number[];
   /** The reader that is offered the newest number; those behind it were not yet. */
   #offering: number;
 
-  constructor(readers: CauseReader[]) {
+  constructor(readers: CauseReader[], draft: Draft) {
     this.#readers = readers;
+    this.#isOpen = readers.map((reader) => isOpen(reader, draft));
     this.#from = readers.map(() => 0);
     this.#until = readers.map(() => 0);
     this.#blocking = readers.map(() => 0);
@@ -48,9 +51,9 @@ export class RunAhead {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     const val = this.#vals[newest] as number;
-    const isWatched = this.#isWatched(index, val, draft);
-    if (newest < (this.#until[index] as number) && !isWatched) return true;
-    if (!isWatched && this.#isBlocked(index, val)) {
+    if (newest < (this.#until[index] as number)) {
+      if (!this.#isWatched(index, val, draft)) return true;
+    } else if (this.#isBlocked(index, val)) {
       this.#until[index] = newest + 1;
       return true;
     }
@@ -62,7 +65,9 @@ export class RunAhead {
   offered(index: number, draft: Draft): void {
     const next = this.#vals.length;
     this.#from[index] = next;
-    const ahead = outcomesAhead(this.#readers[index] as CauseReader, draft);
+    const reader = this.#readers[index] as CauseReader;
+    this.#isOpen[index] = isOpen(reader, draft);
+    const ahead = outcomesAhead(reader, draft);
     this.#until[index] = ahead < leastAhead ? next : next + ahead;
   }
 
@@ -80,8 +85,9 @@ export class RunAhead {
 
   /** Whether this number may end an episode of the reader's event: that is said at once. */
   #isWatched(index: number, val: number, draft: Draft): boolean {
-    const { event, causes, limits } = this.#readers[index] as CauseReader;
-    if (!event.hasEpisodes || !limits || !draft.get(event.index)?.isInEpisode) return false;
+    const reader = this.#readers[index] as CauseReader;
+    const { event, causes, limits } = reader;
+    if (!limits || !isOpen(reader, draft)) return false;
     if (event.isLenient) return true;
     for (let at = 0; at < causes.length; at++) if (!agreesWithLimits(limits, at, val)) return true;
     return false;
@@ -90,7 +96,7 @@ export class RunAhead {
   /** Whether a reader of which only the newest number counts has a cause that disagrees with this one. */
   #isBlocked(index: number, val: number): boolean {
     const { isNewestOnly, limits, causes } = this.#readers[index] as CauseReader;
-    if (!isNewestOnly || !limits) return false;
+    if (!isNewestOnly || !limits || this.#isOpen[index]) return false;
     const last = this.#blocking[index] as number;
     if (!agreesWithLimits(limits, last, val)) return true;
     for (let at = 0; at < causes.length; at++) {
@@ -118,6 +124,11 @@ export class RunAhead {
       );
     else collectRun(reader, draft, this.#vals, this.#onces, from, end);
   }
+}
+
+/** Whether the reader's event is in an episode. */
+function isOpen({ event }: CauseReader, draft: Draft): boolean {
+  return event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
 }
 
 /** How many more numbers cannot fire the reader's event: one of its causes lacks more outcomes than that. */

@@ -35,7 +35,7 @@ export type EventEvidence = {
   holding: number;
   isInEpisode: boolean;
   /** The last outcomes of each lenient cause since the episode began (`episode.ts`); null where there are none. */
-  lately: readonly (CauseEvidence | null)[] | null;
+  lately: (CauseEvidence | null)[] | null;
   /** Of an event with members of time; else null. */
   time: EventTime | null;
 };

@@ -1,15 +1,11 @@
-import type { Measurement } from '../contract/measurement.ts';
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { Draft } from './draft.ts';
-import { endEpisode, endsEpisode } from './episode.ts';
-import type { Moment } from './outcome.ts';
+import { endsEpisode } from './episode.ts';
+import type { Given } from './given.ts';
 import { goOn } from './run.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 import type { CauseTime } from './time-evidence.ts';
 import { addOutcome } from './window.ts';
-
-/** A measurement that causes take: `agreed` is how it is kept where they agree with it. */
-export type Taken = { val: Measurement['val']; agreed: Agreed; moment: Moment };
 
 /** Which cause takes it, and what it makes of it; `agrees` is null where nothing is compared yet. */
 type Found = {
@@ -22,22 +18,22 @@ type Found = {
 };
 
 /** A cause takes a measurement that it evaluates. Whether that ends the event's episode; `own` is changed. */
-export function takeOutcome(found: Found, time: CauseTime, taken: Taken): boolean {
-  const { event, index, own, agrees } = found;
+export function takeOutcome(found: Found, time: CauseTime, given: Given): boolean {
+  const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
-  const taking = agrees === null ? time : takeInto(found, cause, time, taken);
+  const taking = agrees === null ? time : takeInto(found, cause, time, given);
   const lately =
     own.isInEpisode && agrees !== null && isAgedLenient(cause)
       ? [...(time.lately ?? []), { t: found.t, agrees }].slice(-cause.windowLength)
       : taking.lately;
   setTime(own, index, { ...taking, lately });
   if (!own.isInEpisode || agrees === null) return false;
-  if (!lately) return endsEpisode(own, event, index, agrees);
+  if (!lately) return endsEpisode(draft, event, own, index, agrees);
   return lately.filter((outcome) => !outcome.agrees).length > cause.slack;
 }
 
-export function endEpisodeInTime(own: EventEvidence): void {
-  endEpisode(own);
+/** Of causes with `maxAgeMs`. */
+export function forgetLately(own: EventEvidence): void {
   if (!own.time) return;
   const causes = own.time.causes.map((time) => (time?.lately ? { ...time, lately: null } : time));
   own.time = { ...own.time, causes };
@@ -52,7 +48,7 @@ function takeInto(
   { event, index, draft, own, t, agrees }: Found,
   cause: CompiledCause,
   time: CauseTime,
-  { val, agreed, moment }: Taken,
+  { val, moment, once: { agreed } }: Given,
 ): CauseTime {
   const { forMs = null, noneForMs = null, maxAgeMs = null } = cause.time ?? {};
   if (noneForMs !== null) {

@@ -10,7 +10,7 @@ import { inOrder, isWaiting, ticksOf } from './ticks.ts';
 import type { Tick } from './ticks.ts';
 import type { Timed } from './timed.ts';
 
-const noTicks: Evaluated[] = [];
+export const noTicks: Evaluated[] = [];
 const alwaysListening: Listening = { gaps: [] };
 
 /** Runs the ticks of a device, beside the measurements that its evaluator takes. */

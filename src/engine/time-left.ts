@@ -1,6 +1,7 @@
 import type { CompiledCause, LiveEvent } from './compile-event.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';
 import type { CauseTime, EventTime } from './time-evidence.ts';
+import { moveUpAll } from './move-up.ts';
 import { emptyWindow, holds } from './window.ts';
 
 /** Whether a cause of an event with members of time holds. */
@@ -39,6 +40,8 @@ function withoutOutcomes(time: CauseTime): CauseTime {
 export function leftAtReentry(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
   const { isInEpisode, lately, time } = evidence;
   if (!isInEpisode && !time) return null;
+  // What the next draft begins with is whole.
+  if (lately) moveUpAll(lately, event.causes);
   const causes = evidence.causes.map((collected, index) =>
     collected && time?.causes[index]?.run ? withoutBaseline(collected) : null,
   );
