@@ -37,8 +37,9 @@ test.each([
 test('evidence never takes more bytes than were told before', () => {
   fc.assert(
     fc.property(purposes, measurements, (installed, stream) => {
-      for (const { runtime } of run(profileOf(...installed), stream).evaluations) {
-        const bytes = Buffer.byteLength(JSON.stringify(runtime));
+      const profile = profileOf(...installed);
+      for (const { runtime } of run(profile, stream).evaluations) {
+        const bytes = Buffer.byteLength(encodeRuntime(profile, runtime));
         expect(checkCosts(installed, { ...roomy, evidenceBytes: bytes - 1 })).not.toEqual([]);
       }
     }),
