@@ -73,8 +73,10 @@ function judgeInTime(
   if (!over) {
     const agrees = judge(cause, val, baseline);
     if (agrees === null) return null;
-    const isKept = agrees && cause.relative && typeof val === 'number';
-    const compared = isKept ? comparedNumber(cause, val, baseline) : known.compared;
+    if (!agrees) return { time: known, agrees };
+    // Of a position nothing is compared.
+    const isKept = cause.relative && typeof val === 'number';
+    const compared = isKept ? comparedNumber(cause, val, baseline) : undefined;
     return { time: { ...known, compared }, agrees };
   }
   if (typeof val !== 'number' || cause.reads === 'positions' || cause.reads === 'nothing')
