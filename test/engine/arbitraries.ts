@@ -68,7 +68,7 @@ function statesOf(cause: fc.Arbitrary<unknown>) {
   const event = fc.record({
     eventLog: fc.boolean(),
     sendPush: fc.boolean(),
-    alarm: fc.option(fc.boolean(), { nil: undefined, freq: 1 }),
+    alarm: fc.option(fc.boolean(), { nil: undefined, freq: 2 }),
     /** Where it moves to, if anywhere: picked from what the profile has. */
     goto: optional(fc.record({ purpose: optional(fc.nat(1)), state: optional(fc.nat(3)) })),
     causes: fc.oneof(
