@@ -3,7 +3,6 @@ import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { listDeliveries } from '../notifications/list-deliveries.ts';
 import type { Route } from '../http/route.ts';
 import { createDecideAlarms } from '../alarms/decide-alarms.ts';
-import { startClosing } from '../alarms/close-due.ts';
 import { senseKey } from '../alarms/timer/run-due.ts';
 import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
 import { forgetAlarms } from '../alarms/forget.ts';
@@ -57,13 +56,6 @@ export function startAlarms(
   const { tell, dropPlanned, tellOver } = outbox;
   const telling = { tell, dropPlanned, tellOver };
   const alarmsLog = log.child({ component: 'alarms' });
-  const onError = (err: unknown) =>
-    alarmsLog.warn(
-      { event: 'alarms.unclosed', err },
-      'Alarms whose time is over could not be closed; it is tried again.',
-    );
-  const closing = startClosing({ db, bus, clock, telling, rules: rulesOf(shared), onError });
-  releases.add('closing of alarms', () => closing.close());
   const timer = startAlarmTimer({
     ...telling,
     db,

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts';
+import { deleteInBatches } from '../db/delete-in-batches.ts';
 import type { Sql } from '../db/sql.ts';
 import { entryValues, insertEntryFrom, type NewEntry } from './entry.ts';
 import {
@@ -88,25 +89,19 @@ function toEntry({ id, ts, kind, actor, sessionId, address, ...row }: Row): Audi
   };
 }
 
-const batchRows = 10_000;
-
 /** Forgets what is older than `beforeTs` (ms), some thousand rows a transaction. Gives how many went. */
-export async function forgetEntries(
+export function forgetEntries(
   db: Database,
   beforeTs: number,
   signal?: AbortSignal,
 ): Promise<number> {
-  let total = 0;
-  while (signal?.aborted !== true) {
-    const { rowCount } = await db.query(
+  const deleteSome = (limit: number) =>
+    db.query(
       `delete from account_audit
         where ctid = any(array(
           select ctid from account_audit where ts < ms_to_timestamp($1) limit $2
              for update skip locked))`,
-      [beforeTs, batchRows],
+      [beforeTs, limit],
     );
-    total += rowCount ?? 0;
-    if ((rowCount ?? 0) < batchRows) break;
-  }
-  return total;
+  return deleteInBatches(deleteSome, { signal });
 }

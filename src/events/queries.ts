@@ -1,6 +1,7 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { lastTs } from '../http/schema.ts';
 import type { EventCursor } from './schema.ts';
 import type { EventRow } from './view.ts';
 
@@ -92,9 +93,6 @@ function toQuery(filter: EventFilter, hidden: 'offset 0' | ''): QueryConfig {
     ],
   };
 }
-
-/** After every event there can be: the end of what both sides can hold, in ms. */
-const lastTs = 8_640_000_000_000_000;
 
 function byTag(
   table: 'event' | 'event_sense',

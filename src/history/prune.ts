@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts';
+import { deleteInBatches } from '../db/delete-in-batches.ts';
 import { historyTables, readHistoryKind, type HistoryTable } from './kind.ts';
 import { daysOf, type Retention } from './retention.ts';
 
@@ -38,19 +39,15 @@ async function pruneFeed(
   feed: (typeof feeds)[number],
   options: PruneOptions,
 ): Promise<number> {
-  const { batchRows = 10_000, nowTs, signal } = options;
-  let total = 0;
-  while (signal?.aborted !== true) {
-    const { rowCount } = await db.query(
+  const { batchRows, nowTs, signal } = options;
+  const deleteSome = (limit: number) =>
+    db.query(
       `delete from ${feed}
         where ctid = any(array(
           select ctid from ${feed} where recorded_at < ms_to_timestamp($1) limit $2))`,
-      [nowTs - feedMs, batchRows],
+      [nowTs - feedMs, limit],
     );
-    total += rowCount ?? 0;
-    if ((rowCount ?? 0) < batchRows) break;
-  }
-  return total;
+  return deleteInBatches(deleteSome, { signal, limit: batchRows });
 }
 
 /** Values of a key's columns before `ts`: they select one range of the index. */

@@ -16,7 +16,7 @@ export const uuidParam = z
 export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
 
 /** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
-const lastTs = 8_640_000_000_000_000;
+export const lastTs = 8_640_000_000_000_000;
 
 /** A point in time in a cursor, ms; one that no database could read was not made by `linkNext`. */
 export const cursorTs = z.int().min(0).max(lastTs);

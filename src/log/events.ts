@@ -93,7 +93,6 @@ export const logEvents = [
   'ticks.unread',
   'tick.put-off',
   'profile.not-handed-over',
-  'alarms.unclosed',
   'alarms.untimed',
   'notification.undelivered',
   'notification.logged',

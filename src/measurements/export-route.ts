@@ -1,6 +1,7 @@
 import type { Database } from '../db/database.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
+import { lastTs } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { walkExportBuckets } from './export-buckets.ts';
 import { walkPoints, type ExportRange, type ExportSeries } from './export-points.ts';
@@ -14,8 +15,6 @@ import { csvType } from './write-list.ts';
 export type ExportRouteDeps = { db: Database; exports: Exports };
 
 const ndjsonType = 'application/x-ndjson';
-/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
-const lastTs = 8_640_000_000_000_000;
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
 /** What many devices measured, in one answer that is sent as it is read. */

@@ -1,10 +1,7 @@
 import { z } from 'zod';
-import { timestamp } from '../http/schema.ts';
+import { lastTs, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
 import { BucketView, LatestView, namesOf, sensesQuery } from './schema.ts';
-
-/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
-const lastTs = 8_640_000_000_000_000;
 
 /** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
 const Time = z

@@ -1,4 +1,4 @@
-import { DeviceParams } from '../http/schema.ts';
+import { DeviceParams, lastTs } from '../http/schema.ts';
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
 import type { HistoryKind } from '../history/kind.ts';
@@ -20,9 +20,6 @@ export type MeasurementRoutesDeps = {
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
   exports: Exports;
 };
-
-/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
-const lastTs = 8_640_000_000_000_000;
 
 /** What devices measured, for dashboards: an addition to the specification. */
 export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {

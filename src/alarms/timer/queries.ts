@@ -1,6 +1,6 @@
 import type { Sql } from '../../db/sql.ts';
 
-/** Devices that have an alarm whose time has come: to tell it, or to look at it again. */
+/** Devices that have an alarm whose time has come: to tell it, to look at it again, or to close it. */
 export async function listDueDevices(
   sql: Sql,
   { nowTs, limit }: { nowTs: number; limit: number },
@@ -8,11 +8,19 @@ export async function listDueDevices(
   const { rows } = await sql.query<{ id: number }>({
     name: 'alarms-due-devices',
     text: `
-      select distinct device_id as id
+      select device_id as id
         from (select device_id from alarm
                where closed_at is null and next_at <= ms_to_timestamp($1)
                order by next_at limit $2) as due
-       order by id`,
+       union
+      select device_id
+        from (select device_id from alarm
+               where closed_at is null
+                 and (ends_at is not null or expires_at is not null)
+                 and least(ends_at, expires_at) <= ms_to_timestamp($1)
+               order by least(ends_at, expires_at) limit $2) as over
+       order by id
+       limit $2`,
     values: [nowTs, limit],
   });
   return rows.map(({ id }) => id);
