@@ -13,21 +13,11 @@ const t0 = Date.UTC(2026, 5, 1);
 
 describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
   let history: app.OwnHistory;
-  const { store } = pointsIn(() => history);
+  const { store, addDevice } = pointsIn(() => history);
   beforeAll(async () => {
     history = await app.openHistory(kind);
   });
   afterAll(() => history?.close());
-
-  async function addDevice(accountId: number, labels: string[] = []): Promise<app.Device> {
-    const device = await app.newDevice(history.db);
-    await history.db.query('update device set account_id = $1, labels = $2 where id = $3', [
-      accountId,
-      labels,
-      device.deviceId,
-    ]);
-    return { ...device, accountId };
-  }
 
   const ask = (accountId: number, query: string, accept = 'application/json') =>
     history.get(`/v2/measurements?${query}`, accountId, { accept });

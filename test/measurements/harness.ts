@@ -19,6 +19,16 @@ export function pointsIn(history: () => app.OwnHistory) {
       const crowded = await db.transaction((tx) => storeMeasurements(tx, owned, known));
       return crowded.map(({ val }) => val);
     },
+    /** Another device of the same account. */
+    async addDevice(accountId: number, labels: string[] = []): Promise<app.Device> {
+      const device = await app.newDevice(history().db);
+      await history().db.query('update device set account_id = $1, labels = $2 where id = $3', [
+        accountId,
+        labels,
+        device.deviceId,
+      ]);
+      return { ...device, accountId };
+    },
     async list(device: app.Device, query = ''): Promise<Point[]> {
       const body = await history().json(pathOf(device, query), device.accountId);
       expect(body['timestamp']).toEqual(expect.any(Number));

@@ -10,7 +10,7 @@ const t0 = Date.UTC(2026, 5, 1);
 
 describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
   let history: app.OwnHistory;
-  const { store } = pointsIn(() => history);
+  const { store, addDevice } = pointsIn(() => history);
   beforeAll(async () => {
     history = await app.openHistory(kind);
   });
@@ -19,17 +19,6 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
   async function latest(accountId: number, query = ''): Promise<Latest[]> {
     const body = await history.json(`/v2/measurements/latest?${query}`, accountId);
     return body['latest'] as Latest[];
-  }
-
-  /** Another device of the same account. */
-  async function addDevice(accountId: number, labels: string[] = []): Promise<app.Device> {
-    const device = await app.newDevice(history.db);
-    await history.db.query('update device set account_id = $1, labels = $2 where id = $3', [
-      accountId,
-      labels,
-      device.deviceId,
-    ]);
-    return { ...device, accountId };
   }
 
   test('are the newest of each sense by time, whenever they came, positions too', async () => {
