@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
@@ -56,6 +57,15 @@ export function purpose(puId: number, limit = 20) {
       { stId: 2, name: 'alarm', events: [] },
     ],
   };
+}
+
+/** Sends a request again each time it is told to come later, as a client does: a busy process says so. */
+export async function untilTaken(send: () => ReturnType<App['call']>): ReturnType<App['call']> {
+  for (;;) {
+    const answer = await send();
+    if (answer.status !== 503) return answer;
+    await delay(Number(answer.headers.get('retry-after')) * 1_000);
+  }
 }
 
 export type AppOptions = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { removeUnusedProfiles } from '../../src/profiles/remove-unused.ts';
-import { purpose, startApp, type App } from '../devices/app.ts';
+import { purpose, startApp, untilTaken, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
 import { shareOf } from '../support/share.ts';
 
@@ -45,7 +45,9 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     const devices = await devicesOf(token, 300);
     const bare = (puId: number) => ({ puId, initStId: 1, states: [{ stId: 1, events: [] }] });
     const answers = await Promise.all(
-      devices.map(({ uuid }, i) => install(i % 2 ? one : other, token, [uuid], [bare(100 + i)])),
+      devices.map(({ uuid }, i) =>
+        untilTaken(() => install(i % 2 ? one : other, token, [uuid], [bare(100 + i)])),
+      ),
     );
     const refused = answers.filter(({ status }) => status === 403);
     const counts = Object.entries(Object.groupBy(answers, ({ status }) => status));

@@ -3,7 +3,7 @@ import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import defaults from '../../config/default.ts';
 import { startOverrides } from '../../src/quotas/overrides.ts';
 import { removeOverride, saveOverride } from '../../src/quotas/queries.ts';
-import { configuration, purpose, startApp, type App } from '../devices/app.ts';
+import { configuration, purpose, startApp, untilTaken, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
 
 type Entry = { quota: string; limit: number; used: number | null };
@@ -29,7 +29,9 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
   /** The same request at two processes in turns, all at once. */
   async function storm(token: string, path: string, body: unknown, count = 300) {
     const apps = Array.from({ length: count }, (_, i) => (i % 2 === 0 ? one : other));
-    const answers = await Promise.all(apps.map((app) => app.call('POST', path, { token, body })));
+    const answers = await Promise.all(
+      apps.map((app) => untilTaken(() => app.call('POST', path, { token, body }))),
+    );
     return {
       stored: answers.filter(({ status }) => status === 200),
       refused: answers.filter(({ status }) => status === 403),
