@@ -5,7 +5,7 @@ import { findFreePort } from '../../../src/db/embedded/cluster.ts';
 import { runFault } from '../run-fault.ts';
 import type { Outcome } from '../run-fault.ts';
 import { startWorld } from '../world.ts';
-import type { WorldOptions } from '../world.ts';
+import type { World, WorldOptions } from '../world.ts';
 import type { NoisyKind } from './kind.ts';
 import { noisyNeighbour } from './noisy-neighbour.ts';
 
@@ -17,27 +17,45 @@ export type NoisyRun = Pick<WorldOptions, 'devices' | 'rate' | 'timescaledb'> & 
 /** Accounts that the other devices belong to. */
 const otherAccounts = 4;
 
-/** One kind on a fresh installation. */
-export async function runNoisy(kind: NoisyKind, run: NoisyRun): Promise<Outcome> {
-  const { seconds, onReport, ...load } = run;
+/** A fresh installation, for one kind. */
+export type NoisyWorld = { world: World; receiverPort: number; close(): Promise<void> };
+
+export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWorld> {
+  const { devices, rate, timescaledb } = run;
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-noisy-'));
+  const removeDir = () => rmSync(dir, { recursive: true, force: true });
   try {
     const receiverPort = await findFreePort();
     const configFile = join(dir, 'config.json');
     writeFileSync(configFile, JSON.stringify(kind.settings?.(dir, receiverPort) ?? {}));
     const world = await startWorld({
-      ...load,
+      devices,
+      rate,
+      timescaledb,
       accounts: otherAccounts,
       configFile,
       variables: kind.variables ?? {},
     });
-    try {
-      const fault = noisyNeighbour(kind, { receiverPort, ...(onReport && { onReport }) });
-      return await runFault(world, fault, { times: 1, awaySeconds: seconds });
-    } finally {
-      await world.close();
-    }
+    const close = () => world.close().finally(removeDir);
+    return { world, receiverPort, close };
+  } catch (error) {
+    removeDir();
+    throw error;
+  }
+}
+
+/** One kind on a fresh installation, which is closed afterwards. */
+export async function runNoisy(
+  kind: NoisyKind,
+  run: NoisyRun,
+  fresh: Promise<NoisyWorld> = startNoisyWorld(kind, run),
+): Promise<Outcome> {
+  const { seconds, onReport } = run;
+  const { world, receiverPort, close } = await fresh;
+  try {
+    const fault = noisyNeighbour(kind, { receiverPort, ...(onReport && { onReport }) });
+    return await runFault(world, fault, { times: 1, awaySeconds: seconds });
   } finally {
-    rmSync(dir, { recursive: true, force: true });
+    await close();
   }
 }
