@@ -92,7 +92,8 @@ export function encodeString(text: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 0xff]), bytes]);
 }
 
-function packetOf(header: number, parts: Buffer[]): Buffer {
+/** Section 2.1: the first byte, the length of the rest, and the rest. */
+export function packetOf(header: number, parts: Buffer[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const head = Buffer.alloc(5);
   head[0] = header;

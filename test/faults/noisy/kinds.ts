@@ -19,6 +19,7 @@ import { evidence } from './kinds/evidence.ts';
 import { exports_ } from './kinds/exports.ts';
 import { heldBodies } from './kinds/held-bodies.ts';
 import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
+import { farResumes } from './kinds/far-resumes.ts';
 import { hookSecrets } from './kinds/hook-secrets.ts';
 import { httpConnections } from './kinds/http-connections.ts';
 import { loginStorm } from './kinds/login-storm.ts';
@@ -27,6 +28,7 @@ import { manyAddresses } from './kinds/many-addresses.ts';
 import { manyDevices } from './kinds/many-devices.ts';
 import { manyPurposes } from './kinds/many-purposes.ts';
 import { manySenses } from './kinds/many-senses.ts';
+import { manyStates } from './kinds/many-states.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
@@ -54,6 +56,7 @@ import { subscribeStorm } from './kinds/subscribe-storm.ts';
 import { unicodeLogin } from './kinds/unicode-login.ts';
 import { unknownPaths } from './kinds/unknown-paths.ts';
 import { websockets } from './kinds/websockets.ts';
+import { wills } from './kinds/wills.ts';
 
 /** First those that once broke a bound, then quotas, then the others. */
 export const kinds: NoisyKind[] = [
@@ -112,6 +115,9 @@ export const kinds: NoisyKind[] = [
   pushStorm,
   oddPackets,
   auditLists,
+  wills,
+  farResumes,
+  manyStates,
 ];
 
 /** Throws when there is none of that name. */
