@@ -3,11 +3,18 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 
-export type Ask = { method: string; path: string; body?: string };
+export type Ask = {
+  method: string;
+  path: string;
+  body?: string;
+  accept?: string;
+  /** Of a stream, which is left as soon as it has brought something. */
+  lastEventId?: string;
+};
 
 /** Sends requests from a thread of its own, so that what is measured here is the service's part only. */
-export function startSender(port: number) {
-  const worker = new Worker(new URL(import.meta.url), { workerData: { port } });
+export function startSender(port: number, token = 'bench') {
+  const worker = new Worker(new URL(import.meta.url), { workerData: { port, token } });
   return {
     send: async (ask: Ask): Promise<number> => {
       worker.postMessage(ask);
@@ -18,17 +25,21 @@ export function startSender(port: number) {
   };
 }
 
-parentPort?.on('message', ({ method, path, body }: Ask) => {
+parentPort?.on('message', ({ method, path, body, accept, lastEventId }: Ask) => {
+  const { port, token } = workerData as { port: number; token: string };
   const headers = {
-    authorization: 'Bearer bench',
+    authorization: `Bearer ${token}`,
+    ...(accept === undefined ? {} : { accept }),
+    ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     ...(body === undefined
       ? {}
       : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
   };
-  const { port } = workerData as { port: number };
   const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false });
   sent.on('response', (response) => {
-    response.resume().on('end', () => parentPort?.postMessage(response.statusCode ?? 0));
+    response.resume().on('close', () => parentPort?.postMessage(response.statusCode ?? 0));
+    if (lastEventId !== undefined)
+      response.once('data', () => setTimeout(() => sent.destroy(), 500));
   });
   sent.on('error', () => parentPort?.postMessage(0));
   sent.end(body);

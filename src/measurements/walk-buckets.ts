@@ -8,8 +8,8 @@ import type { BucketView } from './schema.ts';
 
 const weekMs = 7 * 24 * hourMs;
 
-/** A statement gives no more rows than this: that is all that is ever held in memory. */
-const maxRows = 5_000;
+/** A statement gives no more rows than this: all that is ever held in memory, and read without a pause. */
+const maxRows = 1_000;
 
 /** Points are aggregated this much time at once, so that no statement runs long. */
 const maxPointsSpanMs = 4 * weekMs;

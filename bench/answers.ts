@@ -1,0 +1,112 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { loadConfig } from '../src/config/config.ts';
+import { startService } from '../src/service.ts';
+import { fillAccount } from './answers/fill.ts';
+import { registerAccount } from './api.ts';
+import { startBenchDatabase, withClient } from './database.ts';
+import { longestPieceMs, medianPieceMs } from './edges/longest-piece.ts';
+import { startSender, type Ask } from './edges/sender.ts';
+import { createReleases } from './releases.ts';
+import { limitsFor } from './service.ts';
+
+const help = `Usage: node --expose-gc --max-semi-space-size=256 bench/answers.ts [word]
+
+Prints the longest synchronous piece of the event loop's work, in ms of processor time, for each answer that grows
+with what is stored, with a database that has as much of it as one account may have; with a word, only
+for those that have it in their name. Median of 50, warm; of what happens once, once.
+`;
+
+const [only = ''] = process.argv.slice(2);
+if (only === '--help' || globalThis.gc === undefined) {
+  process.stdout.write(help);
+  process.exit(only === '--help' ? 0 : 2);
+}
+
+const releases = createReleases();
+try {
+  await measure();
+} finally {
+  await releases.downTo(0);
+}
+
+async function measure(): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'sensorium-answers-'));
+  releases.defer(() => rm(dir, { recursive: true, force: true }));
+  const database = await startBenchDatabase();
+  releases.defer(() => database.remove());
+  const databaseUrl = await database.create('answers');
+  const configFile = join(dir, 'bench.json');
+  writeFileSync(configFile, JSON.stringify(await limitsFor()));
+  const config = await loadConfig({
+    DATABASE_URL: databaseUrl,
+    SECRET: 'a secret of the bench, which is long enough',
+    HTTP_HOST: '127.0.0.1',
+    MQTT_HOST: '127.0.0.1',
+    HTTP_PORT: '0',
+    MQTT_PORT: '0',
+    PUBLIC_HOST: '127.0.0.1',
+    CONFIG_FILE: configFile,
+    DATA_DIR: dir,
+  });
+  const service = await startService(config, pino({ level: 'silent' }), () => undefined);
+  const port = service.addresses.http?.port ?? 0;
+  const account = await registerAccount(`http://127.0.0.1:${port}`);
+  const uuid = await withClient(databaseUrl, (client) => fillAccount(client, account.email));
+  const sender = startSender(port, account.token);
+  releases.defer(() => sender.close());
+  for (const [name, ask] of Object.entries(asksOf(uuid))) {
+    if (!name.includes(only)) continue;
+    const status = await sender.send(ask);
+    print(name, await medianPieceMs(() => sender.send(ask)), status);
+  }
+  const remove: Ask = {
+    method: 'DELETE',
+    path: '/v2/accounts',
+    body: JSON.stringify({ password: 'a password of the bench' }),
+  };
+  if ('account'.includes(only) || only === '')
+    print(
+      'delete an account of 10,000 devices',
+      await longestPieceMs(() => sender.send(remove)),
+      '',
+    );
+  print('stop', await longestPieceMs(() => service.close()), '');
+}
+
+function asksOf(uuid: string): Record<string, Ask> {
+  const get = (path: string, accept?: string): Ask => ({
+    method: 'GET',
+    path,
+    ...(accept === undefined ? {} : { accept }),
+  });
+  const history = `/v2/measurements/${uuid}`;
+  const bulk = `/v2/measurements?devices=${uuid}`;
+  return {
+    'history: a page of 1,000': get(`${history}?limit=1000`),
+    'history: a page behind a cursor': get(`${history}?limit=1000&senses=0x1000,0x1001,0x1002`),
+    'history: buckets of a minute': get(`${history}?bucket=1m&limit=1000`),
+    'bulk: JSON, 300,000 points': get(bulk),
+    'bulk: columns': get(`${bulk}&shape=columns`),
+    'bulk: CSV': get(bulk, 'text/csv'),
+    'bulk: NDJSON': get(bulk, 'application/x-ndjson'),
+    'bulk: buckets of an hour': get(`${bulk}&bucket=1h`),
+    'newest: 500 devices': get('/v2/measurements/latest?limit=500'),
+    'newest: 1,000 senses': get(`/v2/measurements/latest?devices=${uuid}`),
+    'events: 1,000 of 16 KB': get(`/v2/events/${uuid}?limit=1000`),
+    'stream: resumes at the oldest': { ...get('/v2/events/stream'), lastEventId: '1.1:1:.0' },
+    'devices: 10,000': get('/v2/devices'),
+    'devices: a page of 1,000, with counts': get('/v2/devices?limit=1000&counts=true'),
+    'purposes: 1,000': get('/v2/purposes'),
+    rejections: get(`/v2/devices/${uuid}/rejections`),
+    audit: get('/v2/accounts/audit'),
+    usage: get('/v2/accounts/usage'),
+  };
+}
+
+function print(name: string, ms: number, more: string | number): void {
+  console.log(`| ${name.padEnd(38)} | ${ms.toFixed(1).padStart(7)} | ${more} |`);
+}
