@@ -83,6 +83,7 @@ export const states = {
   deadlockDetected: '40P01',
   foreignKeyViolation: '23503',
   insufficientPrivilege: '42501',
+  internalError: 'XX000',
   invalidAuthorization: '28000',
   invalidCatalogName: '3D000',
   invalidPassword: '28P01',

@@ -2,6 +2,7 @@ import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runner, type MigrationBuilder } from 'node-pg-migrate';
 import type pg from 'pg';
+import { kindOf, stateOf, states } from './error-kind.ts';
 import type { Log } from '../log/logger.ts';
 import { version as programVersion } from '../version.ts';
 import { checkRights, checkServer } from './check-server.ts';
@@ -62,7 +63,8 @@ export async function migrate(
     const pending = known.filter(({ name }) => !applied.has(name));
     const schema = await placeTables(client, state, { version, pending, log });
     await client.query(`select set_config('sensorium.program_version', $1, false)`, [version]);
-    for (const migration of pending) await runMigration(client, migration, schema.name, dir, log);
+    for (const migration of pending)
+      await untilUndisturbed(client, () => runMigration(client, migration, schema.name, dir, log));
     const last = pending.at(-1);
     if (last)
       log.info(
@@ -73,6 +75,27 @@ export async function migrate(
   } finally {
     // Ends the session, and with it the lock.
     await client.end();
+  }
+}
+
+const attempts = 5;
+const againMs = 500;
+
+/**
+ * Runs a migration again that something else disturbed: a job of TimescaleDB's changes rows of the catalogue that
+ * a migration removes, and then whoever comes second gets an internal error.
+ */
+async function untilUndisturbed(client: pg.Client, run: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      const isPassing =
+        kindOf(error) === 'serialization' || stateOf(error) === states.internalError;
+      if (attempt === attempts || !isPassing) throw error;
+      await client.query('rollback');
+      await delay(againMs);
+    }
   }
 }
 

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
 import { describeStorage } from '../../src/db/storage.ts';
@@ -36,6 +39,41 @@ describe.each(databaseKinds)('migrations on %s', (kind) => {
     await migrate(database.url, { log });
     expect(log.lines).toEqual([]);
     await database.drop();
+  });
+});
+
+describe('a migration that something else disturbs', () => {
+  /** Fails as often as it is told, and with what; numbers from a sequence are not taken back. */
+  const disturbed = (times: number, state: string) => `-- Least writer: 0.1.0
+do $$ begin
+  if nextval('public.tries') <= ${times} then
+    raise 'tuple concurrently deleted' using errcode = '${state}';
+  end if;
+end $$;
+create table disturbed ();`;
+
+  async function migrateDisturbed(sql: string) {
+    const database = await emptyDatabase();
+    const dir = mkdtempSync(join(tmpdir(), 'sensorium-migrations-'));
+    try {
+      await database.db.query('create sequence public.tries');
+      writeFileSync(join(dir, '000001_disturbed.sql'), sql);
+      await migrate(database.url, { log: collectLog(), dir });
+      const { rows } = await database.db.query<{ name: string }>('select name from migration');
+      return rows.map(({ name }) => name);
+    } finally {
+      rmSync(dir, { recursive: true });
+      await database.drop();
+    }
+  }
+
+  it('is run again', async () => {
+    expect(await migrateDisturbed(disturbed(2, 'XX000'))).toContain('000001_disturbed');
+  });
+
+  it('is given up after the fifth time, and at once where it is wrong itself', async () => {
+    await expect(migrateDisturbed(disturbed(5, 'XX000'))).rejects.toThrow('concurrently');
+    await expect(migrateDisturbed(disturbed(1, '22000'))).rejects.toThrow('concurrently');
   });
 });
 
