@@ -5,6 +5,7 @@ import type { Runtime } from '../../engine/runtime.ts';
 import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
+import type { EarliestDue } from './due.ts';
 import type { Pages } from './pages.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
 
@@ -56,6 +57,8 @@ export type DeviceContext = {
   evidenceLog: EvidenceLog | null;
   /** When it is due to be evaluated without a message, as its row in `device_due` says; null: it has none. */
   dueTs: number | null;
+  /** When a tick of `runtime` is due at the earliest, where that was looked at. */
+  earliestDue: EarliestDue | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;
