@@ -1,4 +1,4 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
 import { engineOf } from './device-event.ts';
 import type { Origin } from './device-event.ts';

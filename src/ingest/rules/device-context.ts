@@ -5,7 +5,6 @@ import type { Runtime } from '../../engine/runtime.ts';
 import type { Newest } from '../../engine/last-seen.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { RecentRejections } from './recent-rejections.ts';
-import type { EarliestDue } from './due.ts';
 import type { Pages } from './pages.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
 
@@ -13,6 +12,13 @@ import type { Remarked, SenseClock } from './sense-clock.ts';
 export type Reported = Place & { ts: number };
 
 type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
+
+/** When a tick of this runtime is due at the earliest, ms, however its connector listens; null: nothing waits. */
+export type EarliestDue = {
+  purposes: Profile['purposes'];
+  runtime: Runtime;
+  ts: number | null;
+};
 
 /**
  * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the

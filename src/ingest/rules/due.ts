@@ -1,8 +1,7 @@
 import type { Profile } from '../../engine/compile.ts';
 import { findNextDue as findNextTick } from '../../engine/next-due.ts';
-import type { Runtime } from '../../engine/runtime.ts';
 import { costs } from './cost.ts';
-import type { DeviceContext } from './device-context.ts';
+import type { DeviceContext, EarliestDue } from './device-context.ts';
 import { evaluatedProfile } from './evaluated-profile.ts';
 import { listeningUntil } from './listening-until.ts';
 import { findPendingDue } from './pending.ts';
@@ -10,13 +9,6 @@ import type { ApplyLimits } from './scope.ts';
 
 /** A device whose row among those that are due changes; `dueTs` null: it is removed. */
 export type DueRow = { deviceId: number; accountId: number; dueTs: number | null };
-
-/** When a tick of this runtime is due at the earliest, ms, however its connector listens; null: nothing waits. */
-export type EarliestDue = {
-  purposes: Profile['purposes'];
-  runtime: Runtime;
-  ts: number | null;
-};
 
 /** `cost`: what it took to find out (`Budget`). */
 type NextDue = { ts: number | null; earliest: EarliestDue | null; cost: number };

@@ -63,7 +63,7 @@ describe.each(files)('$name', ({ cases }) => {
     let tried = 0;
     for (const one of cases) {
       const { rule, ...answer } = least(one);
-      for (const other of changed(answer as Json)) {
+      for (const other of changed(answer)) {
         const { steps, ends } = other as Answer;
         if (!steps || !ends) continue;
         tried += 1;
