@@ -1,9 +1,12 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Draft } from './draft.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';
 import type { CauseTime } from './time-evidence.ts';
-import { emptyWindow, moveUp, windowOf, wordsOfWindow } from './window.ts';
-import { wordBits } from './word-bits.ts';
+import { emptyWindow, windowOf } from './window.ts';
+import { wordsOfWindow } from './words.ts';
+import { moveUp } from './long-window.ts';
+import { wordBits } from './words.ts';
 
 /**
  * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time

@@ -1,19 +1,11 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
-import type {
-  CauseDetail,
-  CauseSense,
-  DeviceEvent,
-  EngineCause,
-  SenseEvent,
-} from '../contract/event.ts';
+import type { CompiledCause } from './compile-cause.ts';
+import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
+import { engineOf } from './device-event.ts';
+import type { Origin } from './device-event.ts';
 import { comparedNumber, liesWithin } from './thresholds.ts';
-import type { Place } from '../contract/place.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 import type { Silence } from './time-evidence.ts';
 import { emptyWindow } from './window.ts';
-
-/** Which event of which profile; `stId` is that of the state that holds the event. */
-export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
 
 /** The `sense` event of a firing, with what completed each cause; specification section 6. */
 export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEvent {
@@ -34,24 +26,6 @@ export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEven
     found.why?.push(detail);
   }
   return found;
-}
-
-/** The `device` event of a move, or null where the device enters the state it is in. */
-export function deviceEventOf(origin: Origin, from: Place, to: Place): DeviceEvent | null {
-  const purposeChanged = from.puId !== to.puId;
-  if (!purposeChanged && from.stId === to.stId) return null;
-  return {
-    type: 'device',
-    ts: origin.ts,
-    event: purposeChanged ? 'purposeChanged' : 'stateChanged',
-    cause: { engine: engineOf(origin) },
-    newValue: purposeChanged ? to.puId : to.stId,
-    oldValue: purposeChanged ? from.puId : from.stId,
-  };
-}
-
-function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
-  return { pId, puId, stId: event.stId, evId: event.evId, ts };
 }
 
 /** The measurement as it is told of: a position is 1 where it is inside, and else 0. */

@@ -1,8 +1,9 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseReader } from './readers.ts';
 import type { Draft } from './draft.ts';
 import { endsEpisode } from './episode.ts';
-import { usedUp, withTime } from './time-left.ts';
+import { usedUp, withTime } from './time-kept.ts';
 import { agreesWithLimits, judge } from './thresholds.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';

@@ -1,11 +1,11 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseReader } from './readers.ts';
 import type { Draft } from './draft.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import { dropOld } from './age.ts';
 import { addToBins, statisticOf } from './bins.ts';
 import type { EventEvidence } from './runtime.ts';
-import { withTime } from './time-left.ts';
+import { withTime } from './time-kept.ts';
 import { noTime } from './time-evidence.ts';
 import type { CauseTime } from './time-evidence.ts';
 import type { Given } from './given.ts';

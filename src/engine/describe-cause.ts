@@ -1,5 +1,5 @@
 import { describeDuration, describeProgress } from './duration-words.ts';
-import type { CauseExplanation } from './explain.ts';
+import type { CauseExplanation } from './explain-cause.ts';
 
 /** Where a cause stands, in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
 export function describeCause(cause: CauseExplanation, nowTs: number): string {

@@ -3,7 +3,8 @@ import { findEvent } from './compile.ts';
 import type { Profile } from './compile.ts';
 import { describeCause } from './describe-cause.ts';
 import { AlarmStanding, describeEvent } from './describe-event.ts';
-import { CauseExplanation, EventExplanation, Explanation } from './explain.ts';
+import { EventExplanation, Explanation } from './explain.ts';
+import { CauseExplanation } from './explain-cause.ts';
 import { describeInstant } from './time-words.ts';
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */

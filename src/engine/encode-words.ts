@@ -1,5 +1,5 @@
-import { noWords } from './window.ts';
-import { wordBits } from './word-bits.ts';
+import { noWords } from './words.ts';
+import { wordBits } from './words.ts';
 
 /** Six outcomes a character, as base64 has them. */
 const letterBits = 6;

@@ -13,7 +13,8 @@ import { LiveEvidence } from './live-evidence.ts';
 import type { Listening } from './listening.ts';
 import type { Evaluated, Moment } from './outcome.ts';
 import { ageOf } from './run.ts';
-import { RunAhead } from './run-ahead.ts';
+import { deferInto } from './deferred-numbers.ts';
+import type { Deferred } from './deferred-numbers.ts';
 import type { Runtime } from './runtime.ts';
 import { storable } from './last-seen.ts';
 import { noTicks, Ticker } from './ticker.ts';
@@ -22,9 +23,6 @@ import { agreedOnce } from './window.ts';
 const none: CauseReader[] = [];
 /** Mostly none ended: then all outcomes have this one. */
 const noneEnded: EventName[] = [];
-
-/** By who reads them: those of the state's own events, or of global ones. */
-type Runs = Map<CauseReader[], RunAhead>;
 
 /**
  * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
@@ -74,10 +72,10 @@ export class Evaluator {
     if (!own && !global) return outcome;
     const given: Given = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
     // A global state's own events keep their evidence with the other global ones.
-    const ownRuns = live.state?.isGlobal ? live.globalRuns : live.localRuns;
-    let at = own ? this.#offerAll(own, given, givesAll, outcome, ownRuns, null) : -1;
+    const ownDeferred = live.state?.isGlobal ? live.globalDeferred : live.localDeferred;
+    let at = own ? this.#offerAll(own, given, givesAll, outcome, ownDeferred, null) : -1;
     if (at < 0 && global) {
-      at = this.#offerAll(global, given, givesAll, outcome, live.globalRuns, live.place.stId);
+      at = this.#offerAll(global, given, givesAll, outcome, live.globalDeferred, live.place.stId);
       if (at >= 0) at += own?.length ?? 0;
     }
     if (at >= 0) {
@@ -105,23 +103,23 @@ export class Evaluator {
     given: Given,
     givesAll: boolean,
     outcome: Evaluated,
-    runs: Runs,
+    all: Deferred,
     except: number | null,
   ): number {
     const live = this.#live;
-    const draft = runs === live.localRuns ? live.local : live.global;
-    const run = runOf(readers, runs, given, draft);
+    const draft = all === live.localDeferred ? live.local : live.global;
+    const deferred = deferInto(readers, all, given, draft);
     for (let index = 0; index < readers.length; index++) {
       const reader = readers[index] as CauseReader;
       if (reader.event.stId === except) continue;
-      if (run?.isAhead(index, draft)) {
+      if (deferred?.defers(index, draft)) {
         this.#cost += reader.cost;
         continue;
       }
       if (this.#offer(reader, draft, given, givesAll, outcome)) return index;
-      run?.offered(index, draft);
+      deferred?.offered(index, draft);
     }
-    run?.endOffer();
+    deferred?.endOffer();
     return -1;
   }
 
@@ -155,26 +153,4 @@ export class Evaluator {
   #leadsOn(event: LiveEvent, ts: number, outcome: Evaluated): boolean {
     return leadOn(this.#profile, this.#live, event, ts, outcome) !== null;
   }
-}
-
-/** With the number in it; null where no reader takes many at once, or it is no number. */
-function runOf(
-  readers: CauseReader[],
-  runs: Runs,
-  { val, once }: Given,
-  draft: Draft,
-): RunAhead | null {
-  let run = runs.get(readers);
-  if (typeof val !== 'number') {
-    // `isAny` agrees with positions too.
-    run?.end(draft);
-    runs.delete(readers);
-    return null;
-  }
-  if (!run) {
-    if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
-    runs.set(readers, (run = new RunAhead(readers, draft)));
-  }
-  run.push(val, once);
-  return run;
 }

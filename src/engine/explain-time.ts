@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { statisticOf } from './bins.ts';
-import type { TimeMembers } from './compile-event.ts';
+import type { TimeMembers } from './compile-cause.ts';
 import type { Tick } from './ticks.ts';
 import type { CauseTime } from './time-evidence.ts';
 

@@ -1,4 +1,5 @@
-import { deviceEventOf, senseEventOf } from './build-event.ts';
+import { senseEventOf } from './build-event.ts';
+import { deviceEventOf, engineOf } from './device-event.ts';
 import { useUp } from './collect-evidence.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { MoveTarget } from './move-target.ts';
@@ -43,7 +44,8 @@ export function leadOn(
   const { target } = event;
   if (!target || !hasPlace(profile, target.place)) return null;
   const { place: to } = target;
-  const moved = deviceEventOf({ pId: profile.pId, puId: place.puId, event, ts }, place, to);
+  const engine = engineOf({ pId: profile.pId, puId: place.puId, event, ts });
+  const moved = deviceEventOf(engine, place, to);
   outcome.transition = moved ? { to, event: moved } : { to };
   return target;
 }

@@ -24,7 +24,7 @@ export function leave(
   const { place, entersPurpose } = target;
   let cost = 0;
   if (place.puId === puId) {
-    if (!entersPurpose) live.endGlobalRuns();
+    if (!entersPurpose) live.endGlobalDeferred();
     const isKept = { local: place.stId === stId, windows: !entersPurpose };
     for (let index = at + 1; index < own.length; index++)
       cost += show(own[index] as CauseReader, live, isKept, given);

@@ -1,16 +1,13 @@
-import type { CompiledPurpose, CompiledState, Profile } from './compile.ts';
-import type { CauseReader } from './readers.ts';
+import type { Profile } from './compile.ts';
+import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
 import type { Place } from '../contract/place.ts';
 import type { Evaluated } from './outcome.ts';
-import type { RunAhead } from './run-ahead.ts';
+import type { Deferred } from './deferred-numbers.ts';
 import { enteredPurpose, enteredState, noEvidence } from './runtime.ts';
 import type { Evidence, EventEvidence, Runtime } from './runtime.ts';
-import { leftAtReentry } from './time-left.ts';
-
-/** Numbers that are collected later (`RunAhead`), by who reads them. */
-type Runs = Map<CauseReader[], RunAhead>;
+import { leftAtReentry } from './time-kept.ts';
 
 /** Where a device stands, and what the live events have collected, while it is worked on. */
 export class LiveEvidence {
@@ -23,8 +20,8 @@ export class LiveEvidence {
   global: Draft;
   /** Events whose episodes have ended, until that is told. */
   readonly ended: LiveEvent[] = [];
-  readonly localRuns: Runs = new Map();
-  readonly globalRuns: Runs = new Map();
+  readonly localDeferred: Deferred = new Map();
+  readonly globalDeferred: Deferred = new Map();
 
   constructor(profile: Profile, runtime: Runtime) {
     this.#profile = profile;
@@ -41,9 +38,9 @@ export class LiveEvidence {
   }
 
   /** Global states' numbers are collected. Which of their events are offered one depends on the state. */
-  endGlobalRuns(): void {
-    for (const run of this.globalRuns.values()) run.end(this.global);
-    this.globalRuns.clear();
+  endGlobalDeferred(): void {
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
+    this.globalDeferred.clear();
   }
 
   /**
@@ -63,9 +60,9 @@ export class LiveEvidence {
         : enteredState(this.state, arrivedTs),
       this.ended,
     );
-    this.localRuns.clear();
-    if (!namesPurpose) this.endGlobalRuns();
-    this.globalRuns.clear();
+    this.localDeferred.clear();
+    if (!namesPurpose) this.endGlobalDeferred();
+    this.globalDeferred.clear();
     if (!namesPurpose) return;
     this.global = new Draft(
       isSamePurpose
@@ -83,8 +80,8 @@ export class LiveEvidence {
 
   /** The very object it began with, if that is as it was. */
   end(): Runtime {
-    for (const run of this.localRuns.values()) run.end(this.local);
-    for (const run of this.globalRuns.values()) run.end(this.global);
+    for (const deferred of this.localDeferred.values()) deferred.end(this.local);
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
     const [local, global] = [this.local.end(), this.global.end()];
     const base = this.#base;
     if (this.place === base && local === base.local && global === base.global) return base;

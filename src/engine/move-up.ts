@@ -1,6 +1,6 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseEvidence } from './runtime.ts';
-import { moveUp } from './window.ts';
+import { moveUp } from './long-window.ts';
 
 /** Moves up long windows of an event's causes, in place. */
 export function moveUpAll(

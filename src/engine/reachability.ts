@@ -1,5 +1,6 @@
 import type { LiveEvent } from './compile-event.ts';
-import type { CompiledPurpose, Profile } from './compile.ts';
+import type { Profile } from './compile.ts';
+import type { CompiledPurpose } from './compile-purpose.ts';
 import type { Place } from '../contract/place.ts';
 
 /** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */

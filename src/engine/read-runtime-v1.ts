@@ -1,7 +1,9 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 import { noEventEvidence } from './runtime.ts';
-import { holds, windowOf, wordsOfWindow } from './window.ts';
+import { holds, windowOf } from './window.ts';
+import { wordsOfWindow } from './words.ts';
 
 /**
  * What was stored of a cause until version 0.1: its window is text, 1 for an outcome that agreed and 0 for

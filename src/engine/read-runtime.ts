@@ -1,4 +1,5 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Profile } from './compile.ts';
 import { readOldEvent } from './read-runtime-v1.ts';
 import type { OldEvent } from './read-runtime-v1.ts';
@@ -7,8 +8,9 @@ import type { Agreed, CauseEvidence, Evidence, EventEvidence, Runtime } from './
 import { decodeWords } from './encode-words.ts';
 import { decodeTime } from './encode-time.ts';
 import type { StoredTime } from './encode-time.ts';
-import { withTime } from './time-left.ts';
-import { disagreed, emptyWindow, holds, windowOf, wordsOfWindow } from './window.ts';
+import { withTime } from './time-kept.ts';
+import { disagreed, emptyWindow, holds, windowOf } from './window.ts';
+import { wordsOfWindow } from './words.ts';
 
 type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
 type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];

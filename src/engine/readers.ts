@@ -1,5 +1,6 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
-import { wordBits } from './word-bits.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
+import { wordBits } from './words.ts';
 
 /** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
 export type CauseReader = {
@@ -7,7 +8,7 @@ export type CauseReader = {
   causes: number[];
   /** Of each of them above, below and whether it is negated (1), where numbers are compared with nothing else. */
   limits: Float64Array | null;
-  /** Whether all of them do so, and have long windows: then it may take many numbers at once (`RunAhead`). */
+  /** Whether all of them do so, and have long windows: then it may take many numbers at once (`DeferredNumbers`). */
   isLong: boolean;
   /** Whether they do so and have windows of one outcome, and are all that the event has: only the newest number counts. */
   isNewestOnly: boolean;

@@ -3,7 +3,7 @@ import type { LiveEvent } from './compile-event.ts';
 import type { Draft } from './draft.ts';
 import type { EventEvidence } from './runtime.ts';
 import type { Tick } from './ticks.ts';
-import { withTime } from './time-left.ts';
+import { withTime } from './time-kept.ts';
 import type { CauseTime } from './time-evidence.ts';
 
 /**

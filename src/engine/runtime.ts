@@ -1,4 +1,5 @@
-import type { CompiledPurpose, CompiledState, Profile } from './compile.ts';
+import type { Profile } from './compile.ts';
+import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';

@@ -1,4 +1,5 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Place } from '../contract/place.ts';
 
 /** Whether any measurement meets each of its causes, at once. */

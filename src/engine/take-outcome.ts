@@ -1,4 +1,5 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Draft } from './draft.ts';
 import { endsEpisode } from './episode.ts';
 import type { Given } from './given.ts';

@@ -1,4 +1,4 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import { roundDecimal } from './decimal.ts';
 import { isInside } from './geo.ts';
 import type { Measurement, Position } from '../contract/measurement.ts';

@@ -1,4 +1,5 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import { afterListening, afterPauses, pauseMs } from './listening.ts';
 import type { Listening } from './listening.ts';
 import type { EventEvidence } from './runtime.ts';

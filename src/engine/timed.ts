@@ -1,4 +1,5 @@
-import type { LiveEvent, TimeMembers } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { TimeMembers } from './compile-cause.ts';
 
 /** Those of some events that have members of time. */
 export type Timed = {

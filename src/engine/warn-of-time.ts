@@ -3,7 +3,7 @@ import { warning, type Warning, type WarningCode } from '../contract/warning.ts'
 import type { LiveEvent } from './compile-event.ts';
 import { describeDuration } from './duration-words.ts';
 import { isMetByAny } from './self-moving.ts';
-import type { KnownSenses } from './unfireable.ts';
+import type { KnownSenses } from './known-senses.ts';
 
 /**
  * Members of time and of alarms that have no effect, or hardly the one that was meant. `at`: the event's

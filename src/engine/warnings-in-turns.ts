@@ -1,4 +1,4 @@
-import type { DeviceSenses } from './unfireable.ts';
+import type { DeviceSenses } from './known-senses.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warnInParts } from './warnings.ts';
 import { maxWarnings, type Warning } from '../contract/warning.ts';

@@ -1,4 +1,5 @@
-import { type CompiledPurpose, type CompiledState, type Profile } from './compile.ts';
+import type { Profile } from './compile.ts';
+import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
 import { readersOf } from './readers.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { timedOf } from './timed.ts';

@@ -1,8 +1,7 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { Agreed, CauseEvidence } from './runtime.ts';
-import { wordBits } from './word-bits.ts';
-
-const wordMask = 2 ** wordBits - 1;
+import { append, empty } from './long-window.ts';
+import { countOnes, wordBits } from './words.ts';
 
 export function emptyWindow(baseline: number | undefined): CauseEvidence {
   const agreed = undefined;
@@ -57,101 +56,12 @@ export function addOutcome(
   if (evidence.matched === 0) empty(evidence);
 }
 
-/**
- * Adds some outcomes to a long window at once, as many as are missing to a whole word ahead at most, the newest lowest in `outcomes`; `agreed`: the newest measurement that did.
- */
-export function addOutcomes(
-  evidence: CauseEvidence,
-  { windowLength }: CompiledCause,
-  outcomes: number,
-  count: number,
-  agreed: Agreed | undefined,
-): void {
-  evidence.of = Math.min(windowLength, evidence.of + count);
-  if (evidence.matched === 0 && outcomes === 0) return;
-  if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
-  if (evidence.ahead === 0) {
-    evidence.words ??= noWords(windowLength);
-    evidence.leaving = lastWord(evidence.words, windowLength);
-  }
-  evidence.ahead += count;
-  evidence.bits = (evidence.bits << count) | outcomes;
-  const left = (evidence.leaving >> (wordBits - evidence.ahead)) & (2 ** count - 1);
-  evidence.matched += countOnes(outcomes) - countOnes(left);
-  if (agreed) evidence.agreed = agreed;
-  if (evidence.matched === 0) empty(evidence);
-}
-
-function empty(evidence: CauseEvidence): void {
-  evidence.agreed = undefined;
-  evidence.bits = 0;
-  evidence.words = null;
-  evidence.ahead = 0;
-  evidence.leaving = 0;
-}
-
 /** Gives the outcome that leaves the window: 0 while it is not full. */
 function shift(evidence: CauseEvidence, windowLength: number, outcome: number): number {
   const { bits } = evidence;
   const oldest = windowLength - 1;
   evidence.bits = ((bits & (2 ** oldest - 1)) << 1) | outcome;
   return (bits >> oldest) & 1;
-}
-
-/** The same with a long window, which is moved up only where a word of outcomes is full: a step costs no more. */
-function append(evidence: CauseEvidence, windowLength: number, outcome: number): number {
-  if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
-  if (evidence.ahead === 0) {
-    evidence.words ??= noWords(windowLength);
-    evidence.leaving = lastWord(evidence.words, windowLength);
-  }
-  evidence.ahead += 1;
-  evidence.bits = (evidence.bits << 1) | outcome;
-  return (evidence.leaving >> (wordBits - evidence.ahead)) & 1;
-}
-
-/** The oldest 30 outcomes that a long window has room for. */
-function lastWord(words: number[], windowLength: number): number {
-  const youngest = windowLength - wordBits;
-  const [index, from] = [Math.floor(youngest / wordBits), youngest % wordBits];
-  const [word, older] = [words[index] ?? 0, words[index + 1] ?? 0];
-  return (word >> from) | ((older << (wordBits - from)) & wordMask);
-}
-
-/** Moves the words of a long window up by what is ahead of them, which becomes a part of the first. */
-export function moveUp(evidence: CauseEvidence, windowLength: number): void {
-  const { words, ahead } = evidence;
-  if (!words || ahead === 0) return;
-  const room = wordBits - ahead;
-  let below = evidence.bits << room;
-  for (let index = 0; index < words.length; index++) {
-    const word = words[index] as number;
-    words[index] = ((word << ahead) & wordMask) | (below >> room);
-    below = word;
-  }
-  const beyond = windowLength % wordBits;
-  if (beyond > 0) words[words.length - 1] = (words.at(-1) ?? 0) & (2 ** beyond - 1);
-  evidence.bits = 0;
-  evidence.ahead = 0;
-  evidence.leaving = 0;
-}
-
-/** Room for so many outcomes, none of which agreed. */
-export function noWords(windowLength: number): number[] {
-  const words: number[] = [];
-  for (let room = 0; room < windowLength; room += wordBits) words.push(0);
-  return words;
-}
-
-/** The words of a window in which the outcome of that age (the newest has 0) agreed. */
-export function wordsOfWindow(windowLength: number, agreed: (age: number) => boolean): number[] {
-  const words = noWords(windowLength);
-  for (let age = 0; age < windowLength; age++) {
-    if (!agreed(age)) continue;
-    const index = Math.floor(age / wordBits);
-    words[index] = (words[index] ?? 0) | (1 << (age % wordBits));
-  }
-  return words;
 }
 
 /** A window of `of` outcomes, given in words, the newest lowest in the first. */
@@ -183,11 +93,4 @@ export function disagreed(
 /** Whether so much evidence makes a cause hold. */
 export function holds(cause: CompiledCause, collected: CauseEvidence | null | undefined): boolean {
   return (collected?.matched ?? 0) >= cause.needed;
-}
-
-/** In pairs, then fours, then bytes, and all bytes summed up in the highest one. */
-function countOnes(word: number): number {
-  const pairs = word - ((word >>> 1) & 0x55555555);
-  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
-  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

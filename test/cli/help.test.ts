@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runProgram } from '../journeys/process.ts';
 
-const programs = ['simulate', 'account', 'secret', 'backup', 'restore'];
+const programs = ['engine', 'simulate', 'account', 'secret', 'backup', 'restore'];
 
 test.each(programs)('npm run %s -- --help says on standard output how it is used', async (name) => {
   const program = runProgram(process.execPath, [`src/cli/${name}.ts`, '--help'], { env: {} });

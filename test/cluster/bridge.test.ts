@@ -93,6 +93,32 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await device.end();
   });
 
+  it('is told once of a member that nobody knows; what it sent is stored', async () => {
+    const device = await connectDevice(await register());
+    await device.subscribe('down/errors');
+    for (const val of [1, 2])
+      await device.publish('up/measurements', {
+        sId: '0x01',
+        val,
+        ts: Date.now() + val,
+        lable: 'x',
+      });
+    expect(await device.receive('down/errors')).toMatchObject({
+      topic: `devices/${device.uuid}/up/measurements`,
+      reason: 'unknown-member',
+      path: '/lable',
+      message: expect.stringContaining('no member lable'),
+    });
+    // Of the second one nothing was said: this comes next.
+    await device.publish('up/measurements', { sId: '0x01', val: 999, lable: 'x' });
+    expect(await device.receive('down/errors')).toMatchObject({ reason: 'out-of-range' });
+    expect(device.received).toEqual([]);
+    const path = `/v2/measurements/${device.uuid}`;
+    const { measurements } = await app.call<{ measurements: { val: number }[] }>('GET', path);
+    expect(measurements.map(({ val }) => val).toSorted()).toEqual([1, 2]);
+    await device.end();
+  });
+
   it('gets its profile from the bridge that took over', async () => {
     const registration = await register();
     const device = await connectDevice(registration);

@@ -3,7 +3,7 @@ import { describeCause } from '../../src/engine/describe-cause.ts';
 import { Description, describeEvaluation } from '../../src/engine/describe-evaluation.ts';
 import type { AlarmStanding } from '../../src/engine/describe-event.ts';
 import { explain } from '../../src/engine/explain.ts';
-import type { CauseExplanation } from '../../src/engine/explain.ts';
+import type { CauseExplanation } from '../../src/engine/explain-cause.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
 
 const minute = 60_000;

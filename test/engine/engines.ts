@@ -2,6 +2,7 @@ import type { Place } from '../../src/contract/place.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Profile } from '../../src/engine/compile.ts';
+import { reportedMoveOf } from '../../src/engine/device-event.ts';
 import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { Listening } from '../../src/engine/listening.ts';
@@ -9,7 +10,7 @@ import type { Moment } from '../../src/engine/outcome.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
 import { enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { ReferenceEngine } from './reference/engine.ts';
-import type { Engine, StartEngine } from './run-vector.ts';
+import type { Engine, Said, StartEngine } from './run-vector.ts';
 import { deepFreeze, profileOf } from './samples.ts';
 
 /** The engine of test/engine/reference. */
@@ -79,8 +80,10 @@ export class EvaluatorEngine implements Engine {
     return this.#next().nextDueTs();
   }
 
-  report(to: Place, arrivedTs: number): void {
+  report(to: Place, arrivedTs: number, { evId, ts = arrivedTs }: Said = {}) {
+    const from = this.place;
     this.#evaluator = this.#from(enter(this.#profile, this.#evaluator.end(), to, arrivedTs));
+    return reportedMoveOf(this.#profile.pId, from, to, { evId, ts });
   }
 
   #next(): Evaluator {

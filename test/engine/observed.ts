@@ -1,6 +1,6 @@
-import type { Evaluated } from '../../src/engine/outcome.ts';
+import type { Evaluated, Firing, Transition } from '../../src/engine/outcome.ts';
 import type { ReferenceArrival } from './reference/arrival.ts';
-import type { Led } from './vector.ts';
+import type { Led, Moves } from './vector.ts';
 
 /** Whether anybody hears of it. */
 export function isSomething({ firings, ended, transition }: Evaluated): boolean {
@@ -31,6 +31,7 @@ export function observeTicks(ticks: readonly Evaluated[], expected: Led[] = []):
 
 /** As a vector says it, with those of the optional members that are expected; all where nothing is. */
 export function observe({ firings, transition, ended }: Evaluated, expected?: Led): Led {
+  const shown = textsOf(firings);
   const fires = firings.map((firing, index) => {
     const { event, record, tells, isFirst, ageMs } = firing;
     const { puId, stId, evId } = event.cause.engine;
@@ -42,13 +43,26 @@ export function observe({ firings, transition, ended }: Evaluated, expected?: Le
     const told = Object.entries(all).filter(([name]) => name in asked);
     return { puId, stId, evId, ...Object.fromEntries(told), senses: event.cause.senses };
   });
-  const asked = expected?.ended || (!expected && ended.length > 0) ? { ended } : {};
-  if (!transition) return { fires, ...asked };
-  const { to, event } = transition;
-  const changed = event && {
-    event: event.event,
-    oldValue: event.oldValue,
-    newValue: event.newValue,
+  const asked = {
+    ...((expected ? expected.ended : ended.length > 0) && { ended }),
+    ...((expected ? expected.shows : shown.length > 0) && { shows: shown }),
   };
-  return { fires, ...asked, moves: { ...to, event: changed ?? null } };
+  if (!transition) return { fires, ...asked };
+  return { fires, ...asked, moves: observeMove(transition, expected?.moves) };
+}
+
+/** The move, with what its event names where that is expected. */
+export function observeMove({ to, event }: Transition, expected?: Moves | null): Moves {
+  if (!event) return { puId: to.puId, stId: to.stId, event: null };
+  const { cause, oldValue, newValue } = event;
+  const { puId, stId, evId, ts } = cause.engine;
+  const changed = { event: event.event, oldValue, newValue };
+  const isAsked = !expected || expected.event?.engine !== undefined;
+  const named = isAsked ? { ...changed, engine: { puId, stId, evId, ts } } : changed;
+  return { puId: to.puId, stId: to.stId, event: named };
+}
+
+/** The texts that the device's display gets, in order. */
+function textsOf(firings: readonly Firing[]): string[] {
+  return firings.flatMap(({ actions }) => actions.display?.showText ?? []);
 }

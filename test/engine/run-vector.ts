@@ -2,12 +2,16 @@ import { expect } from 'vitest';
 import type { Place } from '../../src/contract/place.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { checkProfile } from '../../src/engine/check-profile.ts';
-import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
+import type { Evaluated, Moment, Transition } from '../../src/engine/outcome.ts';
+import type { DeviceEvent } from '../../src/contract/event.ts';
 import type { Measurement } from '../../src/contract/measurement.ts';
-import { observe, observeTicks, withSilent } from './observed.ts';
+import { observe, observeMove, observeTicks, withSilent } from './observed.ts';
 import { ReferenceArrival, type Sent } from './reference/arrival.ts';
 import type { Gap } from './reference/due.ts';
 import type { Step, Vector } from './vector.ts';
+
+/** What a report of a state says beside it. */
+export type Said = { evId?: number | undefined; ts?: number | undefined };
 
 /** What a vector asks of an engine. */
 export type Engine = {
@@ -18,7 +22,8 @@ export type Engine = {
   ticksForcedBy(sId: string, moment: Moment): readonly Evaluated[];
   measure(measurement: Measurement, moment: Moment): Evaluated;
   nextDueTs(): number | null;
-  report(to: Place, arrivedTs: number): void;
+  /** The event that records the move, where it is one. */
+  report(to: Place, arrivedTs: number, said?: Said): DeviceEvent | null;
 };
 export type StartEngine = (purposes: Purpose[], arrivedTs: number) => Engine;
 
@@ -39,10 +44,13 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
       engine = startEngine(load(step.install), arrivedTs);
       engine.listen(gaps);
     }
-    if ('enter' in step) engine.report(step.enter, arrivedTs);
-    const observed = observeStep(step, before, (sent) =>
-      evaluate(engine, arrival, sent, arrivedTs),
-    );
+    const entered = 'enter' in step ? enter(engine, step.enter, arrivedTs) : null;
+    const evaluateAll = (sent: Sent[]) => evaluate(engine, arrival, sent, arrivedTs);
+    const observed = {
+      ...observeStep(step, before, evaluateAll),
+      ...('enter' in step &&
+        step.moves !== undefined && { moves: entered && observeMove(entered, step.moves) }),
+    };
     expect({ step: index, ...observed }).toEqual({ step: index, ...expected });
     if (nextDueTs !== undefined) {
       expect({ step: index, nextDueTs: engine.nextDueTs() }).toEqual({ step: index, nextDueTs });
@@ -74,6 +82,15 @@ function observeStep(
     return { measurement, ...(ticks.length > 0 && { ticks }), ...observe(outcome, expected) };
   });
   return { ...given(step), ...(early.length > 0 && { ticks: early }), evaluates };
+}
+
+function enter(
+  engine: Engine,
+  { puId, stId, ...said }: Place & Said,
+  arrivedTs: number,
+): Transition | null {
+  const event = engine.report({ puId, stId }, arrivedTs, said);
+  return event && { to: { puId, stId }, event };
 }
 
 /** What a step gives to an engine. */

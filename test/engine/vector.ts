@@ -22,12 +22,21 @@ const Fires = Place.extend({
 });
 
 const Moves = Place.extend({
-  event: z.strictObject({ event: z.string(), oldValue: z.int(), newValue: z.int() }).nullable(),
+  event: z
+    .strictObject({
+      event: z.string(),
+      oldValue: z.int(),
+      newValue: z.int(),
+      engine: Place.extend({ evId: z.int(), ts: z.int() }).optional(),
+    })
+    .nullable(),
 });
+export type Moves = z.infer<typeof Moves>;
 
 const Led = z.strictObject({
   fires: z.array(Fires),
   ended: z.array(Place.extend({ evId: z.int() })).optional(),
+  shows: z.array(z.string()).optional(),
   moves: Moves.optional(),
 });
 export type Led = z.infer<typeof Led>;
@@ -52,7 +61,12 @@ const Step = z.union([
     nextDueTs,
   }),
   z.strictObject({ tick: z.strictObject({ at: z.int() }), ticks: z.array(Led), nextDueTs }),
-  z.strictObject({ enter: Place, arrivedTs, nextDueTs }),
+  z.strictObject({
+    enter: Place.extend({ evId: z.int().optional(), ts: z.int().optional() }),
+    arrivedTs,
+    moves: Moves.nullable().optional(),
+    nextDueTs,
+  }),
   z.strictObject({ install: z.array(z.unknown()), arrivedTs, nextDueTs }),
 ]);
 export type Step = z.infer<typeof Step>;

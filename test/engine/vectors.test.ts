@@ -25,5 +25,5 @@ describe.each(files)('%s', (file) => {
 
 test('there are enough of them', () => {
   const count = files.reduce((sum, file) => sum + read(file).length, 0);
-  expect(count).toBeGreaterThanOrEqual(250);
+  expect(count).toBeGreaterThanOrEqual(290);
 });

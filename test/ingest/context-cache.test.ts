@@ -31,6 +31,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     runtime: null,
     evidenceLog: null,
     dueTs: null,
+    earliestDue: null,
     pendingTs: null,
     watched: new Map(),
     seen: Pages.of([]),

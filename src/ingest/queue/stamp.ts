@@ -2,6 +2,9 @@ import type { Item, SentMeasurement, Uplink, UplinkContent } from '../../contrac
 import type { DeviceQueue } from './device-queue.ts';
 
 type Sent = Item<SentMeasurement>;
+type Read = Pick<Uplink, 'content' | 'arrivedTs'>;
+/** What it keeps of a device: the last time that a value of each sense was given. */
+export type Stamping = Pick<DeviceQueue, 'lastArrival'>;
 
 /** Characters; no name of a sense is longer. */
 const longestName = 256;
@@ -10,7 +13,7 @@ const longestName = 256;
  * A message as it is queued: its measurements in the order of their times, those of one time as they were
  * sent. Those without a time have that of their arrival.
  */
-export function stamp({ content, arrivedTs }: Uplink, queue: DeviceQueue): UplinkContent {
+export function stamp({ content, arrivedTs }: Read, queue: Stamping): UplinkContent {
   if (content.kind !== 'measurements') return content;
   const items = stampArrivals(content.items, arrivedTs, queue);
   const inOrder = isInOrder(items)
@@ -23,7 +26,7 @@ export function stamp({ content, arrivedTs }: Uplink, queue: DeviceQueue): Uplin
  * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
  * moved on by a millisecond.
  */
-function stampArrivals(items: Sent[], arrivedTs: number, queue: DeviceQueue): Sent[] {
+function stampArrivals(items: Sent[], arrivedTs: number, queue: Stamping): Sent[] {
   if (items.every(({ value }) => value.ts !== undefined)) return items;
   queue.lastArrival ??= new Map();
   const last = queue.lastArrival;

@@ -1,4 +1,5 @@
-import type { Profile, Weight } from '../../engine/compile.ts';
+import type { Profile } from '../../engine/compile.ts';
+import type { Weight } from '../../engine/weight.ts';
 import type { Place } from '../../contract/place.ts';
 import type { DeviceContext } from './device-context.ts';
 

@@ -13,6 +13,13 @@ export type Reported = Place & { ts: number };
 
 type RunningProfile = { profile: Profile; engine: 'service' | 'device' };
 
+/** When a tick of this runtime is due at the earliest, ms, however its connector listens; null: nothing waits. */
+export type EarliestDue = {
+  purposes: Profile['purposes'];
+  runtime: Runtime;
+  ts: number | null;
+};
+
 /**
  * What is stored of a device's evidence: the whole of it as of some version of the device's row, and the
  * measurements that were evaluated since (`evidence_log`), which evaluated again give what there is now.
@@ -56,6 +63,8 @@ export type DeviceContext = {
   evidenceLog: EvidenceLog | null;
   /** When it is due to be evaluated without a message, as its row in `device_due` says; null: it has none. */
   dueTs: number | null;
+  /** When a tick of `runtime` is due at the earliest, where that was looked at. */
+  earliestDue: EarliestDue | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;

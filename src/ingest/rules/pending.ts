@@ -1,4 +1,4 @@
-import { Evaluator } from '../../engine/evaluator.ts';
+import { findNextDue } from '../../engine/next-due.ts';
 import { startRuntime } from '../../engine/runtime.ts';
 import type { DeviceContext } from './device-context.ts';
 import { listeningUntil } from './listening-until.ts';
@@ -28,5 +28,5 @@ export function findPendingDue(
   const { pending, pendingTs, device } = context;
   if (!pending?.isTimed || pendingTs === null || !isPlain(context)) return null;
   const runtime = startRuntime(pending, pendingTs);
-  return new Evaluator(pending, runtime, listeningUntil(nowTs, device, limits)).nextDueTs();
+  return findNextDue(pending, runtime, listeningUntil(nowTs, device, limits)).ts;
 }

@@ -71,7 +71,7 @@ export function becomeCurrent(
     pendingTs: null,
     runtime,
   };
-  if (place.puId !== context.place.puId) recordMove(running, place, { evId: 0, ts }, scope);
+  if (place.puId !== context.place.puId) recordMove(running, place, { ts }, scope);
   return { ...running, place, placeTs: ts, reported: null };
 }
 

@@ -1,5 +1,6 @@
-import type { DeviceEvent, RecordedEvent } from '../../contract/event.ts';
+import type { RecordedEvent } from '../../contract/event.ts';
 import type { Place } from '../../contract/place.ts';
+import { reportedMoveOf } from '../../engine/device-event.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Scope } from './scope.ts';
 
@@ -19,24 +20,14 @@ function sortable(number: number): string {
   return `${String.fromCharCode(96 + digits.length)}${digits}`;
 }
 
-/** `purposeChanged` where the purpose is another one, `stateChanged` where only the state is, else nothing. */
+/** A move that no firing caused; nothing, where the device is there already. */
 export function recordMove(
   context: DeviceContext,
   to: Place,
-  cause: { evId: number; ts: number },
+  said: { evId?: number | undefined; ts: number },
   scope: Scope,
 ): void {
-  const from = context.place;
-  const purposeChanged = from.puId !== to.puId;
-  if (!purposeChanged && from.stId === to.stId) return;
   const pId = context.current?.profile.pId ?? '';
-  const event: DeviceEvent = {
-    type: 'device',
-    ts: cause.ts,
-    event: purposeChanged ? 'purposeChanged' : 'stateChanged',
-    cause: { engine: { pId, ...to, ...cause } },
-    newValue: purposeChanged ? to.puId : to.stId,
-    oldValue: purposeChanged ? from.puId : from.stId,
-  };
-  recordEvent(context, event, scope);
+  const event = reportedMoveOf(pId, context.place, to, said);
+  if (event) recordEvent(context, event, scope);
 }

@@ -1,6 +1,11 @@
-import type { DeviceContext } from './device-context.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
+import type { Changes } from './changes.ts';
 import type { Scope } from './scope.ts';
 import { ofDevice, type Remarked } from './sense-clock.ts';
+
+/** Who is told. */
+export type Told = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
+type Saying = Pick<Scope, 'topic' | 'arrivedTs'> & { rows: Pick<Changes, 'clocks' | 'effects'> };
 
 type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
 
@@ -10,10 +15,10 @@ const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
 
 /** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
 export function remark(
-  { device: { deviceId, uuid } }: DeviceContext,
+  { device: { deviceId, uuid } }: { device: Told },
   before: Remarked | null,
   { reason, message, path }: Remark,
-  { rows, arrivedTs, topic }: Scope,
+  { rows, arrivedTs, topic }: Saying,
 ): Remarked | null {
   const member = memberOf[reason];
   const last = before?.[member] ?? null;

@@ -1,8 +1,10 @@
 import type { CauseSense, SenseEvent } from '../../contract/event.ts';
 import type { DeviceContext } from './device-context.ts';
 
+type Known = Pick<DeviceContext, 'watched' | 'seen' | 'clocks'>;
+
 /** Adds the newest stored value of each silent sense to what an event that fired tells of its causes. */
-export function addSilentSenses(context: DeviceContext, { cause, why = [] }: SenseEvent): void {
+export function addSilentSenses(context: Known, { cause, why = [] }: SenseEvent): void {
   if (!why.some(({ silentMs }) => silentMs !== undefined)) return;
   // Those of the other causes stand in the order of these.
   const others = cause.senses.values();
@@ -12,7 +14,7 @@ export function addSilentSenses(context: DeviceContext, { cause, why = [] }: Sen
   });
 }
 
-function findNewest({ watched, seen, clocks }: DeviceContext, sId: string): CauseSense | null {
+function findNewest({ watched, seen, clocks }: Known, sId: string): CauseSense | null {
   const clock = clocks?.get(sId);
   const number = watched.get(sId);
   const last = number === undefined ? undefined : seen.get(number);

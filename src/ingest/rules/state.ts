@@ -26,7 +26,7 @@ export function applyState(
   // It stands there already: nothing that was collected there ends.
   if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
   const profile = evaluatedProfile(context);
-  recordMove(context, to, { evId: report.evId ?? 0, ts }, scope);
+  recordMove(context, to, { evId: report.evId, ts }, scope);
   signalMove(context, { to, isReport: true }, scope);
   return {
     ...context,

@@ -1,12 +1,21 @@
 import { newestAfter, type Newest } from '../../engine/last-seen.ts';
 import type { Measurement } from '../../contract/measurement.ts';
+import type { Changes } from './changes.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Pages } from './pages.ts';
-import { remark } from './remark.ts';
+import { remark, type Told } from './remark.ts';
 import type { Scope } from './scope.ts';
 import { aheadMs, extendRun, isSetBack } from './sense-clock.ts';
 import type { LateRun, Remarked, SenseClock } from './sense-clock.ts';
 import { nameOfStored } from './stored-already.ts';
+
+/** What it knows of a device. */
+export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
+  device: Told;
+};
+type Message = Pick<Scope, 'topic' | 'arrivedTs' | 'stored'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
 
 type Given = {
   measurement: Measurement;
@@ -23,13 +32,13 @@ type Given = {
  * is to be looked at.
  */
 export class TakeTime {
-  readonly #device: DeviceContext;
-  readonly #scope: Scope;
+  readonly #device: Clocked;
+  readonly #scope: Message;
   #seen: Pages<Newest>;
   #clocks: ReadonlyMap<string, SenseClock> | null;
   #remarked: Remarked | null;
 
-  constructor(device: DeviceContext, scope: Scope) {
+  constructor(device: Clocked, scope: Message) {
     this.#device = device;
     this.#scope = scope;
     this.#seen = device.seen;
@@ -93,7 +102,7 @@ export class TakeTime {
   }
 
   /** The device afterwards, where `after` is what the evaluation made of it. */
-  end(after: DeviceContext): DeviceContext {
+  end<Known extends Clocked>(after: Known): Known {
     const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
     const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
     return isSame ? after : { ...after, seen, clocks, remarked };

@@ -1,4 +1,5 @@
 import type { DeviceContext } from './device-context.ts';
+import { isSurelyQuiet } from './due.ts';
 import { evaluatedProfile } from './evaluated-profile.ts';
 import { Evaluation } from './evaluation.ts';
 import { findPendingDue, runPending } from './pending.ts';
@@ -20,7 +21,9 @@ export function runTicks(context: DeviceContext, scope: Scope): DeviceContext {
 }
 
 function runUntil(context: DeviceContext, untilTs: number, scope: Scope): DeviceContext {
-  if (!evaluatedProfile(context)?.isTimed) return context;
+  const profile = evaluatedProfile(context);
+  // Mostly nothing is: what waits was looked at when the message before this one was planned.
+  if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs)) return context;
   const evaluation = new Evaluation(context, scope);
   evaluation.runUntil(untilTs);
   return evaluation.end();

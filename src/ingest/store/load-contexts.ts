@@ -143,6 +143,7 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     runtime: stood?.runtime ?? null,
     evidenceLog: stood?.evidenceLog ?? null,
     dueTs: row.due_at,
+    earliestDue: null,
     watched: watchedBy(current, pending),
     seen: Pages.of<Newest>([]),
     clocks: null,

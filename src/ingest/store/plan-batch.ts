@@ -132,6 +132,7 @@ function planDevice(
   const { arrivedTs } = (units[done - 1] as Unit).message.uplink;
   const due = planDue(before, context, { arrivedTs, isTick: ticked !== null }, limits);
   context = due.context;
+  budget.spent += due.cost;
   if (due.row) plan.due.push(due.row);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void.
   const hasSignals = plan.rows.signals.length > signalled;

@@ -16,20 +16,20 @@ export function tickedTs(units: readonly Unit[]): number | null {
 /**
  * The device with its next due time, and how its row is to change: after a tick in any case, after messages
  * where the time is earlier. A row that is early costs a tick that finds nothing; one at each change of the
- * time would cost a write with each message.
+ * time would cost a write with each message. `cost`: what it took (`Budget`).
  */
 export function planDue(
   before: DeviceContext,
   after: DeviceContext,
   { arrivedTs, isTick }: { arrivedTs: number; isTick: boolean },
   limits: ApplyLimits,
-): { context: DeviceContext; row: DueRow | null } {
+): { context: DeviceContext; row: DueRow | null; cost: number } {
   if (!isTick && after.runtime === before.runtime && after.current === before.current)
-    return { context: after, row: null };
-  const next = findNextDue(after, arrivedTs, limits);
+    return { context: after, row: null, cost: 0 };
+  const { ts: next, earliest: earliestDue, cost } = findNextDue(after, arrivedTs, limits);
   if (!isTick && (next === null || (after.dueTs !== null && next >= after.dueTs)))
-    return { context: after, row: null };
+    return { context: { ...after, earliestDue }, row: null, cost };
   const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);
   const { deviceId, accountId } = after.device;
-  return { context: { ...after, dueTs }, row: { deviceId, accountId, dueTs } };
+  return { context: { ...after, dueTs, earliestDue }, row: { deviceId, accountId, dueTs }, cost };
 }

@@ -9,6 +9,8 @@ export type Arrived = { measurement: Measurement; moment: Moment };
 
 type Sense = {
   clock: number;
+  /** How many values were evaluated of the time at which its clock stands. */
+  valuesNow: number;
   stored: Measurement[];
   /** The last one that was stamped. */
   stampedTs: number;
@@ -52,14 +54,15 @@ export class ReferenceArrival {
     const { ts } = measurement;
     if (sense.stored.some((other) => isSame(other, measurement))) return false;
     sense.stored.push(measurement);
-    // Of one millisecond 16 values are remembered.
-    if (sense.stored.filter((other) => other.ts === ts).length > 16) return false;
     const isAhead = ts > arrivedTs + aheadMs;
     const isLate = !isAhead && !isStamped && ts < sense.clock;
     if (isLate && !this.#wasSetBack(sense, ts, arrivedTs)) return false;
     sense.late = [];
-    if (!isAhead) sense.clock = isLate ? ts : Math.max(sense.clock, ts);
-    return true;
+    if (isAhead || (ts < sense.clock && !isLate)) return true;
+    // Of the millisecond at which the sense's clock stands 16 values are remembered.
+    sense.valuesNow = ts === sense.clock ? sense.valuesNow + 1 : 1;
+    sense.clock = ts;
+    return sense.valuesNow <= 16;
   }
 
   /** Whether a clock was set back: only late ones for a quarter of an hour, which go on as time does. */
@@ -77,7 +80,13 @@ export class ReferenceArrival {
   #of(sId: string): Sense {
     const known = this.#senses.get(sId);
     if (known) return known;
-    const sense = { clock: -Infinity, stored: [], stampedTs: -Infinity, late: [] };
+    const sense: Sense = {
+      clock: -Infinity,
+      valuesNow: 0,
+      stored: [],
+      stampedTs: -Infinity,
+      late: [],
+    };
     this.#senses.set(sId, sense);
     return sense;
   }

@@ -1,3 +1,4 @@
+import type { DeviceEvent } from '../../../src/contract/event.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Place } from '../../../src/contract/place.ts';
 import type { Purpose } from '../../../src/contract/purpose.ts';
@@ -5,7 +6,7 @@ import type { Evaluated, Moment } from '../../../src/engine/outcome.ts';
 import { holds } from './collected.ts';
 import { dueOf, lookAgainTs, type Due, type Gap } from './due.ts';
 import { hasEpisode } from './episode.ts';
-import { firingOf, movedOf } from './firing.ts';
+import { firingOf, moveEventOf, movedOf } from './firing.ts';
 import { judge } from './judge.ts';
 import { speaksOfTime, timeIn, type Log } from './log.ts';
 import { Standing, type Live } from './standing.ts';
@@ -45,9 +46,15 @@ export class ReferenceEngine {
     return this.#standing.logOf(live);
   }
 
-  /** The device says where it is. */
-  report(to: Place, arrivedTs: number): void {
+  /** The device says where it is, and may say which event led there. */
+  report(
+    to: Place,
+    arrivedTs: number,
+    { evId = 0, ts = arrivedTs }: { evId?: number | undefined; ts?: number | undefined } = {},
+  ): DeviceEvent | null {
+    const from = this.place;
     this.#standing.report(to, arrivedTs);
+    return moveEventOf({ pId: 'p', ...to, evId, ts }, from, to);
   }
 
   /** Of a measurement that is evaluated. What it forces comes first. */

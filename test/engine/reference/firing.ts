@@ -1,4 +1,4 @@
-import type { SenseEvent } from '../../../src/contract/event.ts';
+import type { DeviceEvent, EngineCause, SenseEvent } from '../../../src/contract/event.ts';
 import type { Place } from '../../../src/contract/place.ts';
 import type { Firing, Transition } from '../../../src/engine/outcome.ts';
 import type { Live } from './standing.ts';
@@ -35,13 +35,18 @@ export function movedOf(
   to: Place,
   ts: number,
 ): Transition {
-  const engine = { pId: 'p', puId: purpose.puId, stId, evId: event.evId, ts };
-  const moved = { type: 'device' as const, ts, cause: { engine } };
+  const moved = moveEventOf({ pId: 'p', puId: purpose.puId, stId, evId: event.evId, ts }, from, to);
+  return moved ? { to, event: moved } : { to };
+}
+
+/** What a move records: nothing, where the device enters the state it is in. */
+export function moveEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent | null {
+  const moved = { type: 'device' as const, ts: engine.ts, cause: { engine } };
   if (from.puId !== to.puId) {
     const [newValue, oldValue] = [to.puId, from.puId];
-    return { to, event: { ...moved, event: 'purposeChanged' as const, newValue, oldValue } };
+    return { ...moved, event: 'purposeChanged' as const, newValue, oldValue };
   }
-  if (from.stId === to.stId) return { to };
+  if (from.stId === to.stId) return null;
   const [newValue, oldValue] = [to.stId, from.stId];
-  return { to, event: { ...moved, event: 'stateChanged' as const, newValue, oldValue } };
+  return { ...moved, event: 'stateChanged' as const, newValue, oldValue };
 }

@@ -52,7 +52,16 @@ describe('package.json and its lockfile', () => {
   });
 
   it('replace the shell, and look at the installation first', () => {
-    const commands = ['start', 'simulate', 'account', 'backup', 'restore', 'bench', 'oracle'];
+    const commands = [
+      'start',
+      'simulate',
+      'engine',
+      'account',
+      'backup',
+      'restore',
+      'bench',
+      'oracle',
+    ];
     for (const name of commands)
       expect(manifest.scripts[name]).toMatch(
         /^exec node --import=\.\/src\/process\/install\/preflight\.mjs /,

@@ -1,4 +1,5 @@
-import type { CompiledCause, LiveEvent } from './compile-event.ts';
+import type { LiveEvent } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseEvidence, EventEvidence } from './runtime.ts';
 import type { CauseTime, EventTime } from './time-evidence.ts';
 import { moveUpAll } from './move-up.ts';

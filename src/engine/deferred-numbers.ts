@@ -1,14 +1,17 @@
-import type { CompiledCause } from './compile-event.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CauseReader } from './readers.ts';
+import { collectDeferred } from './collect-deferred.ts';
 import { collect } from './collect-evidence.ts';
 import type { Draft } from './draft.ts';
-import type { CauseEvidence, EventEvidence } from './runtime.ts';
+import type { Given } from './given.ts';
+import type { CauseEvidence } from './runtime.ts';
 import { agreesWithLimits } from './thresholds.ts';
-import { addOutcomes, isAllDisagreed } from './window.ts';
-import { wordBits } from './word-bits.ts';
+
+/** By who reads them: those of the state's own events, or of global ones. */
+export type Deferred = Map<CauseReader[], DeferredNumbers>;
 
 /** Fewer measurements are collected one by one. */
-const leastAhead = 8;
+const leastDeferred = 8;
 
 /**
  * The numbers of one sense that its readers have met, so that those whose event does not fire take them
@@ -17,7 +20,7 @@ const leastAhead = 8;
  * one outcome, one cause that disagrees says that the event does not fire, and the next number is all
  * that counts.
  */
-export class RunAhead {
+export class DeferredNumbers {
   readonly #readers: CauseReader[];
   readonly #vals: number[] = [];
   readonly #onces: CauseEvidence[] = [];
@@ -47,7 +50,7 @@ export class RunAhead {
   }
 
   /** Whether the reader with this number takes the newest number later. If not it has all before that one. */
-  isAhead(index: number, draft: Draft): boolean {
+  defers(index: number, draft: Draft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     const val = this.#vals[newest] as number;
@@ -67,8 +70,8 @@ export class RunAhead {
     this.#from[index] = next;
     const reader = this.#readers[index] as CauseReader;
     this.#isOpen[index] = isOpen(reader, draft);
-    const ahead = outcomesAhead(reader, draft);
-    this.#until[index] = ahead < leastAhead ? next : next + ahead;
+    const ahead = numbersToDefer(reader, draft);
+    this.#until[index] = ahead < leastDeferred ? next : next + ahead;
   }
 
   /** All readers have been offered the newest number. */
@@ -122,8 +125,30 @@ export class RunAhead {
         this.#onces[newest] as CauseEvidence,
         false,
       );
-    else collectRun(reader, draft, this.#vals, this.#onces, from, end);
+    else collectDeferred(reader, draft, this.#vals, this.#onces, from, end);
   }
+}
+
+/** The readers' deferred numbers, with this one; null where no reader defers any, or it is no number. */
+export function deferInto(
+  readers: CauseReader[],
+  all: Deferred,
+  { val, once }: Given,
+  draft: Draft,
+): DeferredNumbers | null {
+  let deferred = all.get(readers);
+  if (typeof val !== 'number') {
+    // `isAny` agrees with positions too.
+    deferred?.end(draft);
+    all.delete(readers);
+    return null;
+  }
+  if (!deferred) {
+    if (!readers.some(({ isLong, isNewestOnly }) => isLong || isNewestOnly)) return null;
+    all.set(readers, (deferred = new DeferredNumbers(readers, draft)));
+  }
+  deferred.push(val, once);
+  return deferred;
 }
 
 /** Whether the reader's event is in an episode. */
@@ -132,7 +157,7 @@ function isOpen({ event }: CauseReader, draft: Draft): boolean {
 }
 
 /** How many more numbers cannot fire the reader's event: one of its causes lacks more outcomes than that. */
-function outcomesAhead({ event, causes, isLong }: CauseReader, draft: Draft): number {
+function numbersToDefer({ event, causes, isLong }: CauseReader, draft: Draft): number {
   if (!isLong) return 0;
   const collected = draft.get(event.index)?.causes;
   let most = 0;
@@ -143,48 +168,3 @@ function outcomesAhead({ event, causes, isLong }: CauseReader, draft: Draft): nu
   }
   return most - 1;
 }
-
-/** What `collect` does with each of these numbers, none of which completes the event. */
-function collectRun(
-  { event, causes: indexes, limits }: CauseReader,
-  draft: Draft,
-  vals: number[],
-  onces: CauseEvidence[],
-  from: number,
-  end: number,
-): void {
-  if (!limits) return;
-  let own: EventEvidence | null = null;
-  for (let at = 0; at < indexes.length; at++) {
-    const index = indexes[at] as number;
-    const cause = event.causes[index] as CompiledCause;
-    const above = limits[3 * at] as number;
-    const below = limits[3 * at + 1] as number;
-    const meets = limits[3 * at + 2] === 1 ? 0 : 1;
-    const before = (own ?? draft.get(event.index))?.causes[index] ?? null;
-    const held = (before?.matched ?? 0) >= cause.needed;
-    let window: CauseEvidence | null = null;
-    for (let first = from; first < end;) {
-      const room = wordBits - (((window ?? before)?.ahead ?? 0) % wordBits);
-      const next = Math.min(end, first + room);
-      let outcomes = 0;
-      for (let n = first; n < next; n++) {
-        const val = vals[n] as number;
-        outcomes = (outcomes << 1) | (val > above && val < below ? meets : 1 - meets);
-      }
-      const count = next - first;
-      first = next;
-      if (!window) {
-        if (outcomes === 0 && before && isAllDisagreed(before, cause)) continue;
-        own ??= draft.open(event);
-        window = draft.openCause(event, own, index);
-      }
-      // The newest one that agreed is the lowest bit.
-      const newest = outcomes === 0 ? undefined : onces[next - 1 - lowestOne(outcomes)]?.agreed;
-      addOutcomes(window, cause, outcomes, count, newest);
-    }
-    if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
-  }
-}
-
-const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);

@@ -1,0 +1,46 @@
+import process from 'node:process';
+import { messageOf } from '../lib/thrown.ts';
+import { help } from './engine/help.ts';
+import { InputError } from './engine/input-error.ts';
+import { parseOptions, UsageError } from './engine/options.ts';
+import { playStream } from './engine/play-stream.ts';
+import { checkVectors } from './engine/vectors/check.ts';
+import { writeAnswers } from './engine/vectors/answers.ts';
+import { lineWriter } from './engine/write.ts';
+
+// Whoever reads only the first lines closes the pipe.
+process.stdout.on('error', () => process.exit(0));
+process.exitCode = await main(process.argv.slice(2)).catch(explain);
+
+async function main(args: string[]): Promise<number> {
+  const options = parseOptions(args);
+  const [out, warn] = [lineWriter(process.stdout), lineWriter(process.stderr)];
+  switch (options.kind) {
+    case 'help':
+      process.stdout.write(help);
+      return 0;
+    case 'vectors':
+      return (await checkVectors(options, out)) ? 0 : 1;
+    case 'answers':
+      await writeAnswers(options.folder, out);
+      return 0;
+    case 'play': {
+      const { stdin: input } = process;
+      if (options.stream === null && input.isTTY)
+        await warn('Measurements, a line each; Ctrl-D ends:');
+      await playStream(options, { input, out, warn });
+      return 0;
+    }
+  }
+}
+
+function explain(error: unknown): number {
+  const isExpected = error instanceof UsageError || error instanceof InputError;
+  process.stderr.write(`${isExpected ? error.message : stackOf(error)}\n`);
+  if (!(error instanceof UsageError)) return 1;
+  process.stderr.write('--help says what there is.\n');
+  return 2;
+}
+
+const stackOf = (error: unknown) =>
+  error instanceof Error ? (error.stack ?? error.message) : messageOf(error);

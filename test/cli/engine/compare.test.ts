@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { Answer, readCases, type Case } from '../../../src/cli/engine/vectors/cases.ts';
+import { compareAnswer } from '../../../src/cli/engine/vectors/compare.ts';
+import { blocksOf, readProjectFile } from '../../docs/readme.ts';
+
+type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+
+const given = ['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs'];
+const optional = ['ring', 'first', 'ageMs', 'ended', 'nextDueTs'];
+
+/** The answer of an engine that leaves out what it may. */
+function least({ rule, steps, ends }: Case): Answer {
+  const asked = steps.map((step) => {
+    const kept = Object.entries(step).filter(([name]) => !given.includes(name));
+    return Object.fromEntries(kept);
+  });
+  return { rule, steps: without(asked, optional) as Answer['steps'], ends };
+}
+
+function without(value: Json, names: string[]): Json {
+  if (Array.isArray(value)) return value.map((one) => without(one, names));
+  if (typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value).filter(([name]) => !names.includes(name));
+  return Object.fromEntries(kept.map(([name, member]) => [name, without(member, names)]));
+}
+
+/** Each value that differs from this one in one place. */
+function* changed(value: Json): Generator<Json> {
+  if (typeof value === 'number') yield value === 0 ? 1 : 2 * value;
+  else if (typeof value === 'string') yield `${value}!`;
+  else if (typeof value === 'boolean') yield !value;
+  else if (value === null) yield { event: 'stateChanged' };
+  else if (Array.isArray(value)) {
+    yield [...value, value[0] ?? { fires: [] }];
+    for (const [index, one] of value.entries()) {
+      yield value.toSpliced(index, 1);
+      for (const other of changed(one)) yield value.with(index, other);
+    }
+  } else {
+    for (const [name, member] of Object.entries(value)) {
+      const rest = without(value, []) as Record<string, Json>;
+      delete rest[name];
+      const isNone = Array.isArray(member) ? member.length === 0 : member === null;
+      // What is not there is as if there were none.
+      if (!(isNone && ['ticks', 'moves'].includes(name))) yield rest;
+      for (const other of changed(member)) yield { ...value, [name]: other };
+    }
+  }
+}
+
+const files = readCases();
+
+describe.each(files)('$name', ({ cases }) => {
+  test('its cases are told apart by their rules', () => {
+    expect(new Set(cases.map(({ rule }) => rule)).size).toBe(cases.length);
+  });
+
+  test('an engine may leave out what only the service has to know', () => {
+    for (const one of cases) expect(compareAnswer(one, least(one))).toEqual([]);
+  });
+
+  test('whatever else is another one, missing or too much is found', () => {
+    let tried = 0;
+    for (const one of cases) {
+      const { rule, ...answer } = least(one);
+      for (const other of changed(answer)) {
+        const { steps, ends } = other as Answer;
+        if (!steps || !ends) continue;
+        tried += 1;
+        const found = compareAnswer(one, { rule, steps, ends });
+        if (found.length === 0) expect({ rule, other }).toBe('a difference');
+      }
+    }
+    expect(tried).toBeGreaterThan(50);
+  });
+});
+
+test('moves and ticks that nobody expects are found', () => {
+  const [one] = files
+    .flatMap(({ cases }) => cases)
+    .filter(({ rule }) => rule.startsWith('isGt is'));
+  if (!one) throw new Error('that case is gone');
+  for (const more of [{ moves: { puId: 1, stId: 1, event: null } }, { ticks: [{ fires: [] }] }]) {
+    const answer = least(one);
+    Object.assign(answer.steps[0] ?? {}, more);
+    expect(compareAnswer(one, answer)).toHaveLength(1);
+  }
+});
+
+test('the answer that the page shows is a right one', () => {
+  const blocks = blocksOf(readProjectFile('test/vectors/README.md'), 'json');
+  const shown = blocks
+    .filter((text) => text.includes('"rule"'))
+    .map((text) => Answer.parse(JSON.parse(text)));
+  expect(shown).toHaveLength(1);
+  const cases = files.flatMap((file) => file.cases);
+  for (const answer of shown) {
+    const found = cases.filter(({ rule }) => rule === answer.rule);
+    expect(found.map((one) => compareAnswer(one, answer))).toEqual([[]]);
+  }
+});
