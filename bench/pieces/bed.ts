@@ -82,7 +82,7 @@ export async function openBed(
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async () => undefined,
+        decideAlarms: async () => new Map(),
       },
       findNewest,
       findStored,
