@@ -168,15 +168,14 @@ function takeBeyond(
         its.now -= 1;
         continue;
       }
-      const before = recorded.get(message) ?? 0;
-      const isTooMany =
-        its.now <= 0 || before + message.recorded >= quota.eventsPerMessage(accountId);
+      const before = message ? (recorded.get(message) ?? 0) + message.recorded : 0;
+      const isTooMany = its.now <= 0 || before >= quota.eventsPerMessage(accountId);
       if (its.today <= 0) isDayOver.add(accountId);
-      if (its.today <= 0 || isTooMany || message.uplink.leavesEventsOut) beyond.push(event);
+      if (its.today <= 0 || isTooMany || message?.uplink.leavesEventsOut) beyond.push(event);
       else {
         its.today -= 1;
         its.now -= 1;
-        recorded.set(message, before + 1);
+        if (message) recorded.set(message, (recorded.get(message) ?? 0) + 1);
       }
     }
   }
