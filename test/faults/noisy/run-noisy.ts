@@ -29,7 +29,7 @@ export async function runNoisy(kind: NoisyKind, run: NoisyRun): Promise<Outcome>
       ...load,
       accounts: otherAccounts,
       configFile,
-      variables: kind.variables ?? {},
+      variables: kind.variables?.(receiverPort) ?? {},
     });
     try {
       const fault = noisyNeighbour(kind, { receiverPort, ...(onReport && { onReport }) });
