@@ -20,7 +20,7 @@ export function createEventCounters(
     count(accountId, counts) {
       const { measurements, events, leftOut, alarms } = counts;
       activity.count(accountId, { measurements, events: events + alarms, leftOut });
-      const recorded = counts.events + counts.moves;
+      const recorded = counts.events + counts.moves + alarms;
       if (recorded > 0) rate.take(accountId, recorded);
     },
   };

@@ -4,8 +4,11 @@ import { isHigh, rules } from './roles.ts';
 /** A firing between these times, by its own; `isRequired`: it has to be there, else it may be. */
 export type Expected = { fromTs: number; toTs: number; isRequired: boolean };
 
-/** How exactly this process and the service have the same time, and when a message arrived is known. */
-const slackMs = 100;
+/**
+ * How exactly this process and the service have the same time, and when a message arrived is known: at its start a busy
+ * process may be wrong by half of what the answer of its database took.
+ */
+const slackMs = 1_000;
 
 /** What is to fire of what a device sent, in its order. Nothing else may. */
 export function expectedOf(device: Watched, nowTs: number, gaps: KnownGap[]): Expected[] {

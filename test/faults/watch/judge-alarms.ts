@@ -37,8 +37,8 @@ export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerd
   for (const device of devices) {
     const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
     verdict.alarms += device.alarms.length;
-    verdict.firingsLost += lost;
-    verdict.firingsInvented += invented;
+    verdict.firingsLost += lost.length;
+    verdict.firingsInvented += invented.length;
     verdict.alarmsInvented += inventedOf(device);
     verdict.alarmsUntold += untoldOf(device, isTold);
   }
@@ -46,16 +46,38 @@ export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerd
 }
 
 /** Each firing is the first one that was expected then. */
-function match(firings: number[], expected: Expected[]): { lost: number; invented: number } {
+function match(firings: number[], expected: Expected[]): { lost: Expected[]; invented: number[] } {
   const open = new Set(expected);
-  let invented = 0;
-  for (const ts of firings.toSorted((a, b) => a - b)) {
-    const found = [...open].find(({ fromTs, toTs }) => fromTs <= ts && ts <= toTs);
-    if (found) open.delete(found);
-    else invented += 1;
-  }
-  const lost = [...open].filter(({ isRequired }) => isRequired).length;
-  return { lost, invented };
+  const invented = firings
+    .toSorted((a, b) => a - b)
+    .filter((ts) => {
+      const found = [...open].find(({ fromTs, toTs }) => fromTs <= ts && ts <= toTs);
+      if (found) open.delete(found);
+      return !found;
+    });
+  return { lost: [...open].filter(({ isRequired }) => isRequired), invented };
+}
+
+/** For people: which firings are lost or invented, with the messages around each, in ms since the first one. */
+export function describeWrong({ devices, gaps, nowTs }: Evidence): string[] {
+  return devices.flatMap((device) => {
+    const { role, uuid, messages, installedTs } = device;
+    const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
+    const since = (ts: number | null) => (ts === null ? 'unanswered' : ts - installedTs);
+    const around = (ts: number) => {
+      const at = messages.findLastIndex((message) => message.ts <= ts);
+      const near = messages.slice(Math.max(0, at - 1), at + 2);
+      const told = near.map((message) => `${since(message.ts)}–${since(message.ackedTs)}`);
+      return `${role} ${uuid} at ${since(ts)}, messages ${told.join(', ')}`;
+    };
+    return [
+      ...lost.map(({ fromTs }) => `lost: ${around(fromTs)}`),
+      ...invented.map((ts) => `invented: ${around(ts)}`),
+      ...gaps
+        .map((gap) => `gap: ${since(gap.fromTs)}–${since(gap.toTs)}`)
+        .slice(0, lost.length + invented.length),
+    ];
+  });
 }
 
 function inventedOf({ alarms, firings }: Watched): number {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { call, registerAccount } from '../../../bench/api.ts';
 import { startHookReceiver, type HookReceiver } from '../../support/hook-receiver.ts';
 import type { Evidence, Told } from './evidence.ts';
-import { judgeAlarms, type AlarmVerdict } from './judge-alarms.ts';
+import { describeWrong, judgeAlarms, type AlarmVerdict } from './judge-alarms.ts';
 import { readStored } from './read-evidence.ts';
 import { roles } from './roles.ts';
 import { startSentinels, type Sentinels } from './sentinels.ts';
@@ -42,7 +42,11 @@ export async function startWatch({ databaseUrl, ...service }: WatchOptions): Pro
       const verdict = judgeAlarms(evidence);
       const { alarms: _a, toldAgain: _t, ...wrong } = verdict;
       const isRight = evidence.waiting === 0 && Object.values(wrong).every((count) => count === 0);
-      if (isRight || performance.now() > untilMs) return verdict;
+      if (isRight) return verdict;
+      if (performance.now() > untilMs) {
+        for (const line of describeWrong(evidence)) process.stderr.write(`    ${line}\n`);
+        return verdict;
+      }
       await delay(100);
     }
   }
