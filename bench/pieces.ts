@@ -5,6 +5,7 @@ import type { Bed, Value } from './pieces/bed.ts';
 import { startBenchDatabase } from './database.ts';
 import { PieceMeter } from './pieces/meter.ts';
 import { butOne, globalAny, half, never, stateWith, winding, windowed } from './pieces/purposes.ts';
+import { restless } from './pieces/purposes.ts';
 import { cpuMsOf } from './usage.ts';
 import type { Purpose } from '../src/contract/purpose.ts';
 
@@ -32,6 +33,8 @@ type Work = {
   devices?: number;
   count: number;
   val?: () => Value;
+  /** So much time lies between two messages. */
+  laterMs?: number;
 };
 
 const anyValue = () => Math.floor(Math.random() * 10_000) / 100;
@@ -57,6 +60,18 @@ const works: Work[] = [
     purpose: stateWith(1, 1, winding(6_000)),
     count: 1_000,
     val: anyPlace,
+  },
+  {
+    name: 'ticks: 10,000 s of silences of 1 s',
+    purpose: restless(1, 1),
+    count: 1,
+    laterMs: 10_000_000,
+  },
+  {
+    name: 'ticks: 200 s of them beside 64 × 32 causes',
+    purpose: restless(64, 32),
+    count: 1,
+    laterMs: 200_000,
   },
 ];
 
@@ -96,14 +111,15 @@ try {
 
 /** Median and maximum of the longest piece of each message, after a warm-up. */
 async function measurePieces(bed: Bed, work: Work): Promise<void> {
-  const { name, purpose, devices = 1, count, val = anyValue } = work;
+  const { name, purpose, devices = 1, count, val = anyValue, laterMs } = work;
   const added = await Promise.all(Array.from({ length: devices }, () => bed.addDevice(purpose)));
   const meter = new PieceMeter();
   const longest: number[] = [];
   const startMs = performance.now();
   meter.start();
   for (let message = 0; message < messages + 5; message += 1) {
-    await Promise.all(added.map((device) => bed.send(device, Array.from({ length: count }, val))));
+    const values = Array.from({ length: count }, val);
+    await Promise.all(added.map((device) => bed.send(device, values, laterMs)));
     const longestMs = await meter.takeLongest();
     if (message >= 5) longest.push(longestMs);
   }

@@ -25,8 +25,11 @@ export type Value = number | { lat: number; long: number };
 /** The service's way from a parsed message into the database, in this process and without its edges. */
 export type Bed = {
   addDevice: (purpose: Purpose | null) => Promise<DeviceIdentity>;
-  /** Resolves when the message, of one measurement a millisecond, is acknowledged. */
-  send: (device: DeviceIdentity, values: Value[]) => Promise<void>;
+  /**
+   * Resolves when the message, of one measurement a millisecond, is acknowledged. `laterMs`: it arrives so much later
+   * than the one before, by its own time.
+   */
+  send: (device: DeviceIdentity, values: Value[], laterMs?: number) => Promise<void>;
   /** The same with what a device publishes to `up/measurements`, good or bad, as it comes. */
   publish: (device: DeviceIdentity, payload: string) => Promise<void>;
   /** Bytes of all tables and indexes once they are vacuumed. */
@@ -82,7 +85,7 @@ export async function openBed(
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async () => undefined,
+        decideAlarms: async () => new Map(),
       },
       findNewest,
       findStored,
@@ -96,10 +99,11 @@ export async function openBed(
   let ts = Date.now();
   return {
     addDevice: (purpose) => addDevice(db, purpose),
-    send(device, values) {
+    send(device, values, laterMs) {
+      ts += laterMs ?? 0;
       const items = values.map((val, index) => ({ index, value: { sId: senseId, val, ts: ts++ } }));
       const content: UplinkContent = { kind: 'measurements', items };
-      const arrivedTs = Date.now();
+      const arrivedTs = laterMs === undefined ? Date.now() : ts;
       return new Promise((stored, failed) => {
         ingest.ingest(
           device,

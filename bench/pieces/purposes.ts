@@ -62,3 +62,23 @@ function eventsOf(events: number, causes: number, causeOf: CauseOf) {
     }),
   }));
 }
+
+/**
+ * Two states that send a device back and forth on a silence of a second. Each has so many events of so many causes:
+ * the others wait for a silence that never comes.
+ */
+export function restless(events: number, causes: number): Purpose {
+  const waiting = (ms: number) => ({ sId: senseId, threshold: { noneForMs: ms } });
+  const states = [1, 2].map((stId) => ({
+    stId,
+    events: Array.from({ length: events }, (_, e) => ({
+      evId: e + 1,
+      eventLog: true,
+      causes: Array.from({ length: e === 0 ? 1 : causes }, (_unused, c) =>
+        waiting(e === 0 ? 1_000 : 86_400_000 + e * causes + c),
+      ),
+      actions: e === 0 ? { engine: { gotoStId: 3 - stId } } : {},
+    })),
+  }));
+  return Purpose.parse({ puId: 1, initStId: 1, states });
+}

@@ -1,7 +1,7 @@
 import type { AlarmSignal } from '../contract/alarm-signal.ts';
 import type { Sql } from '../db/sql.ts';
 import { listStoredReports, loadDevices, reportName, type LoadedDevice } from './load.ts';
-import type { Ask, DecideDeps } from './ports.ts';
+import type { Ask, DecideDeps, Opened } from './ports.ts';
 import { decide } from './rules/decide.ts';
 import { beginDraft, type DeviceDraft, type PlannedAsk } from './rules/draft.ts';
 import { settle } from './rules/settle.ts';
@@ -9,21 +9,23 @@ import { giveIds, saveDrafts, type Drafted } from './save-drafts.ts';
 
 /**
  * Decides on the alarms of devices within the transaction that stores what happened to them: opens and closes
- * them, has people told, and sets `notified` and `notNotified` on the events of firings.
+ * them, has people told, and sets `notified` and `notNotified` on the events of firings. Gives those it opened
+ * within the quota: who commits the transaction counts them.
  */
 export function createDecideAlarms(deps: DecideDeps) {
-  return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<void> => {
+  return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<Opened> => {
     const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
     const loaded = await loadDevices(tx, deviceIds);
     const stored = await listStoredReports(tx, reportsOf(signals));
     const at = { options: deps.rules, nowTs: deps.clock(), asks: [] as PlannedAsk[] };
     const { asks } = at;
     const drafted = readSignals(signals, loaded, stored, at);
-    await giveIds(tx, drafted, deps);
+    const opened = await giveIds(tx, drafted, deps);
     const told = asks.length > 0 ? await deps.tell(tx, toAsks(asks)) : [];
     const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
     settle(asks, told, verdicts, at);
     await saveDrafts(tx, drafted, deps);
+    return opened;
   };
 }
 

@@ -30,6 +30,7 @@ export type DecideDeps = Telling & {
   clock: () => number;
   /** How many more events of the account may be recorded today. */
   eventsLeft: (accountId: number) => number;
-  /** An alarm that opened counts as a recorded event. */
-  countOpened: (accountId: number, count: number) => void;
 };
+
+/** Alarms that a transaction opens, by account: once it is committed, each counts as a recorded event. */
+export type Opened = ReadonlyMap<number, number>;

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { nameKey, quietNow } from './alarm.ts';
 import type { LoadedDevice } from './load.ts';
-import type { ClosedAlarm, DecideDeps, Telling } from './ports.ts';
+import type { ClosedAlarm, DecideDeps, Opened, Telling } from './ports.ts';
 import type { DeviceDraft, Draft } from './rules/draft.ts';
 import { reserveIds, saveAlarms, type Changed } from './store.ts';
 
@@ -26,12 +26,12 @@ export async function saveDrafts(
   await finishClosed(tx, all.flatMap(alarmsOf), telling);
 }
 
-/** Numbers what was opened, and counts it as recorded where the account's quota has room for it. */
+/** Numbers what was opened; gives how many alarms of each account its quota has room for. */
 export async function giveIds(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
-  deps: Pick<DecideDeps, 'eventsLeft' | 'countOpened'>,
-): Promise<void> {
+  deps: Pick<DecideDeps, 'eventsLeft'>,
+): Promise<Opened> {
   const opened = [...drafted.values()].flatMap(alarmsOf).filter(({ isNew }) => isNew);
   const ids = await reserveIds(tx, opened.length);
   const counts = new Map<number, number>();
@@ -42,7 +42,7 @@ export async function giveIds(
     alarm.isBeyondQuota = deps.eventsLeft(accountId) <= before;
     if (!alarm.isBeyondQuota) counts.set(accountId, before + 1);
   }
-  for (const [accountId, count] of counts) deps.countOpened(accountId, count);
+  return counts;
 }
 
 /** Snoozes are of events of one profile, and so is what was told before there were alarms. */

@@ -76,8 +76,6 @@ export function startAlarms(
     rules: rulesOf(shared),
     clock: shared.clock,
     eventsLeft: activity.eventsLeft,
-    countOpened: (accountId, count) =>
-      activity.count(accountId, { measurements: 0, events: count, leftOut: 0 }),
   });
 }
 
@@ -95,11 +93,12 @@ export function createAlarmsOfRoutes(shared: Shared) {
     ...telling,
     rules: rulesOf(shared),
     clock: shared.clock,
+    // No route opens one.
     eventsLeft: () => 0,
-    countOpened: () => undefined,
   });
-  const onConfigured: OnConfigured = (tx, device, sIds, arrivedTs) =>
-    decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
+  const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
+    await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);
+  };
   const { db, bus } = shared;
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
     alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });

@@ -18,8 +18,9 @@ export function createEventCounters(
     eventsLeftNow: rate.left,
     eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
     count(accountId, counts) {
-      activity.count(accountId, counts);
-      const recorded = counts.events + counts.moves;
+      const { measurements, events, leftOut, alarms } = counts;
+      activity.count(accountId, { measurements, events: events + alarms, leftOut });
+      const recorded = counts.events + counts.moves + alarms;
       if (recorded > 0) rate.take(accountId, recorded);
     },
   };

@@ -26,9 +26,10 @@ export function startTicksOf(
     clock,
     nowMs: monotonicClock,
     tick: ingest.tick,
-    isHere: ({ uuid, connectorId }) =>
+    isHere: ({ uuid, connectorId, isConnected }) =>
       connector?.isConnected(uuid) === true ||
-      (bridges.has(connectorId) && listening.isHere(connectorId)),
+      // Of several processes with that connector each may take it: the second one finds nothing due.
+      ((bridges.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
     isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
     isHeld: (accountId) => holds.waitMs(accountId) > 0,
     log: log.child({ component: 'ingest' }),

@@ -26,6 +26,7 @@ const advice = {
   'not-confirmed': 'follow the link in the mail; POST /v2/accounts/contacts/test sends it again',
   'no-effect': 'leave it out',
   'shorter-than-interval': 'choose a longer time, or have the sense measured more often',
+  'short-silence': 'choose more than 15 s beside the interval at which it is measured',
   'always-silent': 'correct the sId, or add the sense to the configuration of the device',
   'told-each-time': 'name a threshold, or set actions.alarm to false if it is meant',
   'endless-alarm': 'name a threshold, or leave actions.alarm out',

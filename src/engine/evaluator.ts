@@ -41,9 +41,12 @@ export class Evaluator {
     this.#ticker = profile.isTimed ? new Ticker(profile, this.#live, listening) : null;
   }
 
-  /** Runs what is due by then, in order: each tick that fires. */
-  ticksUntil(untilTs: number): Evaluated[] {
-    return this.#ticker?.runUntil(untilTs) ?? noTicks;
+  /**
+   * Runs what is due by then, in order: each tick that fires. States may send the device on for ever: it ends after
+   * so many moves. Where the last tick moved the device there may be more, which a further call runs.
+   */
+  ticksUntil(untilTs: number, mostMoves = Infinity): Evaluated[] {
+    return this.#ticker?.runUntil(untilTs, mostMoves) ?? noTicks;
   }
 
   /**

@@ -3,6 +3,9 @@ export type Listening = { gaps: readonly Gap[] };
 
 type Gap = { fromTs: number; toTs: number | null };
 
+/** A connector that says nothing for so long may still listen, ms: a gap is longer. */
+export const unnoticedGapMs = 15_000;
+
 /** How long a connector listens again before ticks run, ms: what devices have kept meanwhile comes in first. */
 export const pauseMs = 300_000;
 

@@ -11,6 +11,8 @@ import type { Tick } from './ticks.ts';
 import type { Timed } from './timed.ts';
 
 export const noTicks: Evaluated[] = [];
+/** What a cause of an event that waits takes, beside one that judges: it is looked at, and begun anew after a move. */
+const costOfWaiting = 6;
 const alwaysListening: Listening = { gaps: [] };
 
 /** Runs the ticks of a device, beside the measurements that its evaluator takes. */
@@ -20,7 +22,7 @@ export class Ticker {
   readonly #listening: Listening;
   /** The latest time that it was told of. */
   #nowTs = -Infinity;
-  /** What it has taken: an event that waits, or a cause of one that fires, is one. */
+  /** What it has taken, as of `Evaluator`. */
   cost = 0;
 
   constructor(profile: Profile, live: LiveEvidence, listening: Listening = alwaysListening) {
@@ -29,12 +31,12 @@ export class Ticker {
     this.#listening = listening;
   }
 
-  /** Those that are due by then, by when they are due. */
-  runUntil(untilTs: number): Evaluated[] {
+  /** Those that are due by then, by when they are due: all, or up to this move of the device. */
+  runUntil(untilTs: number, mostMoves: number): Evaluated[] {
     const { state, purpose } = this.#live;
     if (!state?.timed.ticking.length && !purpose?.globalTimed.ticking.length) return noTicks;
     this.#nowTs = Math.max(this.#nowTs, untilTs);
-    return this.#runAll(() => this.#listWaiting().filter(({ ts }) => ts <= untilTs));
+    return this.#runAll(() => this.#listWaiting().filter(({ ts }) => ts <= untilTs), mostMoves);
   }
 
   /** Those that a measurement of that sense forces. They arrive with it. */
@@ -70,15 +72,16 @@ export class Ticker {
     const known = { listening: this.#listening, nowTs: this.#nowTs };
     const elsewhere = global.filter(({ stId }) => stId !== place.stId);
     return [...own, ...elsewhere].flatMap((event) => {
-      this.cost += event.causes.length;
+      this.cost += costOfWaiting * event.causes.length;
       return ticksOf(event, this.#live.draftOf(event).get(event.index), known);
     });
   }
 
   /** A move ends the evidence of what waited, and begins other. */
-  #runAll(list: () => Tick[]): Evaluated[] {
+  #runAll(list: () => Tick[], mostMoves = Infinity): Evaluated[] {
     const all: Evaluated[] = [];
-    for (let hasMoved = true; hasMoved;) {
+    let hasMoved = true;
+    for (let moves = 0; hasMoved && moves < mostMoves; moves += 1) {
       hasMoved = false;
       for (const tick of inOrder(list())) {
         if (!isWaiting(tick, this.#live.draftOf(tick.event).get(tick.event.index))) continue;

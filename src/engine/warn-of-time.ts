@@ -2,6 +2,7 @@ import type { Cause, PurposeEvent } from '../contract/purpose.ts';
 import { warning, type Warning, type WarningCode } from '../contract/warning.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { describeDuration } from './duration-words.ts';
+import { unnoticedGapMs } from './listening.ts';
 import { isMetByAny } from './self-moving.ts';
 import type { KnownSenses } from './known-senses.ts';
 
@@ -37,15 +38,24 @@ function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
   return [warning('no-effect', `${at}/causes/0/threshold/maxAgeMs`, what)];
 }
 
-/** What waits for silence fires where there is nothing that could be measured. */
+/** What waits for silence fires where nothing could be measured, and where nobody listened for a short time. */
 function warnOfSilence(
   { sId, threshold }: Cause,
   at: string,
   senses: KnownSenses | undefined,
 ): Warning[] {
-  if (threshold?.noneForMs === undefined || !senses || senses.ranges.has(sId)) return [];
-  const what = `no chosen device has the sense ${sId}: it is always silent`;
-  return [warning('always-silent', `${at}/sId`, what)];
+  const { noneForMs } = threshold ?? {};
+  if (noneForMs === undefined) return [];
+  const warnings: Warning[] = [];
+  if (noneForMs <= unnoticedGapMs) {
+    const what = 'it may hold though the device sent: the service may be away for 15 s unnoticed';
+    warnings.push(warning('short-silence', `${at}/threshold/noneForMs`, what));
+  }
+  if (senses && !senses.ranges.has(sId)) {
+    const what = `no chosen device has the sense ${sId}: it is always silent`;
+    warnings.push(warning('always-silent', `${at}/sId`, what));
+  }
+  return warnings;
 }
 
 /** A notice at each firing may be meant (a button), or not (a forgotten threshold). One that moves is told once. */

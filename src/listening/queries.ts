@@ -1,7 +1,8 @@
 import type { Sql } from '../db/sql.ts';
+import { unnoticedGapMs } from '../engine/listening.ts';
 
 /** A connector that says nothing for longer did not listen. */
-export const gapSeconds = 15;
+export const gapSeconds = unnoticedGapMs / 1_000;
 /** How long gaps are kept: as long as the longest time that purposes can ask for. */
 export const keptDays = 31;
 

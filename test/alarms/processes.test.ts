@@ -37,7 +37,6 @@ function deciding(more: Partial<DecideDeps> = {}) {
     rules: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
     clock: () => start,
     eventsLeft: () => 100,
-    countOpened: () => {},
     ...more,
   });
   return { decide, asked };
@@ -109,19 +108,11 @@ it('a transaction that rolls back leaves no alarm, and no change for streams', a
 it('beyond the quota of events open alarms are kept, and go when they close; streams are told', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);
-  let left = 1;
-  const opens: number[] = [];
-  const { decide } = deciding({
-    eventsLeft: () => left,
-    countOpened: (_accountId, count) => {
-      opens.push(count);
-      left -= count;
-    },
-  });
+  const { decide } = deciding({ eventsLeft: () => 1 });
   const second = { puId: 1, stId: 1, evId: 2 };
   const take = (...given: AlarmSignal[]) => db.transaction((tx) => decide(tx, given));
-  await take(of(device, fired()), of(device, fired({ of: second })));
-  expect(opens).toEqual([1]);
+  const within = await take(of(device, fired()), of(device, fired({ of: second })));
+  expect(within).toEqual(new Map([[device.accountId, 1]]));
   const events = async () =>
     (await db.query<{ ev_id: number }>('select ev_id from alarm order by ev_id')).rows;
   expect(await events()).toEqual([{ ev_id: 1 }, { ev_id: 2 }]);

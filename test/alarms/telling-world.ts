@@ -90,7 +90,6 @@ export function useAlarms() {
         ...telling(notifications),
         rules,
         eventsLeft: () => 1_000,
-        countOpened: () => undefined,
         clock: () => world.nowMs,
       });
       await database.db.transaction((tx) => decideAlarms(tx, signals));

@@ -34,7 +34,10 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
         host: `connector-${id}.example.com`,
         port: 1_883,
       })),
-      settings: { mqtt: { trustedProxies: [balancer.address] } },
+      settings: {
+        mqtt: { trustedProxies: [balancer.address] },
+        notifications: { webhooks: { allowPrivateAddresses: true } },
+      },
     });
     balancer.targets.push(...installation.connectors.map(({ mqttPort }) => mqttPort));
     [first, second] = installation.apis as [ServiceProcess, ServiceProcess];
@@ -143,13 +146,14 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
   });
 
   it(
-    'lose nothing while connectors are killed and devices move on',
+    'lose nothing, no alarm either, while connectors are killed and devices move on',
     { timeout: 60_000 + kills * 30_000 },
     async () => {
       const witnessed = await installation.startLoad({
         port: balancer.port,
         devices: 100,
         rate: 800,
+        watch: true,
       });
       const { load } = witnessed;
       load.start();
@@ -173,6 +177,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
       const verdict = await judge(witnessed);
       expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.acknowledged).toBeGreaterThan(1_000);
+      expect(verdict.alarms).toBeGreaterThan(0);
       for (const target of balancer.targets) expect(balancer.count(target)).toBeGreaterThan(0);
     },
   );

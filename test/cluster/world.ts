@@ -9,6 +9,7 @@ import { installOnHalf, registerDevices } from '../faults/register.ts';
 import { prepareService } from '../faults/service-process.ts';
 import type { ServiceProcess } from '../faults/service-process.ts';
 import type { Witnessed } from '../faults/verdict.ts';
+import { startWatch } from '../faults/watch/watch.ts';
 import { startThrowAwayCluster } from '../support/cluster.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -18,8 +19,16 @@ export type Installation = {
   /** In the order of the settings, and behind them those that stand by. */
   connectors: ServiceProcess[];
   databaseUrl: string;
-  /** Devices under load, sent to this port; judged like any other load. */
-  startLoad(options: { port: number; devices: number; rate: number }): Promise<Witnessed>;
+  /**
+   * Devices under load, sent to this port; judged like any other load. `watch`: with others whose alarms are judged,
+   * which needs webhooks on this machine.
+   */
+  startLoad(options: {
+    port: number;
+    devices: number;
+    rate: number;
+    watch?: boolean;
+  }): Promise<Witnessed>;
   close(): Promise<void>;
 };
 
@@ -82,14 +91,18 @@ export async function startInstallation(options: InstallationOptions): Promise<I
       apis,
       connectors,
       databaseUrl: cluster.url(),
-      async startLoad({ port, devices: count, rate }) {
+      async startLoad({ port, devices: count, rate, watch: isWatched = false }) {
         const service = apis[0] as ServiceProcess;
         const { token: accountToken } = await registerAccount(service.url);
         const devices = await registerDevices(service.url, accountToken, count);
         const pId = await installOnHalf(service.url, accountToken, devices, witnessPurpose);
         const load = await startFleet({ dir, devices, port, rate });
         releases.push(() => load.close());
-        return { load, devices, pId, accountToken, cluster, service };
+        const { url } = service;
+        const at = { url, mqttPort: port, databaseUrl: () => cluster.url() };
+        const watch = isWatched ? await startWatch(at) : null;
+        releases.push(() => watch?.close());
+        return { load, devices, pId, accountToken, cluster, service, watch };
       },
       close,
     };

@@ -15,6 +15,8 @@ export type Fault = {
   short: Severity;
   long: Severity;
   world?: Partial<WorldOptions>;
+  /** Ends nothing between the delivery of a message and its outcome: none is delivered again. */
+  sparesDeliveries?: true;
   /** Hits hard enough to be left out of the quick suite. */
   longOnly?: true;
   /** What was promised of the observations, at most; the tool holds them to it, a test does not. */

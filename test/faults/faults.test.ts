@@ -13,7 +13,7 @@ import type { World } from './world.ts';
 const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 
-const load = { devices: 200, rate: 1_500, timescaledb: false };
+const load = { devices: 200, rate: 1_500, timescaledb: false, watch: true };
 // All faults happen to one world, one after the other: each verdict covers the earlier ones too.
 describe('nothing acknowledged is lost, whatever happens', () => {
   const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly && isHere(fault));
@@ -31,6 +31,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
       const { verdict, observations } = await runFault(world, fault, fault.short);
       expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.acknowledged).toBeGreaterThan(0);
+      expect(verdict.alarms).toBeGreaterThan(0);
       expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
   }

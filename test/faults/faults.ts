@@ -15,6 +15,7 @@ import { poison, wrongClocks } from './kinds/payloads.ts';
 import { redisKilled, redisSlow } from './kinds/redis.ts';
 import { serviceKilled, serviceTerminated } from './kinds/service-killed.ts';
 import { soak } from './kinds/soak.ts';
+import { clockForward, frozen } from './kinds/time.ts';
 
 /** All faults. */
 export const faults: Fault[] = [
@@ -36,4 +37,7 @@ export const faults: Fault[] = [
   poison,
   reconnectStorm,
   soak,
+  frozen,
+  // Last: the clock stays ahead.
+  clockForward,
 ];

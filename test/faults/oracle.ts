@@ -117,6 +117,7 @@ async function runOne(fault: Fault): Promise<Outcome> {
       devices: Number(values.devices ?? 500),
       rate: Number(values.rate ?? 3_000),
       timescaledb,
+      watch: true,
       ...fault.world,
       ...(disk ? { databaseDir: disk.databaseDir } : {}),
     });

@@ -1,3 +1,4 @@
+import { expectHolds } from './fault.ts';
 import type { Fault, Observations, Severity } from './fault.ts';
 import { judge } from './verdict.ts';
 import type { Verdict } from './verdict.ts';
@@ -20,5 +21,10 @@ export async function runFault(world: World, fault: Fault, severity: Severity): 
     const late = `Not everything was acknowledged ${drainMs} ms after it was over`;
     throw new Error(`${late}: ${JSON.stringify(verdict)}.`);
   }
+  if (fault.sparesDeliveries)
+    expectHolds(
+      verdict.toldAgain === 0,
+      `each message is delivered once, ${verdict.toldAgain} more`,
+    );
   return { fault: fault.name, verdict, observations: { ...observations, drainedMs } };
 }

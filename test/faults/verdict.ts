@@ -4,16 +4,18 @@ import { runOn } from '../support/template.ts';
 import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { hasProfile } from './register.ts';
+import { noWrongs, type AlarmVerdict } from './watch/judge-alarms.ts';
 import type { World } from './world.ts';
 
 /** The evidence: the load, its devices, and the service to ask. */
 export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'> & {
   cluster: Pick<World['cluster'], 'url'>;
   service: Pick<World['service'], 'url'>;
+  watch?: Pick<NonNullable<World['watch']>, 'judge'> | null;
 };
 
-/** The outcome: all counts but the first three must be 0. */
-export type Verdict = {
+/** The outcome: all counts of what is wrong must be 0, and `toldAgain` where nothing was killed. */
+export type Verdict = AlarmVerdict & {
   sent: number;
   acknowledged: number;
   stored: number;
@@ -45,6 +47,7 @@ export async function judge(world: Witnessed): Promise<Verdict> {
     reordered: 0,
     wrongEvents: 0,
     restDiffers: 0,
+    ...((await world.watch?.judge()) ?? noWrongs),
   };
   await runOn(world.cluster.url(), async (client) => {
     for (const [index, { uuid, accountToken }] of world.devices.entries()) {
@@ -128,10 +131,12 @@ async function differsOverRest(
 }
 
 /** The counts that must be 0. */
-export function faultsOf({ sent: _s, acknowledged: _a, stored: _d, ...broken }: Verdict) {
+export function faultsOf(verdict: Verdict) {
+  const { sent: _s, acknowledged: _a, stored: _d, alarms: _n, toldAgain: _t, ...broken } = verdict;
   return broken;
 }
 
+const { alarms: _n, toldAgain: _t, ...noWrongAlarms } = noWrongs;
 /** What `faultsOf` gives where nothing went wrong. */
 export const noFaults = {
   lost: 0,
@@ -140,4 +145,5 @@ export const noFaults = {
   reordered: 0,
   wrongEvents: 0,
   restDiffers: 0,
+  ...noWrongAlarms,
 };

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { RegisteredAccount } from '../../bench/api.ts';
@@ -15,6 +15,8 @@ import { registerWitnesses } from './register.ts';
 import type { WitnessDevice } from './register.ts';
 import { prepareService } from './service-process.ts';
 import type { ServiceProcess } from './service-process.ts';
+import { startWatch } from './watch/watch.ts';
+import type { Watch } from './watch/watch.ts';
 
 export type WorldOptions = {
   devices: number;
@@ -31,8 +33,10 @@ export type WorldOptions = {
   mqttProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
   databaseDir?: string;
-  /** What differs from config/default.ts. */
+  /** What differs from config/default.ts; without it webhooks on this machine are allowed. */
   configFile?: string;
+  /** Devices whose alarms are judged, which needs such webhooks; none are without it. */
+  watch?: boolean;
   /** Accounts that the devices belong to; 1 unless said. */
   accounts?: number;
   /** Environment of the service, beyond what it needs. */
@@ -54,6 +58,7 @@ export type World = {
   accounts: [RegisteredAccount, ...RegisteredAccount[]];
   pId: string;
   load: Load;
+  watch: Watch | null;
   close(): Promise<void>;
 };
 
@@ -82,7 +87,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       variables: {
         DATABASE_URL: databaseUrl.href,
         ...(redis ? { REDIS_URL: redis.url } : {}),
-        ...(options.configFile === undefined ? {} : { CONFIG_FILE: options.configFile }),
+        CONFIG_FILE: options.configFile ?? writeSettings(dir),
         ...options.variables,
       },
     });
@@ -98,6 +103,12 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const port = mqttProxy?.port ?? service.mqttPort;
     const load = await startFleet({ dir, devices, port, rate: options.rate });
     releases.push(() => load.close());
+    const { url, mqttPort } = service;
+    const databaseUrlNow = () => cluster.url();
+    const watch = options.watch
+      ? await startWatch({ url, mqttPort, databaseUrl: databaseUrlNow })
+      : null;
+    releases.push(() => watch?.close());
     const [{ token: accountToken, email: accountEmail }] = accounts;
     return {
       dir,
@@ -112,10 +123,18 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       accounts,
       pId,
       load,
+      watch,
       close,
     };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function writeSettings(dir: string): string {
+  const file = join(dir, 'settings.json');
+  const notifications = { webhooks: { allowPrivateAddresses: true } };
+  writeFileSync(file, JSON.stringify({ notifications }));
+  return file;
 }

@@ -4,7 +4,7 @@ import type { Work } from '../../src/ingest/queue/device-queue.ts';
 import { DeviceQueues } from '../../src/ingest/queue/device-queues.ts';
 import { takeBatch } from '../../src/ingest/queue/take-batch.ts';
 import { split } from '../../src/ingest/store/split.ts';
-import { device, measurementsUnit, unitIds } from './units.ts';
+import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
 
 describe('queues', () => {
   it('give a device’s messages in the order of their arrival', () => {
@@ -144,6 +144,20 @@ describe('queues of several accounts', () => {
     parsed.release(first);
     fill(parsed, 1, 1, 1);
     expect(countOf(takeBatch(parsed, 100), 1)).toBe(0);
+  });
+
+  it('pay in the turns of ticks for what those cost', () => {
+    const queues = new DeviceQueues(100, 100);
+    const fallDue = (deviceId: number, accountId: number) =>
+      queues.add(queues.queueOf(device(deviceId, accountId)), tickUnit(`${deviceId}`));
+    fallDue(1, 1);
+    const batch = takeBatch(queues, 100, queues.tickTurns);
+    queues.charge(batch, new Map([[1, 300]]));
+    queues.release(batch);
+    fallDue(1, 1);
+    for (let n = 0; n < 10; n++) fallDue(10 + n, 2);
+    const next = takeBatch(queues, 100, queues.tickTurns);
+    expect([countOf(next, 1), countOf(next, 2)]).toEqual([0, 3]);
   });
 
   const withParsing = ({ uplink, delivery, newUuid }: Message, parsing: number) =>

@@ -12,7 +12,7 @@ let [left, perMessage, leftNow] = [3, Infinity, Infinity];
 let counted: EventCounts;
 beforeEach(async () => {
   database = await testDatabase();
-  counted = { measurements: 0, events: 0, leftOut: 0, moves: 0 };
+  counted = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
   [left, perMessage, leftNow] = [3, Infinity, Infinity];
   own = ingestProcess(database.url, {
     eventQuota: {
@@ -24,6 +24,7 @@ beforeEach(async () => {
         counted.events += more.events;
         counted.leftOut += more.leftOut;
         counted.moves += more.moves;
+        counted.alarms += more.alarms;
       },
     },
   });
@@ -66,7 +67,7 @@ describe('events beyond those of the day', () => {
     expect(await harness.storedValues(database.db, device)).toHaveLength(7);
     expect(own.rings).toHaveLength(7);
     expect(own.down.filter(({ topic }) => topic === 'state')).toHaveLength(7);
-    expect(counted).toEqual({ measurements: 7, events: 3, leftOut: 4, moves: 8 });
+    expect(counted).toEqual({ measurements: 7, events: 3, leftOut: 4, moves: 8, alarms: 7 });
   });
 
   it('are said among the rejections, once a minute', async () => {
@@ -82,6 +83,24 @@ describe('events beyond those of the day', () => {
       { payload: { reason: 'events-not-recorded', message: expect.stringContaining('1 events') } },
     ]);
     expect(counted).toMatchObject({ events: 3, leftOut: 7 });
+  });
+
+  it('count once, as do alarms, however often their transaction is tried', async () => {
+    left = 100;
+    const device = await insertDevice(database.db);
+    await harness.installProfile(database.db, device, [swing]);
+    await database.db.query(`
+      create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'not now' using errcode = '40P01'; end $$`);
+    await database.db.query(`
+      create trigger refused before insert on measurement
+      for each row execute function refuse()`);
+    const stored = own.ingest.ingest(device, measured('0x01', [now, 1]), forever);
+    await expect.poll(() => own.rings.length).toBeGreaterThan(2);
+    expect(counted).toMatchObject({ events: 0, alarms: 0 });
+    await database.db.query('drop trigger refused on measurement');
+    await stored;
+    expect(counted).toEqual({ measurements: 1, events: 1, leftOut: 0, moves: 2, alarms: 1 });
   });
 
   it("ring also where the device's own engine found them", async () => {
@@ -151,7 +170,7 @@ describe('events beyond those of the day', () => {
     expect(events.filter(({ type }) => type === 'sense').map(({ ts }) => ts - now)).toEqual([
       0, 1, 2,
     ]);
-    expect(counted).toEqual({ measurements: 5, events: 3, leftOut: 2, moves: 6 });
+    expect(counted).toEqual({ measurements: 5, events: 3, leftOut: 2, moves: 6, alarms: 5 });
     expect(own.rings).toHaveLength(5);
     expect(own.down.filter(({ topic }) => topic === 'errors')).toMatchObject([
       { payload: { message: expect.stringContaining('eventsPerSecond') } },

@@ -32,9 +32,11 @@ function planOf(accountId: number, count: number): Plan {
   return { ...plan, rows: { ...noChanges(), events }, sources: [{ message, from: 0 }] };
 }
 
+const written = (recorded: NewEvent[]) => ({ recorded, opened: new Map<number, number>() });
+
 /** A quota of so many, today or at once. */
 function quotaOf(today: number, now: number) {
-  const counts: EventCounts = { measurements: 0, events: 0, leftOut: 0, moves: 0 };
+  const counts: EventCounts = { measurements: 0, events: 0, leftOut: 0, moves: 0, alarms: 0 };
   const quota = {
     eventsLeft: () => today - counts.events,
     eventsLeftNow: () => now - counts.events - counts.moves,
@@ -59,9 +61,9 @@ for (const [name, today, now] of [
     const behind = rule.dropBeyond(second, []);
     const last = rule.dropBeyond(third, []);
     expect([first, second, third].map(({ rows }) => rows.events.length)).toEqual([70, 30, 0]);
-    rule.committed([], first.rows.events, before);
-    rule.committed([], second.rows.events, behind);
-    rule.committed([], third.rows.events, last);
+    rule.committed([], written(first.rows.events), before);
+    rule.committed([], written(second.rows.events), behind);
+    rule.committed([], written(third.rows.events), last);
     expect(counts).toMatchObject({ events: 100, leftOut: 110 });
   });
 

@@ -148,8 +148,11 @@ export function ingestProcess(
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
         async decideAlarms(tx, given) {
-          rings.push(...(await ringsOf(tx, given)));
+          const ringing = await ringsOf(tx, given);
+          rings.push(...ringing);
           signals.push(...given);
+          const byAccount = Map.groupBy(ringing, ({ device }) => device.accountId);
+          return new Map([...byAccount].map(([accountId, its]) => [accountId, its.length]));
         },
       },
       findNewest,

@@ -95,6 +95,23 @@ test('the process that has the device takes it at once, another one five seconds
   await expect.poll(() => idsOf(brought)).toEqual(idsOf([here, elsewhere]));
 });
 
+test('whether another process may have the device is known where that is decided', async () => {
+  const [connected, away, unknown] = (await insertDevices(db, 3)) as [
+    DeviceIdentity,
+    DeviceIdentity,
+    DeviceIdentity,
+  ];
+  await db.query('insert into presence (device_id, connected) values ($1, true), ($2, false)', [
+    connected.deviceId,
+    away.deviceId,
+  ]);
+  await fallDue([connected, away, unknown], now);
+  start({ isHere: ({ isConnected }) => !isConnected });
+  await expect.poll(() => brought.length).toBe(2);
+  await looks(3);
+  expect(idsOf(brought).toSorted()).toEqual(idsOf([away, unknown]));
+});
+
 test('an account of which much is due hides nothing of others, and one that must wait is left out', async () => {
   const many = await insertDevices(db, 50);
   const held = await insertDevices(db, 50);

@@ -18,8 +18,9 @@ export type DeviceQueue = {
   waiting: Unit[];
   /** Nothing but time comes to the device: it waits for the turns of ticks. */
   hasOnlyTicks: boolean;
-  /** A batch holds it. */
+  /** A batch holds it; whether that was taken from the turns of ticks. */
   busy: boolean;
+  isTicking: boolean;
   /** It waits for its account's turn. */
   ready: boolean;
   /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
@@ -47,6 +48,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     waiting: [],
     hasOnlyTicks: false,
     busy: false,
+    isTicking: false,
     ready: false,
     cost: costOf(null),
     parsingCost: 0,

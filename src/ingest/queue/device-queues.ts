@@ -63,10 +63,17 @@ export class DeviceQueues {
     this.#markReady(queue);
   }
 
-  /** Charges accounts what their part of a batch really cost, beyond what they were (`Plan`). */
+  /**
+   * Charges accounts what their part of a batch really cost, beyond what they were (`Plan`): in the turns of messages,
+   * and those of ticks where it was taken from these.
+   */
   charge(works: Work[], charges: ReadonlyMap<number, number>): void {
+    const areOfTicks = works[0]?.queue.isTicking === true;
     for (const { queue } of works) queue.charged = 0;
-    for (const [accountId, cost] of charges) this.turns.charge(accountId, cost);
+    for (const [accountId, cost] of charges) {
+      this.turns.charge(accountId, cost);
+      if (areOfTicks) this.tickTurns.charge(accountId, cost);
+    }
   }
 
   /** Takes back what a batch had no room for: it is the next of its queues, which that batch still holds. */

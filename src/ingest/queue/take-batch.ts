@@ -24,7 +24,8 @@ export function takeBatch(
     const work = begun ?? { queue, units: [] };
     const taken = takeUnits(work, Math.min(maxCost - cost, turns.room()), !begun, queues);
     // Turns of ticks are beside those of messages; what they take is the account's all the same.
-    if (turns !== queues.turns) turns.charge(queue.accountId, taken);
+    queue.isTicking = turns !== queues.turns;
+    if (queue.isTicking) turns.charge(queue.accountId, taken);
     cost += taken;
     if (!begun) batch.push(work);
     queue.busy = true;

@@ -16,8 +16,9 @@ import { runTicks } from './tick.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
- * context after it, and how many of its items were applied before the budget was spent. Pure but for
- * `rows` and `budget`, which belong to the transaction being planned.
+ * context after it, and how many of its items were applied before the budget was spent; none where that went into
+ * what time alone has completed before it. Pure but for `rows` and `budget`, which belong to the transaction being
+ * planned.
  */
 export function apply(
   context: DeviceContext,
@@ -33,18 +34,25 @@ export function apply(
     rejections ??= collectRejections(context, unit, rows, limits);
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
-  for (const rejection of unit.rejections) reject(rejection);
   const { topic, arrivedTs } = unit.message.uplink;
   const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored };
-  const applied = applyContent(context, unit.content, scope);
+  const ticked = runTicks(context, scope);
+  const applied = ticked.isBehind
+    ? waiting(ticked.context, unit.content)
+    : applyUnit(ticked.context, unit, scope);
   if (!rejections) return applied;
   const recentRejections = rejections.end();
   if (recentRejections === context.recentRejections) return applied;
   return { ...applied, context: { ...applied.context, recentRejections } };
 }
 
-function applyContent(before: DeviceContext, content: UnitContent, scope: Scope): Applied {
-  const context = runTicks(before, scope);
+/** A tick does what there is room for, and the next one goes on; a message waits until nothing is left to do before it. */
+function waiting(context: DeviceContext, content: UnitContent): Applied {
+  return content.kind === 'tick' ? whole(context) : { context, items: 0 };
+}
+
+function applyUnit(context: DeviceContext, { content, rejections }: Unit, scope: Scope): Applied {
+  for (const rejection of rejections) scope.reject(rejection);
   if (content.kind === 'tick') return whole(context);
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));

@@ -32,14 +32,21 @@ export class Evaluation {
         : null;
   }
 
-  /** Evaluates what time alone has completed by then. */
-  runUntil(untilTs: number): void {
+  /**
+   * Evaluates what time alone has completed by then, until the budget is spent, but up to one move at least. Gives
+   * whether that was all.
+   */
+  runUntil(untilTs: number): boolean {
     const evaluator = this.#evaluator;
-    if (!evaluator) return;
-    const before = evaluator.cost;
-    const ticks = evaluator.ticksUntil(untilTs);
-    this.#charge(evaluator.cost - before);
-    for (const tick of ticks) this.#perform(tick, tick.arrivedTs);
+    if (!evaluator) return true;
+    for (;;) {
+      const before = evaluator.cost;
+      const ticks = evaluator.ticksUntil(untilTs, 1);
+      this.#charge(evaluator.cost - before);
+      for (const tick of ticks) this.#perform(tick, tick.arrivedTs);
+      if (!ticks.at(-1)?.transition) return true;
+      if (this.#scope.budget.isSpent) return false;
+    }
   }
 
   /** Of a measurement that the device's purposes have not seen yet, as of `t`. */

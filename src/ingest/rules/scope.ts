@@ -37,5 +37,8 @@ export type Scope = {
   stored: StoredAlready | null;
 };
 
-/** The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`). */
+/**
+ * The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`), 0 where
+ * nothing of the message was looked at yet.
+ */
 export type Applied = { context: DeviceContext; items: number };

@@ -5,26 +5,34 @@ import { Evaluation } from './evaluation.ts';
 import { findPendingDue, runPending } from './pending.ts';
 import type { Scope } from './scope.ts';
 
+/** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
+export type Ticked = { context: DeviceContext; isBehind: boolean };
+
 /**
  * Evaluates what time alone has completed by the arrival of a message, or of a tick, under the profile that is
- * current then: before that message is looked at, as if each tick had come when it was due.
+ * current then: before that message is looked at, as if each tick had come when it was due. Two states that send each
+ * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
+ * does not allow is left, and comes before anything else of the device.
  */
-export function runTicks(context: DeviceContext, scope: Scope): DeviceContext {
+export function runTicks(context: DeviceContext, scope: Scope): Ticked {
   // Mostly neither is there: this is asked with each message.
-  if (!context.current?.profile.isTimed && !context.pending?.isTimed) return context;
+  if (!context.current?.profile.isTimed && !context.pending?.isTimed)
+    return { context, isBehind: false };
   const { arrivedTs } = scope;
   const dueTs = findPendingDue(context, arrivedTs, scope.limits);
   if (dueTs === null || dueTs > arrivedTs) return runUntil(context, arrivedTs, scope);
   const before = runUntil(context, dueTs, scope);
-  const running = runPending(before, { ...scope, arrivedTs: dueTs });
+  if (before.isBehind) return before;
+  const running = runPending(before.context, { ...scope, arrivedTs: dueTs });
   return runUntil(running, arrivedTs, scope);
 }
 
-function runUntil(context: DeviceContext, untilTs: number, scope: Scope): DeviceContext {
+function runUntil(context: DeviceContext, untilTs: number, scope: Scope): Ticked {
   const profile = evaluatedProfile(context);
   // Mostly nothing is: what waits was looked at when the message before this one was planned.
-  if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs)) return context;
+  if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs))
+    return { context, isBehind: false };
   const evaluation = new Evaluation(context, scope);
-  evaluation.runUntil(untilTs);
-  return evaluation.end();
+  const isBehind = !evaluation.runUntil(untilTs);
+  return { context: evaluation.end(), isBehind };
 }

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import type { NewEvent } from '../../contract/event.ts';
 import type { Database } from '../../db/database.ts';
 import type { Committing, Transaction } from '../../db/transaction.ts';
 import { areTicks } from '../queue/device-queue.ts';
@@ -13,7 +12,7 @@ import type { ContextLoader } from './load-contexts.ts';
 import { tickedTs } from './plan-due.ts';
 import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
-import { StaleContext, write, type Writers } from './write.ts';
+import { StaleContext, write, type Writers, type Written } from './write.ts';
 
 export type CommitDeps = TellDeps & {
   db: Database;
@@ -61,7 +60,7 @@ export async function commitBatch(
   let leftOut = noneLeftOut;
   let stage: 'open' | 'sent' | 'over' = 'open';
 
-  async function loadPlanWrite(tx: Transaction): Promise<NewEvent[]> {
+  async function loadPlanWrite(tx: Transaction): Promise<Written> {
     const tooMany = await load(works, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: Work) => tooMany.has(queue);
     const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
@@ -98,9 +97,9 @@ export async function commitBatch(
     onCommitSent(plan, committing);
   }
 
-  let recorded: NewEvent[];
+  let written: Written;
   try {
-    recorded = await deps.db.transaction(loadPlanWrite, {
+    written = await deps.db.transaction(loadPlanWrite, {
       behind: behind ?? undefined,
       onCommitting,
     });
@@ -114,8 +113,8 @@ export async function commitBatch(
     stage = 'over';
   }
   if (!plan) return;
-  deps.eventQuota?.committed(plan.works, recorded, leftOut);
-  tellStored(plan, recorded, deps);
+  deps.eventQuota?.committed(plan.works, written, leftOut);
+  tellStored(plan, written.recorded, deps);
 }
 
 /**

@@ -5,12 +5,25 @@ import { sizeOf } from '../rules/message.ts';
 import { areTicks } from '../queue/device-queue.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { Plan } from './plan-batch.ts';
+import type { Written } from './write.ts';
 import { createUnderWay } from './events-under-way.ts';
 import type { UnderWay } from './events-under-way.ts';
 
-export type EventCounts = { measurements: number; events: number; leftOut: number; moves: number };
+export type EventCounts = {
+  measurements: number;
+  events: number;
+  leftOut: number;
+  moves: number;
+  alarms: number;
+};
 
-const noCounts = (): EventCounts => ({ measurements: 0, events: 0, leftOut: 0, moves: 0 });
+const noCounts = (): EventCounts => ({
+  measurements: 0,
+  events: 0,
+  leftOut: 0,
+  moves: 0,
+  alarms: 0,
+});
 
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
 export type EventQuotaOptions = {
@@ -20,7 +33,7 @@ export type EventQuotaOptions = {
   eventsLeftNow(accountId: number): number;
   /** Of one message. */
   eventsPerMessage(accountId: number): number;
-  /** Of a commit; `events` are sense events, `moves` the others. */
+  /** Of a commit; `events` are sense events, `moves` the others, `alarms` those that opened. */
   count(accountId: number, counts: EventCounts): void;
 };
 
@@ -92,7 +105,7 @@ export function createEventQuota(
   }
 
   /** Counts what was committed. */
-  function committed(work: Work[], rows: NewEvent[], { events, taken }: LeftOut): void {
+  function committed(work: Work[], written: Written, { events, taken }: LeftOut): void {
     underWay.giveBack(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
@@ -107,9 +120,10 @@ export function createEventQuota(
     for (const { queue, units } of work)
       for (const { content } of units)
         if (content.kind === 'measurements') of(queue.accountId).measurements += sizeOf(content);
-    for (const { accountId, event } of rows)
+    for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
     for (const { accountId } of events) of(accountId).leftOut += 1;
+    for (const [accountId, count] of written.opened) of(accountId).alarms += count;
     for (const [accountId, sums] of counts) quota.count(accountId, sums);
   }
 
@@ -154,15 +168,14 @@ function takeBeyond(
         its.now -= 1;
         continue;
       }
-      const before = recorded.get(message) ?? 0;
-      const isTooMany =
-        its.now <= 0 || before + message.recorded >= quota.eventsPerMessage(accountId);
+      const before = message ? (recorded.get(message) ?? 0) + message.recorded : 0;
+      const isTooMany = its.now <= 0 || before >= quota.eventsPerMessage(accountId);
       if (its.today <= 0) isDayOver.add(accountId);
-      if (its.today <= 0 || isTooMany || message.uplink.leavesEventsOut) beyond.push(event);
+      if (its.today <= 0 || isTooMany || message?.uplink.leavesEventsOut) beyond.push(event);
       else {
         its.today -= 1;
         its.now -= 1;
-        recorded.set(message, before + 1);
+        if (message) recorded.set(message, (recorded.get(message) ?? 0) + 1);
       }
     }
   }

@@ -36,8 +36,11 @@ export type Plan = {
   postponed: Work[];
   /** The messages that were divided: units of them are in both. */
   divided: Message[];
-  /** Which of the rows' events are of which message: from this place on, up to the next one's. */
-  sources: { message: Message; from: number }[];
+  /**
+   * Which of the rows' events are of which message: from this place on, up to the next one's; null: time brought
+   * them, and the message that it was noticed with waits behind them.
+   */
+  sources: { message: Message | null; from: number }[];
   /** What it cost: `Budget`. */
   cost: number;
   /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
@@ -109,6 +112,11 @@ function planDevice(
 ): void {
   const { queue, units } = work;
   const before = contextOf(queue);
+  // Its messages were put back when the transaction was tried before, and come with another one.
+  if (units.length === 0) {
+    plan.works.push(work);
+    return;
+  }
   if (!before) {
     plan.orphaned.push(...units);
     plan.works.push(work);
@@ -118,18 +126,25 @@ function planDevice(
   let context = before;
   let done = 0;
   let divided: [Unit, Unit] | null = null;
+  let isBehind = false;
+  let { arrivedTs } = (units[0] as Unit).message.uplink;
   const signalled = plan.rows.signals.length;
-  while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
-    const unit = units[done++] as Unit;
+  while (done < units.length && !divided && !isBehind && (done === 0 || !budget.isSpent)) {
+    const unit = units[done] as Unit;
+    const { message } = unit;
+    ({ arrivedTs } = message.uplink);
     const from = plan.rows.events.length;
     const applied = apply(context, unit, plan.rows, limits, budget, own);
     context = applied.context;
-    if (plan.rows.events.length > from) plan.sources.push({ message: unit.message, from });
+    isBehind = applied.items === 0;
+    if (plan.rows.events.length > from)
+      plan.sources.push({ message: isBehind ? null : message, from });
+    if (isBehind) continue;
+    done += 1;
     if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
   }
   divide(work, done, divided, plan);
   const ticked = tickedTs(units.slice(0, done));
-  const { arrivedTs } = (units[done - 1] as Unit).message.uplink;
   const due = planDue(before, context, { arrivedTs, isTick: ticked !== null }, limits);
   context = due.context;
   budget.spent += due.cost;

@@ -23,10 +23,16 @@ export type Writers = {
   replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
   /**
    * Of what is signalled decides whom it is told; says so on the events, which are recorded after it. Other
-   * transactions with signals of these devices wait for this one.
+   * transactions with signals of these devices wait for this one. Gives the alarms that it opened, by account.
    */
-  decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<void>;
+  decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<OpenedAlarms>;
 };
+
+export type OpenedAlarms = ReadonlyMap<number, number>;
+const noneOpened: OpenedAlarms = new Map();
+
+/** What a transaction has added that counts once it is committed. */
+export type Written = { recorded: NewEvent[]; opened: OpenedAlarms };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
 export class StaleContext extends Error {
@@ -35,7 +41,7 @@ export class StaleContext extends Error {
 }
 
 /**
- * Writes a plan within one transaction; gives the events that are new. `areNew`: no measurement of it
+ * Writes a plan within one transaction; gives what is new. `areNew`: no measurement of it
  * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
  * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
  * are to be decided, these come between the rows of devices and all others.
@@ -45,7 +51,7 @@ export async function write(
   plan: Plan,
   areNew: boolean,
   writers: Writers,
-): Promise<NewEvent[]> {
+): Promise<Written> {
   const { rows } = plan;
   if (rows.signals.length === 0) {
     const [areFresh, recorded] = await all([
@@ -53,11 +59,11 @@ export async function write(
       writeRows(tx, rows, areNew, writers),
     ]);
     if (!areFresh) throw new StaleContext();
-    return recorded;
+    return { recorded, opened: noneOpened };
   }
   if (!(await writeDevices(tx, plan))) throw new StaleContext();
-  await writers.decideAlarms(tx, rows.signals);
-  return writeRows(tx, rows, areNew, writers);
+  const opened = await writers.decideAlarms(tx, rows.signals);
+  return { recorded: await writeRows(tx, rows, areNew, writers), opened };
 }
 
 /** Writes or holds the rows of devices: whether all are as they were read. */

@@ -1,7 +1,7 @@
 export type TickPace = {
   /** Between two looks at what is due. */
   lookMs: number;
-  /** What is due of devices that another process has, or nobody, is taken so much later. */
+  /** What is due of devices that are another process's is taken so much later. */
   othersAfterMs: number;
   /** Devices that one look takes in, and of one account while there are more. */
   atOnce: number;

@@ -1,8 +1,12 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Sql } from '../../db/sql.ts';
 
-/** A device that time has come to; `dueTs`: since when, ms. */
-export type DueDevice = DeviceIdentity & { connectorId: number; dueTs: number };
+/** A device that time has come to; `dueTs`: since when, ms. `isConnected`: to some process, as far as is known. */
+export type DueDevice = DeviceIdentity & {
+  connectorId: number;
+  dueTs: number;
+  isConnected: boolean;
+};
 
 type Row = {
   device_id: number;
@@ -10,11 +14,12 @@ type Row = {
   account_id: number;
   connector_id: number;
   due_at: number;
+  connected: boolean;
 };
 
 const columns = `
   due.device_id, d.uuid, due.account_id, due.due_at,
-  coalesce(p.connector_id, d.connector_id) as connector_id`;
+  coalesce(p.connector_id, d.connector_id) as connector_id, coalesce(p.connected, false) as connected`;
 
 const joined = `
   join device d on d.id = due.device_id
@@ -96,5 +101,6 @@ function toDevice(row: Row): DueDevice {
     accountId: row.account_id,
     connectorId: row.connector_id,
     dueTs: row.due_at,
+    isConnected: row.connected,
   };
 }

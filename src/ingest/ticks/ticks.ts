@@ -13,7 +13,7 @@ export type TicksDeps = {
   /** Milliseconds that only go forward. */
   nowMs: () => number;
   tick(device: DeviceIdentity, delivery: Delivery): void;
-  /** Whether this process has the device's connection, or the bridge that serves it. */
+  /** Whether the device's tick is this process's, as messages of the device come here or nowhere. */
   isHere(device: DueDevice): boolean;
   /** Whether it is known if somebody listened to the device when it fell due; if not its tick waits. */
   isHeardOf(device: DueDevice): boolean;

@@ -7,6 +7,7 @@ import type { World } from '../world.ts';
 /** The device never hears that its message was stored, and sends it again. */
 export const acknowledgementLost: Fault = {
   name: 'ack-lost',
+  sparesDeliveries: true,
   promise: 'stored once, evaluated once',
   world: { mqttProxy: true },
   short: { times: 2, awaySeconds: 0 },

@@ -59,6 +59,7 @@ const countsOf = async (world: World, { uuid, accountToken }: Stranger) => {
 /** Clocks ten years off, times out of order, a day's backlog in one burst. */
 export const wrongClocks: Fault = {
   name: 'clocks',
+  sparesDeliveries: true,
   promise: 'kept or rejected as documented; neighbours unaffected',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },
@@ -93,6 +94,7 @@ export const wrongClocks: Fault = {
 /** A row that the database always refuses. */
 export const poison: Fault = {
   name: 'poison',
+  sparesDeliveries: true,
   promise: 'that row in rejection, 999 stored',
   short: { times: 1, awaySeconds: 0 },
   long: { times: 10, awaySeconds: 0 },

@@ -9,10 +9,10 @@ export type NoisyKind = {
   says: string;
   /** Prepares what has to be there before, unmeasured, and gives what makes the noise. */
   setUp(enemy: Enemy): Promise<MakeNoise>;
-  /** What differs from config/default.ts. `dir`: for files; `receiverPort`: where SMS can be sent. */
+  /** What differs from config/default.ts. `dir`: for files; `receiverPort`: where SMS and webhooks can be sent. */
   settings?: (dir: string, receiverPort: number) => object;
-  /** Environment of the service, beyond what it needs. */
-  variables?: Record<string, string>;
+  /** Environment of the service, beyond what it needs. `receiverPort`: where mail can be sent. */
+  variables?: (receiverPort: number) => Record<string, string>;
   /** Bytes that quotas of the account's let it store in that many seconds, where it is more than five times what it sends. */
   quotaBytes?: (seconds: number) => number;
 };

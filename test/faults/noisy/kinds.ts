@@ -1,6 +1,8 @@
 import type { NoisyKind } from './kind.ts';
 import { accountChurn } from './kinds/account-churn.ts';
+import { alarms } from './kinds/alarms.ts';
 import { anyEvents } from './kinds/any-events.ts';
+import { apiKeys } from './kinds/api-keys.ts';
 import { auditLists } from './kinds/audit-lists.ts';
 import { badItems } from './kinds/bad-items.ts';
 import { bigLists } from './kinds/big-lists.ts';
@@ -17,6 +19,7 @@ import { eventAmplification } from './kinds/event-amplification.ts';
 import { eventStreams } from './kinds/event-streams.ts';
 import { evidence } from './kinds/evidence.ts';
 import { exports_ } from './kinds/exports.ts';
+import { forgottenPasswords } from './kinds/forgotten-passwords.ts';
 import { heldBodies } from './kinds/held-bodies.ts';
 import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
 import { farResumes } from './kinds/far-resumes.ts';
@@ -48,6 +51,8 @@ import { scatteredTimes } from './kinds/scattered-times.ts';
 import { sessionTakeover } from './kinds/session-takeover.ts';
 import { sessions } from './kinds/sessions.ts';
 import { slowDownloads } from './kinds/slow-downloads.ts';
+import { silences } from './kinds/silences.ts';
+import { slowExports } from './kinds/slow-exports.ts';
 import { slowHttp } from './kinds/slow-http.ts';
 import { slowReader } from './kinds/slow-reader.ts';
 import { smsStorm } from './kinds/sms-storm.ts';
@@ -118,6 +123,11 @@ export const kinds: NoisyKind[] = [
   wills,
   farResumes,
   manyStates,
+  alarms,
+  silences,
+  apiKeys,
+  slowExports,
+  forgottenPasswords,
 ];
 
 /** Throws when there is none of that name. */

@@ -3,3 +3,6 @@ export const eventBytes = 1_400;
 
 /** `quotas.eventsPerSecond` and its burst: sense events that an account records in that many seconds. */
 export const eventsWithin = (seconds: number): number => 10_000 + 1_000 * seconds;
+
+/** An alarm that is closed again, with its changes and the messages that quotas allow. */
+export const alarmBytes = 4_000;

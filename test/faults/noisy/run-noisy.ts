@@ -34,7 +34,7 @@ export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<N
       timescaledb,
       accounts: otherAccounts,
       configFile,
-      variables: kind.variables ?? {},
+      variables: kind.variables?.(receiverPort) ?? {},
     });
     const close = () => world.close().finally(removeDir);
     return { world, receiverPort, close };

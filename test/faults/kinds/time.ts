@@ -1,0 +1,90 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { call } from '../../../bench/api.ts';
+import { runOn } from '../../support/template.ts';
+import { expectHolds, runFor, timeToAck } from '../fault.ts';
+import type { Fault } from '../fault.ts';
+import type { World } from '../world.ts';
+
+/** What is longer without a sign of listening is a gap (`src/listening`). */
+const gapSeconds = 15;
+
+/** The process stops for a while, as a machine does that is moved, or a laptop whose lid is closed. */
+export const frozen: Fault = {
+  name: 'frozen',
+  promise: 'nothing lost; that nobody listened is no silence of a device',
+  short: { times: 1, awaySeconds: gapSeconds + 2 },
+  long: { times: 2, awaySeconds: 60 },
+  async inflict(world, { times, awaySeconds }) {
+    const { service } = world;
+    const pid = service.pid();
+    let slowest = 0;
+    for (let time = 0; time < times; time++) {
+      await runFor(world, 500);
+      const gaps = await countGaps(world);
+      process.kill(pid, 'SIGSTOP');
+      await delay(awaySeconds * 1_000);
+      process.kill(pid, 'SIGCONT');
+      slowest = Math.max(slowest, await timeToAck(world));
+      while (awaySeconds > gapSeconds && (await countGaps(world)) === gaps) await delay(50);
+    }
+    expectHolds(service.pid() === pid && service.isRunning(), 'the process stays');
+    return { times, awaySeconds, 'slowest next ack ms': slowest };
+  },
+};
+
+const hourMs = 3_600_000;
+
+/** The service runs by the database's clock. */
+export const clockForward: Fault = {
+  name: 'clock-forward',
+  promise: "the service's clock is set forward by an hour: a gap, and no silence; alarms go on",
+  short: { times: 1, awaySeconds: 0 },
+  long: { times: 3, awaySeconds: 0 },
+  async inflict(world, { times }) {
+    for (let time = 0; time < times; time++) {
+      await runFor(world, 500);
+      const gaps = await countGaps(world);
+      const move = () => moveClock(world, hourMs);
+      if (world.watch) await world.watch.setForward(hourMs, move);
+      else await move();
+      expectHolds((await countGaps(world)) > gaps, 'the hour is a gap');
+      await runFor(world, 500);
+    }
+    return { times };
+  },
+};
+
+/** Comes back when the process goes by it, and has noted that it listens. */
+async function moveClock(world: World, byMs: number): Promise<void> {
+  const gaps = await countGaps(world);
+  const untilTs = (await timeOf(world)) + byMs / 2;
+  await runOn(world.cluster.url(), (client) =>
+    client.query(
+      `do $do$ begin execute format(
+         'create or replace function service_now() returns timestamptz language sql volatile as
+          $$ select clock_timestamp() + interval ''%s ms'' $$',
+         ${byMs} + round(extract(epoch from service_now() - clock_timestamp()) * 1000)); end $do$`,
+    ),
+  );
+  while ((await countGaps(world)) === gaps) await delay(50);
+  while ((await timeOf(world)) < untilTs) await delay(50);
+}
+
+async function timeOf({ service, accountToken: token }: World): Promise<number> {
+  const { timestamp } = await call<{ timestamp: number }>(
+    service.url,
+    'GET',
+    '/v2/alarms?limit=1',
+    {
+      token,
+    },
+  );
+  return timestamp;
+}
+
+async function countGaps({ cluster }: World): Promise<number> {
+  const { rows } = await runOn(cluster.url(), (client) =>
+    client.query<{ count: number }>('select count(*)::integer as count from listening_gap'),
+  );
+  return rows[0]?.count ?? 0;
+}

@@ -1,0 +1,31 @@
+import type { Role } from './roles.ts';
+
+/** A message of a watched device, by the service's time (ms); `ackedTs` null: not acknowledged yet. */
+export type Message = { ts: number; ackedTs: number | null };
+
+/** A device, what it sent, and what the database has of it. */
+export type Watched = {
+  uuid: string;
+  role: Role;
+  /** When its profile was on its way, and installed: its first silence begins in between. */
+  installedTs: number;
+  messages: Message[];
+  /** Times of its recorded firings. */
+  firings: number[];
+  alarms: { alarmId: number; sinceTs: number; closedBy: string | null }[];
+};
+
+/** What the webhook received, each delivery of its own. */
+export type Told = { webhookId: string; type: string; alarmId: number };
+
+/** When no connector listened, as the service knows it. */
+export type KnownGap = { fromTs: number; toTs: number };
+
+/** `nowTs`: when it was read. `waiting`: messages that are still to be delivered. */
+export type Evidence = {
+  nowTs: number;
+  devices: Watched[];
+  told: Told[];
+  waiting: number;
+  gaps: KnownGap[];
+};

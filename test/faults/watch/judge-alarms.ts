@@ -1,0 +1,110 @@
+import type { Evidence, Told, Watched } from './evidence.ts';
+import { expectedOf, type Expected } from './expected.ts';
+
+/** All but the first must be 0, `toldAgain` unless something was killed between a delivery and its outcome. */
+export type AlarmVerdict = {
+  /** How many there were. */
+  alarms: number;
+  /** Due by what was acknowledged, and not there: of ticks too. */
+  firingsLost: number;
+  /** Nothing that was sent explains them: an absence of the service alone, or a second one of the same. */
+  firingsInvented: number;
+  /** Firings that opened no alarm, alarms of which nobody was told, or not that they are over. */
+  alarmsUntold: number;
+  /** Alarms that no firing opened. */
+  alarmsInvented: number;
+  /** Messages of an alarm that say the same as another one, with a number of their own. */
+  toldTwice: number;
+  /** Deliveries of a message that was delivered already: with the same `webhook-id`. */
+  toldAgain: number;
+};
+
+/** Where all is as it should be. */
+export const noWrongs: AlarmVerdict = {
+  alarms: 0,
+  firingsLost: 0,
+  firingsInvented: 0,
+  alarmsUntold: 0,
+  alarmsInvented: 0,
+  toldTwice: 0,
+  toldAgain: 0,
+};
+
+export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerdict {
+  const verdict: AlarmVerdict = { ...noWrongs, ...judgeTold(told) };
+  const kinds = new Set(told.map(({ type, alarmId }) => `${type} ${alarmId}`));
+  const isTold = (type: string, alarmId: number) => kinds.has(`${type} ${alarmId}`);
+  for (const device of devices) {
+    const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
+    verdict.alarms += device.alarms.length;
+    verdict.firingsLost += lost.length;
+    verdict.firingsInvented += invented.length;
+    verdict.alarmsInvented += inventedOf(device);
+    verdict.alarmsUntold += untoldOf(device, isTold);
+  }
+  return verdict;
+}
+
+/** Each firing is the first one that was expected then. */
+function match(firings: number[], expected: Expected[]): { lost: Expected[]; invented: number[] } {
+  const open = new Set(expected);
+  const invented = firings
+    .toSorted((a, b) => a - b)
+    .filter((ts) => {
+      const found = [...open].find(({ fromTs, toTs }) => fromTs <= ts && ts <= toTs);
+      if (found) open.delete(found);
+      return !found;
+    });
+  return { lost: [...open].filter(({ isRequired }) => isRequired), invented };
+}
+
+/** For people: which firings are lost or invented, with the messages around each, in ms since the first one. */
+export function describeWrong({ devices, gaps, nowTs }: Evidence): string[] {
+  return devices.flatMap((device) => {
+    const { role, uuid, messages, installedTs } = device;
+    const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
+    const since = (ts: number | null) => (ts === null ? 'unanswered' : ts - installedTs);
+    const around = (ts: number) => {
+      const at = messages.findLastIndex((message) => message.ts <= ts);
+      const near = messages.slice(Math.max(0, at - 1), at + 2);
+      const told = near.map((message) => `${since(message.ts)}–${since(message.ackedTs)}`);
+      return `${role} ${uuid} at ${since(ts)}, messages ${told.join(', ')}`;
+    };
+    return [
+      ...lost.map(({ fromTs }) => `lost: ${around(fromTs)}`),
+      ...invented.map((ts) => `invented: ${around(ts)}`),
+      ...gaps
+        .map((gap) => `gap: ${since(gap.fromTs)}–${since(gap.toTs)}`)
+        .slice(0, lost.length + invented.length),
+    ];
+  });
+}
+
+function inventedOf({ alarms, firings }: Watched): number {
+  const left = [...firings];
+  return alarms.filter(({ sinceTs }) => {
+    const place = left.indexOf(sinceTs);
+    if (place >= 0) left.splice(place, 1);
+    return place < 0;
+  }).length;
+}
+
+function untoldOf(
+  { alarms, firings }: Watched,
+  isTold: (type: string, alarmId: number) => boolean,
+): number {
+  const opened = new Set(alarms.map(({ sinceTs }) => sinceTs));
+  const without = firings.filter((ts) => !opened.has(ts)).length;
+  const untold = alarms.filter(
+    ({ alarmId, closedBy }) =>
+      !isTold('alarm.opened', alarmId) ||
+      (closedBy === 'cleared' && !isTold('alarm.closed', alarmId)),
+  );
+  return without + untold.length;
+}
+
+function judgeTold(told: Told[]): Pick<AlarmVerdict, 'toldTwice' | 'toldAgain'> {
+  const messages = new Map(told.map((one) => [one.webhookId, one]));
+  const contents = new Set([...messages.values()].map(({ type, alarmId }) => `${type} ${alarmId}`));
+  return { toldTwice: messages.size - contents.size, toldAgain: told.length - messages.size };
+}

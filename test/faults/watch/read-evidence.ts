@@ -1,0 +1,65 @@
+import type pg from 'pg';
+import { runOn } from '../../support/template.ts';
+import type { Evidence, Watched } from './evidence.ts';
+
+type Stored = Pick<Evidence, 'gaps' | 'waiting'> & {
+  devices: Map<string, Pick<Watched, 'firings' | 'alarms'>>;
+};
+
+/** What the database has of these devices, of what people are to hear of them, and of listening. */
+export async function readStored(databaseUrl: string, uuids: string[]): Promise<Stored> {
+  return runOn(databaseUrl, async (client) => {
+    // What is read later is not missing of what was read before.
+    const alarms = await readAlarms(client, uuids);
+    const firings = await readFirings(client, uuids);
+    const devices = new Map(
+      uuids.map((uuid) => [
+        uuid,
+        { firings: firings.get(uuid) ?? [], alarms: alarms.get(uuid) ?? [] },
+      ]),
+    );
+    return { devices, waiting: await countWaiting(client, uuids), gaps: await readGaps(client) };
+  });
+}
+
+const ms = (column: string) => `round(extract(epoch from ${column}) * 1000)::float8`;
+
+async function readAlarms(client: pg.Client, uuids: string[]) {
+  const { rows } = await client.query<Watched['alarms'][number] & { uuid: string }>(
+    `select device_uuid as uuid, id::float8 as "alarmId", ${ms('since_at')} as "sinceTs",
+            closed_by as "closedBy"
+       from alarm
+      where device_uuid = any($1::uuid[])`,
+    [uuids],
+  );
+  return Map.groupBy(rows, ({ uuid }) => uuid);
+}
+
+async function readFirings(client: pg.Client, uuids: string[]): Promise<Map<string, number[]>> {
+  const { rows } = await client.query<{ uuid: string; firings: number[] }>(
+    `select d.uuid, array_agg(${ms('e.ts')}) as firings
+       from event e join device d on d.id = e.device_id
+      where d.uuid = any($1::uuid[]) and e.type = 'sense'
+      group by d.uuid`,
+    [uuids],
+  );
+  return new Map(rows.map(({ uuid, firings }) => [uuid, firings]));
+}
+
+async function countWaiting(client: pg.Client, uuids: string[]): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(*)::integer as count
+       from notification n join device d on d.id = n.device_id
+      where d.uuid = any($1::uuid[]) and n.state = 'queued'`,
+    [uuids],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** One that lasts is known when it is over. */
+async function readGaps(client: pg.Client): Promise<Evidence['gaps']> {
+  const { rows } = await client.query<Evidence['gaps'][number]>(
+    `select ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs" from listening_gap`,
+  );
+  return rows;
+}

@@ -1,0 +1,55 @@
+import { sId } from '../messages.ts';
+
+/** What a watched device does, and so what alarms there are to be of it. */
+export type Role = 'swinging' | 'lasting' | 'falling-silent' | 'lively';
+
+/** `thresholdMs`: of the role's member of time. */
+export type RoleRules = {
+  /** Of the alarm's one cause. */
+  cause: object;
+  thresholdMs: number;
+  /** From an acknowledgement to the next message, behind message `seq`. */
+  pauseMs: (seq: number) => number;
+};
+
+export const isHigh = (seq: number): boolean => seq % 2 === 1;
+/** Every second value is high. */
+export const valueOf = (seq: number): number => (isHigh(seq) ? 60 : 10);
+
+const high = { isGt: 50 };
+const lastsMs = 1_500;
+const silentMs = 2_000;
+/** Longer than what no gap tells of (15 s), beside the pause between two messages. */
+const longSilentMs = 20_000;
+
+export const rules: Record<Role, RoleRules> = {
+  /** An alarm with each high value, and its end with the next one. */
+  swinging: { cause: { thresholds: high }, thresholdMs: 0, pauseMs: () => 700 },
+  /** A high value lasts until the next message: for longer than a tick needs, and not for as long, in turn. */
+  lasting: {
+    cause: { thresholds: high, threshold: { forMs: lastsMs } },
+    thresholdMs: lastsMs,
+    pauseMs: (seq) => (isHigh(seq) ? (seq % 4 === 1 ? 2_000 : 5_000) : 200),
+  },
+  /** Silent after each message, for longer than the alarm waits. */
+  'falling-silent': {
+    cause: { threshold: { noneForMs: silentMs } },
+    thresholdMs: silentMs,
+    pauseMs: () => silentMs + 1_800,
+  },
+  /** Never silent: only an absence of the service could look like it. */
+  lively: {
+    cause: { threshold: { noneForMs: longSilentMs } },
+    thresholdMs: longSilentMs,
+    pauseMs: () => 500,
+  },
+};
+
+export const roles = Object.keys(rules) as Role[];
+
+export function purposeOf(role: Role): object {
+  const { cause } = rules[role];
+  const actions = { cloud: { sendPush: true } };
+  const event = { evId: 1, name: role, eventLog: true, actions, causes: [{ sId, ...cause }] };
+  return { puId: 1, name: role, initStId: 1, states: [{ stId: 1, events: [event] }] };
+}

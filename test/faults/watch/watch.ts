@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { call, registerAccount } from '../../../bench/api.ts';
+import { startHookReceiver, type HookReceiver } from '../../support/hook-receiver.ts';
+import type { Evidence, Told } from './evidence.ts';
+import { describeWrong, judgeAlarms, type AlarmVerdict } from './judge-alarms.ts';
+import { readStored } from './read-evidence.ts';
+import { roles } from './roles.ts';
+import { startSentinels, type Sentinels } from './sentinels.ts';
+
+/** Devices with alarms that measurements and time bring, and who is told of them; from the start of a world on. */
+export type Watch = {
+  /**
+   * Of all since the start; `toldAgain` since it was last asked. Looks again while something is wrong, or waits to be
+   * told: what is late is not lost.
+   */
+  judge(): Promise<AlarmVerdict>;
+  /** The service's time is set forward by this: devices know it too, and are silent while it happens. */
+  setForward(ms: number, during: () => Promise<void>): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type WatchOptions = { url: string; mqttPort: number; databaseUrl: () => string };
+
+/** Webhooks of a process that was killed are another one's after some 15 s. */
+const lateMs = 30_000;
+
+export async function startWatch({ databaseUrl, ...service }: WatchOptions): Promise<Watch> {
+  const receiver = await startHookReceiver();
+  const { token } = await registerAccount(service.url);
+  await call(service.url, 'PUT', '/v2/accounts/contacts', {
+    token,
+    body: { webhooks: [{ url: receiver.url, whenOver: true }] },
+  });
+  const sentinels = await startSentinels(service, token);
+  const busy = roles.filter((role) => role !== 'lively');
+  let toldAgain = 0;
+
+  async function judgeLate(): Promise<AlarmVerdict> {
+    const untilMs = performance.now() + lateMs;
+    for (;;) {
+      const evidence = await read(sentinels, receiver, databaseUrl());
+      const verdict = judgeAlarms(evidence);
+      const { alarms: _a, toldAgain: _t, ...wrong } = verdict;
+      const isRight = evidence.waiting === 0 && Object.values(wrong).every((count) => count === 0);
+      if (isRight) return verdict;
+      if (performance.now() > untilMs) {
+        for (const line of describeWrong(evidence)) process.stderr.write(`    ${line}\n`);
+        return verdict;
+      }
+      await delay(100);
+    }
+  }
+
+  return {
+    async judge() {
+      const verdict = await sentinels.pausing(busy, judgeLate);
+      const before = toldAgain;
+      ({ toldAgain } = verdict);
+      return { ...verdict, toldAgain: toldAgain - before };
+    },
+    setForward: (ms, during) =>
+      sentinels.pausing(roles, async () => {
+        sentinels.setForward(ms);
+        await during();
+      }),
+    async close() {
+      await sentinels.close();
+      await receiver.close();
+    },
+  };
+}
+
+async function read(
+  { devices, now }: Sentinels,
+  receiver: HookReceiver,
+  databaseUrl: string,
+): Promise<Evidence> {
+  const nowTs = now();
+  const sent = devices.map(({ messages }) => messages.map((message) => ({ ...message })));
+  const uuids = devices.map(({ uuid }) => uuid);
+  const stored = await readStored(databaseUrl, uuids);
+  const watched = devices.map(({ uuid, role, installedTs }, index) => ({
+    uuid,
+    role,
+    installedTs,
+    messages: sent[index] ?? [],
+    firings: stored.devices.get(uuid)?.firings ?? [],
+    alarms: stored.devices.get(uuid)?.alarms ?? [],
+  }));
+  const { gaps, waiting } = stored;
+  return { nowTs, gaps, waiting, devices: watched, told: toldOf(receiver) };
+}
+
+function toldOf({ received }: HookReceiver): Told[] {
+  return received.map(({ headers, body }) => {
+    const { type, data } = JSON.parse(body) as { type: string; data: { alarmId: number } };
+    return { webhookId: String(headers['webhook-id']), type, alarmId: data.alarmId };
+  });
+}
