@@ -33,6 +33,9 @@ export const FleetQuery = z.object({
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
     .optional(),
+  alarm: z.literal('open').optional().meta({
+    description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
+  }),
   state: Place.optional().meta({ description: 'puId:stId' }),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
     description: 'pending: one waits for an answer; current: one runs; none: neither.',
