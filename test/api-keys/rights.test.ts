@@ -85,6 +85,7 @@ const others: Record<string, number> = {
   getPurpose: 404,
   getRollOut: 404,
   queryMeasurements: 400,
+  queryEvents: 400,
 };
 
 test('a key opens what its scopes say', async () => {
