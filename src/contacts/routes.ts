@@ -33,6 +33,7 @@ function read(deps: ContactRouteDeps): Route {
     auth: 'account',
     errors: [],
     response: Contacts,
+    secrets: 'always',
     handler: ({ account, request }) => describeContacts(deps, account.accountId, request.now()),
   });
 }

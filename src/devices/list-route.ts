@@ -35,6 +35,7 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
     auth: 'account',
     query: FleetQuery,
     response: DeviceList,
+    secrets: 'sessions',
     errors: [],
     responseHeaders: { Link: 'The next page, where there is one.' },
     room: 4_194_304,

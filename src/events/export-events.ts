@@ -116,9 +116,7 @@ async function readBlock(
                 from block
                where ($10::text is null or ${engine}->>'puId' = $10)
                  and ($11::text is null or ${engine}->>'stId' = $11)) as text
-        from block last
-       order by n desc
-       limit 1`,
+        from (select * from block order by n desc limit 1) last`,
     values: [
       slice.map(({ id }) => id),
       slice.map(({ uuid }) => uuid),
