@@ -86,6 +86,7 @@ const others: Record<string, number> = {
   getRollOut: 404,
   queryMeasurements: 400,
   queryEvents: 400,
+  getAlarm: 404,
 };
 
 test('a key opens what its scopes say', async () => {
