@@ -26,7 +26,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'delivery-side.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
-  'src/measurements/*.ts': { 'export-schema.ts': 'Parses a time that was sent; reads no clock.' },
+  'src/exports/*.ts': { 'query.ts': 'Parses a time that was sent; reads no clock.' },
   'src/http/*.ts': {
     'guard.ts': 'Names each request, and measures how long it took.',
     'refuse.ts': 'Names what never became a request.',

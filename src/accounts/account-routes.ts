@@ -76,6 +76,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
           await updateAccount(tx, accountId, body);
           await insertAccountEvent(tx, accountId, 'update', by.ts);
           await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
+          if (body.apn) await deps.onPushTokens?.(tx, accountId, by.ts);
         });
         return { timestamp: request.now(), ...sayWarnings(warnings) };
       },

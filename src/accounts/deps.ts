@@ -1,5 +1,6 @@
 import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
 import type { CountLogin } from './login-rates.ts';
@@ -22,6 +23,8 @@ export type AccountsOptions = {
   openRegistration: boolean;
   countRegistration: CountRegistration;
   onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
+  /** The account's push tokens are others than before; told within the transaction that changes them. */
+  onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
   /** What links in mails are signed with, newest first. */
   linkKeys: readonly Buffer[];
   /** Whether mails can be sent; what only they can do is refused otherwise. */

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { quietNow } from './alarm.ts';
-import { listAlarms, type FoundAlarm } from './queries.ts';
+import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
 import type { AlarmQuery, Delivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
 
@@ -21,36 +21,61 @@ export type ListDeps = {
   ) => Promise<ReadonlyMap<number, Delivery[]>>;
 };
 
+/** Whose alarms. `within`: only of devices that have one of these labels; null: of any. */
+type Owner = { accountId: number; within: readonly string[] | null };
+
 type Page = {
   alarms: ListedAlarm[];
-  /** Behind which the next page begins. */ next: number | null;
+  /** Behind which the next page begins. */
+  next: number | null;
 };
 
-/** A page of an account's alarms, with the newest values of their senses, and what became of messages. */
-export function createListAlarms({ db, findNewest, listDeliveries }: ListDeps) {
-  return async (
-    owner: { accountId: number; within: readonly string[] | null },
-    query: AlarmQuery,
-    nowTs: number,
-  ): Promise<Page> => {
-    const { state, device: deviceUuid, label, limit, cursor } = query;
-    const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
-    const found = await listAlarms(db, { ...filter, limit: limit + 1 });
-    const page = found.slice(0, limit);
-    const deliveries = await listDeliveries(
-      db,
-      page.map(({ alarm }) => alarm.alarmId),
-    );
-    const newest = await findNewest(db, sensesOf(page));
-    const last = page.at(-1);
-    return {
-      alarms: page.map((one) => ({
-        ...toAlarmView(one.alarm, aroundOf(one, newest, nowTs)),
-        deliveries: deliveries.get(one.alarm.alarmId) ?? [],
-      })),
-      next: last && found.length > limit ? last.alarm.alarmId : null,
-    };
+/** Of a page of an account's alarms also where the next one begins. */
+export async function listPage(
+  deps: ListDeps,
+  owner: Owner,
+  query: AlarmQuery,
+  nowTs: number,
+): Promise<Page> {
+  const { state, device: deviceUuid, label, limit, cursor } = query;
+  const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
+  const found = await listAlarms(deps.db, { ...filter, limit: limit + 1 });
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    alarms: await viewsOf(deps, page, nowTs),
+    next: last && found.length > limit ? last.alarm.alarmId : null,
   };
+}
+
+/** Throws `not-found`, also for an alarm of somebody else. */
+export async function getAlarm(
+  deps: ListDeps,
+  owner: Owner,
+  alarmId: number,
+  nowTs: number,
+): Promise<ListedAlarm> {
+  const found = await listAlarms(deps.db, { ...owner, alarmId, limit: 1 });
+  const [alarm] = await viewsOf(deps, found, nowTs);
+  if (!alarm) throw noSuchAlarm();
+  return alarm;
+}
+
+/** With the newest values of their senses, and what became of messages. */
+async function viewsOf(
+  { db, findNewest, listDeliveries }: ListDeps,
+  page: FoundAlarm[],
+  nowTs: number,
+): Promise<ListedAlarm[]> {
+  const deliveries = await listDeliveries(
+    db,
+    page.map(({ alarm }) => alarm.alarmId),
+  );
+  const newest = await findNewest(db, sensesOf(page));
+  return page.map((one) => ({
+    ...toAlarmView(one.alarm, aroundOf(one, newest, nowTs)),
+    deliveries: deliveries.get(one.alarm.alarmId) ?? [],
+  }));
 }
 
 /** Each once, however many alarms read it. */

@@ -13,6 +13,8 @@ export type AlarmFilter = {
   label?: string | undefined;
   /** Only of devices that have one of these; null: of any. */
   within: readonly string[] | null;
+  /** Only this one. */
+  alarmId?: number | undefined;
   /** Only older ones than this. */
   beforeId?: number | undefined;
   limit: number;
@@ -43,7 +45,7 @@ const quiet = (of: string, by: string) => `
 /** Newest first, `limit` at most. */
 export async function listAlarms(
   sql: Sql,
-  { accountId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
+  { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
   const { rows } = await sql.query<Row>(
     `select ${alarmColumns}, d.name as "deviceName",
@@ -54,8 +56,9 @@ export async function listAlarms(
        left join device_mute m using (device_id)
       where a.account_id = $1
         ${state ? `and ${inState[state]}` : ''}
-        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $6)'}
+        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $7)'}
         and ($2::bigint is null or a.id < $2)
+        and ($6::bigint is null or a.id = $6)
         and ($3::text is null or d.labels @> array[$3::text])
         and ($5::text[] is null or d.labels && $5)
       order by a.id desc
@@ -66,6 +69,7 @@ export async function listAlarms(
       label ?? null,
       limit,
       within,
+      alarmId ?? null,
       ...(deviceUuid === undefined ? [] : [deviceUuid]),
     ],
   );
@@ -76,6 +80,8 @@ export async function listAlarms(
     mute,
   }));
 }
+
+export const noSuchAlarm = () => new DomainError('not-found', 'There is no such alarm.');
 
 /** Throws `not-found`, also for an alarm of somebody else. */
 export async function getAlarmDevice(
@@ -92,7 +98,7 @@ export async function getAlarmDevice(
              or exists (select from device d where d.id = a.device_id and d.labels && $3))`,
     [accountId, alarmId, within],
   );
-  if (!rows[0]) throw new DomainError('not-found', 'There is no such alarm.');
+  if (!rows[0]) throw noSuchAlarm();
   const { puId, stId, evId, ...rest } = rows[0];
   return { ...rest, of: { puId, stId, evId } };
 }

@@ -3,9 +3,9 @@ import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { acknowledgeAlarm, closeAlarm, type Act } from './act.ts';
 import { actOf, actRoute } from './act-route.ts';
-import { createListAlarms, type ListDeps } from './list-alarms.ts';
+import { getAlarm, listPage, type ListDeps } from './list-alarms.ts';
 import { quietRoutes, type QuietRouteDeps } from './quiet-routes.ts';
-import { AlarmList, AlarmParams, AlarmQuery } from './schema.ts';
+import { AlarmAnswer, AlarmList, AlarmParams, AlarmQuery } from './schema.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListDeps;
 
@@ -13,6 +13,7 @@ export type AlarmRouteDeps = QuietRouteDeps & ListDeps;
 export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
   return [
     list(deps),
+    one(deps),
     onAlarm('acknowledge', 'Acknowledge an alarm', acknowledgeTold, (act, alarmId) =>
       acknowledgeAlarm(deps, act, alarmId),
     ),
@@ -28,7 +29,6 @@ const closeTold =
   'lasts acknowledges it or snoozes it. What is closed stays as it is.';
 
 function list(deps: AlarmRouteDeps): Route {
-  const listAlarms = createListAlarms(deps);
   return defineRoute({
     name: 'listAlarms',
     scope: 'alarms:read',
@@ -44,13 +44,34 @@ function list(deps: AlarmRouteDeps): Route {
     response: AlarmList,
     room: 1_048_576,
     handler: async ({ account, query, request }) => {
-      const { alarms, next } = await listAlarms(
+      const { alarms, next } = await listPage(
+        deps,
         { accountId: account.accountId, within: labelsOf(account) },
         query,
         request.receivedTs,
       );
       if (next !== null) linkNext(request, { id: next });
       return { alarms, timestamp: request.now() };
+    },
+  });
+}
+
+function one(deps: AlarmRouteDeps): Route {
+  return defineRoute({
+    name: 'getAlarm',
+    scope: 'alarms:read',
+    method: 'get',
+    path: '/v2/alarms/{alarmId}',
+    summary: 'Get an alarm',
+    tag: actRoute.tag,
+    auth: 'account',
+    errors: [404],
+    params: AlarmParams,
+    response: AlarmAnswer,
+    handler: async ({ account, params, request }) => {
+      const owner = { accountId: account.accountId, within: labelsOf(account) };
+      const alarm = await getAlarm(deps, owner, params.alarmId, request.receivedTs);
+      return { alarm, timestamp: request.now() };
     },
   });
 }

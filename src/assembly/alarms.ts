@@ -3,6 +3,7 @@ import { walkChangedAlarms } from '../alarms/walk-changed.ts';
 import { listDeliveries } from '../notifications/list-deliveries.ts';
 import type { Route } from '../http/route.ts';
 import { createDecideAlarms } from '../alarms/decide-alarms.ts';
+import { wakeAlarms } from '../alarms/timer/queries.ts';
 import { senseKey } from '../alarms/timer/run-due.ts';
 import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
 import { forgetAlarms } from '../alarms/forget.ts';
@@ -102,7 +103,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const { db, bus } = shared;
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
     alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });
-  return { listRoutes, onConfigured, walkAlarms: walkChangedAlarms };
+  return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms };
 }
 
 const dayMs = 86_400_000;

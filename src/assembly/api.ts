@@ -136,6 +136,7 @@ async function listRoutes(
       openRegistration,
       countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
       onDevicesRemoved: removal.finishRemoval,
+      onPushTokens: alarms.wake,
     }),
     ...auditRoutes({ db }),
     ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { makeLinkToken, type LinkPurpose } from '../contacts/links.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { webhookSecrets } from '../contacts/webhook-secret.ts';
+import { findEventId } from '../events/find-event-id.ts';
 import type { Route } from '../http/route.ts';
 import type { ContactOptions } from '../notifications/delivery-side.ts';
 import { endAnnouncement } from '../notifications/end-announcement.ts';
@@ -31,7 +32,7 @@ export function mailOptions({
 
 /** How messages get to contacts. */
 export function contactOptions(shared: Shared): ContactOptions {
-  const { config, keys, clock, publicUrl } = shared;
+  const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
     const token = makeLinkToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
     return `${publicUrl.get()}/${purpose}?token=${token}`;
@@ -41,7 +42,10 @@ export function contactOptions(shared: Shared): ContactOptions {
       confirmUrl: linkOf('confirm'),
       unsubscribeUrl: linkOf('unsubscribe'),
       webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
+      alarmUrl: (alarmId) =>
+        config.publicUrl === null ? undefined : `${config.publicUrl}/v2/alarms/${alarmId}`,
     },
+    findEventId: (deviceUuid, cause) => findEventId(db, deviceUuid, cause),
     email: mailOptions(shared),
     isPrivateAllowed: isPrivateAllowed(config),
   };

@@ -33,6 +33,7 @@ function read(deps: ContactRouteDeps): Route {
     auth: 'account',
     errors: [],
     response: Contacts,
+    secrets: 'always',
     handler: ({ account, request }) => describeContacts(deps, account.accountId, request.now()),
   });
 }
@@ -92,7 +93,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
   });
 }
 
-function label({ db }: ContactRouteDeps): Route {
+function label({ db, alarms }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
     scope: 'devices:write',
@@ -111,6 +112,8 @@ function label({ db }: ContactRouteDeps): Route {
       const uuid = params.deviceAuthUuid;
       if (!(await saveLabels(db, accountId, { uuid, labels })))
         throw new DomainError('not-found', 'There is no such device.');
+      // Not in one transaction: whoever locks a device and alarms locks all of its devices first.
+      await alarms.wake(db, accountId, request.receivedTs);
       return { timestamp: request.now() };
     },
   });

@@ -17,6 +17,9 @@ export type CauseDetail = {
   thresholds: Record<string, unknown>;
   /** The number that was compared, after `relative` and `decimalAcc`; absent for a position. */
   compared?: number;
+  /** What was compared is a statistic over so long (`over`), or a difference from the first value (`relative`). */
+  over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
+  relative?: true;
   negate: boolean;
   matched: number;
   of: number;

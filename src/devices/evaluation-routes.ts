@@ -6,6 +6,7 @@ import type { Around } from '../engine/describe-evaluation.ts';
 import { explain } from '../engine/explain.ts';
 import type { Asked } from '../engine/explain.ts';
 import type { Purpose } from '../contract/purpose.ts';
+import { listenedSince } from '../engine/listening.ts';
 import { replay } from '../engine/replay.ts';
 import type { StoredLog } from '../engine/replay.ts';
 import type { StoredRuntime } from '../engine/read-runtime.ts';
@@ -39,7 +40,13 @@ export type FindNewestOf = (
  */
 export type FindAround = (
   sql: Sql,
-  of: { deviceId: number; pId: string; newest: LastSeen },
+  of: {
+    deviceId: number;
+    pId: string;
+    newest: LastSeen;
+    /** What ended before made no difference; null: nothing does. */
+    listenedSinceTs: number | null;
+  },
 ) => Promise<Omit<Around & Asked, 'nowTs'>>;
 
 export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
@@ -78,7 +85,12 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         : startRuntime(profile, timestamp);
       await nextTurn();
       const around = {
-        ...(await findAround?.(db, { deviceId, pId, newest: seen })),
+        ...(await findAround?.(db, {
+          deviceId,
+          pId,
+          newest: seen,
+          listenedSinceTs: listenedSince(stood),
+        })),
         nowTs: timestamp,
       };
       const explanation = explain(profile, stood, seen, around);

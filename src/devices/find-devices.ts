@@ -7,7 +7,14 @@ import type { ListedDevice } from './list-devices.ts';
 /** Which devices are looked for. `labels`: only those that have one of these; null: any. */
 export type FleetFilter = FleetQuery & { accountId: number; labels: readonly string[] | null };
 
-export type FoundDevice = ListedDevice & { id: number; serial: string; sortKey: string };
+export type FoundDevice = ListedDevice & {
+  id: number;
+  serial: string;
+  sortKey: string;
+  openAlarms: number;
+  /** Null: there is none. */
+  alarmSinceTs: number | null;
+};
 
 /** The account's devices within reach, as SQL: `$1` and `$2`. */
 const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
@@ -16,6 +23,10 @@ const hasProfile = (states: string) => `exists (
   select from device_profile p where p.device_id = d.id and p.state in ${states})`;
 const waits = hasProfile(textList(awaitingAnswer));
 const runs = hasProfile(`('current')`);
+
+/** What is acknowledged is wrong still. */
+const hasAlarm = `
+  d.id in (select a.device_id from alarm a where a.account_id = $1 and a.closed_at is null)`;
 
 const profileFilters = {
   pending: waits,
@@ -36,13 +47,14 @@ export async function findDevices(
   filter: FleetFilter,
   limit: number,
 ): Promise<FoundDevice[]> {
-  const { accountId, labels, search, label, online, state, profile, cursor } = filter;
+  const { accountId, labels, search, label, online, alarm, state, profile, cursor } = filter;
   const { key, isDescending } = filter.sort ?? { key: 'registeredTs', isDescending: false };
   const { sql: sortKey, type } = sortKeys[key];
   const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
   const { rows } = await sql.query<FoundDevice>(
     `
-      select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial
+      select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
+             alarms.*
         from (
           select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
                  c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
@@ -57,11 +69,16 @@ export async function findDevices(
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ${alarm === undefined ? 'true' : hasAlarm}
              and ${profile === undefined ? 'true' : profileFilters[profile]}
              and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
            order by ${sortKey} ${direction}, d.id ${direction}
            limit $10) page
         join device d on d.id = page.id
+       cross join lateral (
+         select count(*)::integer as "openAlarms", min(a.since_at) as "alarmSinceTs"
+           from alarm a
+          where a.account_id = $1 and a.device_id = page.id and a.closed_at is null) alarms
        order by page.sort_key ${direction}, page.id ${direction}`,
     [
       accountId,
@@ -79,7 +96,14 @@ export async function findDevices(
   return rows;
 }
 
-export type FleetCounts = { all: number; online: number; offline: number; pendingProfile: number };
+export type FleetCounts = {
+  all: number;
+  online: number;
+  offline: number;
+  /** With an open alarm. */
+  alarm: number;
+  pendingProfile: number;
+};
 
 /** Of all devices within reach, whatever is looked for. */
 export async function countDevices(
@@ -91,11 +115,12 @@ export async function countDevices(
       select count(*)::integer as all,
              (count(*) filter (where c.connected))::integer as online,
              (count(*) filter (where c.connected is not true))::integer as offline,
+             (count(*) filter (where ${hasAlarm}))::integer as alarm,
              (count(*) filter (where ${waits}))::integer as "pendingProfile"
         from device d
         left join presence c on c.device_id = d.id
        where ${within}`,
     [accountId, labels],
   );
-  return rows[0] ?? { all: 0, online: 0, offline: 0, pendingProfile: 0 };
+  return rows[0] ?? { all: 0, online: 0, offline: 0, alarm: 0, pendingProfile: 0 };
 }

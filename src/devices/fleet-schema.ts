@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, limitQuery } from '../http/schema.ts';
+import { cursorText, limitQuery, stateQuery } from '../http/schema.ts';
 
 const sortKeys = ['name', 'lastSeenTs', 'registeredTs'] as const;
 
@@ -11,14 +11,6 @@ const Sort = z
     isDescending: text.startsWith('-'),
   }))
   .meta({ description: '`registeredTs` if absent; with `-` before it descending.' });
-
-const Place = z
-  .string()
-  .regex(/^-?\d{1,10}:-?\d{1,10}$/, 'expected puId:stId, such as 1:2')
-  .transform((text) => {
-    const [puId = 0, stId = 0] = text.split(':').map(Number);
-    return { puId, stId };
-  });
 
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
@@ -33,7 +25,10 @@ export const FleetQuery = z.object({
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
     .optional(),
-  state: Place.optional().meta({ description: 'puId:stId' }),
+  alarm: z.literal('open').optional().meta({
+    description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
+  }),
+  state: stateQuery.optional(),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
     description: 'pending: one waits for an answer; current: one runs; none: neither.',
   }),

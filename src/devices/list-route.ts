@@ -3,7 +3,7 @@ import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, stream, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { countDevices, findDevices } from './find-devices.ts';
+import { countDevices, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';
 import { listDevices } from './list-devices.ts';
 import { DeviceList } from './schema.ts';
@@ -35,6 +35,7 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
     auth: 'account',
     query: FleetQuery,
     response: DeviceList,
+    secrets: 'sessions',
     errors: [],
     responseHeaders: { Link: 'The next page, where there is one.' },
     room: 4_194_304,
@@ -60,8 +61,14 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
       const page = found.slice(0, limit);
       const last = page.at(-1);
       if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
-      const devices = page.map((row) => ({ ...toListed(tokenKeys, row), serial: row.serial }));
+      const devices = page.map((row) => toFound(tokenKeys, row));
       return { devices, counts, timestamp: request.now() };
     },
   });
+}
+
+function toFound(keys: readonly Buffer[] | null, row: FoundDevice): DeviceList['devices'][number] {
+  const { serial, openAlarms, alarmSinceTs } = row;
+  const since = alarmSinceTs === null ? {} : { alarmSinceTs };
+  return { ...toListed(keys, row), serial, openAlarms, ...since };
 }

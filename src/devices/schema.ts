@@ -42,11 +42,24 @@ export const DeviceList = z.object({
         serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
         connected: z.boolean(),
         lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
+        openAlarms: z.int().optional().meta({
+          description: 'In pages: its alarms that are not closed, acknowledged ones too.',
+        }),
+        alarmSinceTs: timestamp.optional().meta({
+          description:
+            'In pages: since when the oldest of these lasts; absent where there is none.',
+        }),
       })
       .meta({ id: 'Device' }),
   ),
   counts: z
-    .object({ all: z.int(), online: z.int(), offline: z.int(), pendingProfile: z.int() })
+    .object({
+      all: z.int(),
+      online: z.int(),
+      offline: z.int(),
+      alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
+      pendingProfile: z.int(),
+    })
     .meta({ id: 'DeviceCounts' })
     .optional(),
   timestamp,

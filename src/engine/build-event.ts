@@ -71,5 +71,7 @@ function detailOf(
     needed,
   };
   if (compared !== undefined) detail.compared = compared;
+  if (cause.time?.over) detail.over = cause.time.over;
+  if (cause.relative) detail.relative = true;
   return detail;
 }

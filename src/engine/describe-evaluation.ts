@@ -11,6 +11,10 @@ import { describeInstant } from './time-words.ts';
 export const LateSense = z.object({ count: z.int(), newestTs: z.int() });
 export type LateSense = z.infer<typeof LateSense>;
 
+/** A sense whose newest measurement has a time that had not come yet when it arrived. */
+export const AheadSense = z.object({ newestTs: z.int() });
+export type AheadSense = z.infer<typeof AheadSense>;
+
 const text = z.string().meta({ description: 'The same in words.' });
 
 /** An explanation with words beside the numbers. */
@@ -22,9 +26,21 @@ export const Description = Explanation.extend({
         description: 'Whom a firing concerns.',
       }),
       alarm: AlarmStanding.optional(),
-      causes: z.array(CauseExplanation.extend({ text, late: LateSense.optional() })),
+      causes: z.array(
+        CauseExplanation.extend({
+          text,
+          late: LateSense.optional(),
+          ahead: AheadSense.optional(),
+        }),
+      ),
     }),
   ),
+  clockAheadTs: z.int().optional().meta({
+    description: 'When the device was last told that a time of its measurements had not come yet.',
+  }),
+  clockBackTs: z.int().optional().meta({
+    description: 'When it was last told that its clock was set back.',
+  }),
 });
 export type Description = z.infer<typeof Description>;
 
@@ -37,41 +53,55 @@ export type Around = {
   mutedUntilTs?: number | undefined;
   /** By sense. */
   late?: ReadonlyMap<string, LateSense> | undefined;
+  ahead?: ReadonlyMap<string, AheadSense> | undefined;
+  /** When the device was last told that its clock is ahead, or was set back (ms). */
+  clockAheadTs?: number | undefined;
+  clockBackTs?: number | undefined;
 };
 
 /** Puts an explanation into words: what each cause waits for, and whether people would be told. */
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
-  { nowTs, alarms, mutedUntilTs, late }: Around,
+  around: Around,
 ): Description {
+  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = around;
   const { puId } = rest;
   return {
     ...rest,
+    ...(clockAheadTs === undefined ? {} : { clockAheadTs }),
+    ...(clockBackTs === undefined ? {} : { clockBackTs }),
     events: events.map((event) => {
       const { stId, evId } = event;
       const tells = findEvent(profile, { puId, stId }, evId)?.tells ?? 'nobody';
       const known = alarms?.get(`${puId}/${stId}/${evId}`);
       const alarm = mutedUntilTs === undefined ? known : { ...known, mutedUntilTs };
-      const causes = event.causes.map((cause) => describeWithLate(cause, nowTs, late));
+      const causes = event.causes.map((cause) => describeWithClock(cause, around));
       const words = describeEvent(event, tells, nowTs, alarm);
       return { ...event, text: words, tells, ...(alarm && { alarm }), causes };
     }),
   };
 }
 
-function describeWithLate(
+/** What is wrong with the times of its sense comes behind what the cause waits for. */
+function describeWithClock(
   cause: CauseExplanation,
-  nowTs: number,
-  senses: Around['late'],
+  { nowTs, late: lateSenses, ahead: aheadSenses }: Around,
 ): Description['events'][number]['causes'][number] {
-  const words = describeCause(cause, nowTs);
-  const late = senses?.get(cause.sId);
-  if (!late || late.count === 0) return { ...cause, text: words };
-  const newest = `older than the newest, of ${describeInstant(late.newestTs)}`;
-  const came =
-    late.count === 1
-      ? `the last one came too late: it is ${newest}`
-      : `the last ${late.count} came too late: they are ${newest}`;
-  return { ...cause, text: `${words}; ${came}`, late };
+  const late = lateSenses?.get(cause.sId);
+  const isLate = late !== undefined && late.count > 0;
+  const ahead = aheadSenses?.get(cause.sId);
+  const words = [
+    describeCause(cause, nowTs),
+    ...(isLate ? [describeLate(late)] : []),
+    ...(ahead ? [`its clock is ahead: the newest is of ${describeInstant(ahead.newestTs)}`] : []),
+  ];
+  return { ...cause, text: words.join('; '), ...(isLate && { late }), ...(ahead && { ahead }) };
+}
+
+function describeLate({ count, newestTs }: LateSense): string {
+  const newest = `older than the newest, of ${describeInstant(newestTs)}`;
+  return count === 1
+    ? `the last one came too late: it is ${newest}`
+    : `the last ${count} came too late: they are ${newest}`;
 }

@@ -1,3 +1,5 @@
+import type { Runtime } from './runtime.ts';
+
 /** When the device's connector did not listen, ascending; `toTs` null while it lasts. Absent: it always did. */
 export type Listening = { gaps: readonly Gap[] };
 
@@ -8,6 +10,21 @@ export const unnoticedGapMs = 15_000;
 
 /** How long a connector listens again before ticks run, ms: what devices have kept meanwhile comes in first. */
 export const pauseMs = 300_000;
+
+/**
+ * Gaps that ended before this time make no difference to when the ticks of this evidence run; null: none does, there is
+ * no such tick.
+ */
+export function listenedSince({ local, global }: Pick<Runtime, 'local' | 'global'>): number | null {
+  const times = [...local, ...global].flatMap((evidence) =>
+    (evidence?.time?.causes ?? []).flatMap((cause) => [
+      cause?.run?.due?.ts ?? [],
+      cause?.silence?.sinceTs ?? [],
+    ]),
+  );
+  const earliest = times.flat().reduce((least, ts) => Math.min(least, ts), Infinity);
+  return earliest === Infinity ? null : earliest - pauseMs;
+}
 
 /** When so much time was listened to since then. A gap that lasts goes on until `nowTs` at least. */
 export function afterListening(

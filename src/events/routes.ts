@@ -1,6 +1,7 @@
 import { DeviceParams } from '../http/schema.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { eventExportRoute } from './export-route.ts';
 import { listEvents } from './queries.ts';
 import { EventList, EventQuery } from './schema.ts';
 import { streamRoutes, type StreamRoutesDeps } from './stream-routes.ts';
@@ -12,6 +13,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
   return [
     // First: their paths look like a device's.
     ...streamRoutes(deps),
+    eventExportRoute(deps),
     defineRoute({
       name: 'listDeviceEvents',
       scope: 'data:read',

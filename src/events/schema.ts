@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { NotNotified } from '../contract/not-notified.ts';
+import { namesOf } from '../exports/query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';
@@ -67,15 +68,20 @@ export type EventView = z.infer<typeof EventView>;
 export const EventCursor = z.tuple([cursorTs, cursorText]);
 export type EventCursor = z.infer<typeof EventCursor>;
 
-/** Specification section 4.4. */
-export const EventQuery = z.object({
+/** Of which kind, and by which senses. */
+export const eventFilters = {
   type: z.enum(['device', 'sense']).optional(),
   senses: z
     .string()
-    .transform((text) => [...new Set(text.split(',').map((sId) => sId.trim()))].filter(Boolean))
+    .transform(namesOf)
     .refine((senses) => senses.length <= 256, 'names more than 256 senses')
     .optional()
     .meta({ description: 'Only sense events with one of these among their causes: 0x1a,0x1b' }),
+};
+
+/** Specification section 4.4. */
+export const EventQuery = z.object({
+  ...eventFilters,
   limit: limitQuery(10),
   start: timestampQuery.default(0),
   end: timestampQuery.optional(),

@@ -25,7 +25,7 @@ export type StreamRoutesDeps = {
   onAccountDisabled?: (listener: (accountId: number) => void) => () => void;
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
-  exports: Pick<Exports, 'page'>;
+  exports: Pick<Exports, 'page' | 'run'>;
   /** Alarms that changed while a reader was away for long. */
   walkAlarms?: WalkAlarms;
   monotonicClock: MonotonicClock;

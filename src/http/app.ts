@@ -4,6 +4,7 @@ import { createBodyReader } from './body.ts';
 import { ByteRoom } from '../lib/byte-room.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../log/logger.ts';
+import { compress, type CompressOptions } from './compress.ts';
 import { guard, type Observe } from './guard.ts';
 import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account, Route } from './route.ts';
@@ -30,6 +31,7 @@ export type AppOptions = {
   isShort?: () => boolean;
   /** Largest request body; 1 MiB. */
   bodyLimitBytes?: number;
+  compress?: CompressOptions;
   /** Origins that browsers may call from; none by default, `*` for any. */
   corsOrigins?: string[];
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts; none by default. */
@@ -55,6 +57,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
+  app.use(compress(options.compress));
   const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });

@@ -113,6 +113,8 @@ type Documentation = {
   room?: number;
   /** Its answer does not end: what it takes has a bound of its own, and the request's room is left. */
   isEndless?: boolean;
+  /** Its answer has passwords, tokens or keys in it: for everybody, or for sessions and not for API keys. */
+  secrets?: 'always' | 'sessions';
   /** Answered also when the service is short of memory, and takes next to none. */
   isVital?: boolean;
   /** With which scope an API key opens it; absent: none does. */

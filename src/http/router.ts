@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
+import { allowCompression } from './compress.ts';
 import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
@@ -88,6 +89,7 @@ async function answer(
     account,
     request: new KoaRequestInfo(ctx, deps.stopping),
   });
+  allowCompression(ctx, route, account && 'accountId' in account ? account : null);
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
     const text = result instanceof JsonText ? result.text : JSON.stringify(result);

@@ -64,6 +64,16 @@ export function limitQuery(max: number, fallback: number = max) {
     });
 }
 
+/** A state of a query, `puId:stId`. */
+export const stateQuery = z
+  .string()
+  .regex(/^-?\d{1,10}:-?\d{1,10}$/, 'expected puId:stId, such as 1:2')
+  .transform((text) => {
+    const [puId = 0, stId = 0] = text.split(':').map(Number);
+    return { puId, stId };
+  })
+  .meta({ description: 'puId:stId', example: '1:2' });
+
 /** A query's number arrives as text; the reference shows what is meant. */
 function describeAs(jsonSchema: object, meant: object): void {
   for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);

@@ -44,16 +44,24 @@ export async function noteListening(db: Sql, connectorIds: number[]): Promise<vo
   );
 }
 
-/** When each connector last listened, with each of its gaps that ended after `sinceTs` (ms), in their order. */
-export async function listHeard(db: Sql, sinceTs: number): Promise<HeardRow[]> {
+/**
+ * When each connector last listened, with each of its gaps that ended after `sinceTs` (ms), in their order.
+ * `connectorId`: only of this one.
+ */
+export async function listHeard(
+  db: Sql,
+  sinceTs: number,
+  connectorId: number | null = null,
+): Promise<HeardRow[]> {
   // One statement: the end of a gap and the time that ended it are seen together.
   const { rows } = await db.query<HeardRow>(
     `select l.connector_id, l.heard_at, g.from_at, g.to_at
        from listening l
        left join listening_gap g
          on g.connector_id = l.connector_id and g.to_at > ms_to_timestamp($1)
+      where $2::integer is null or l.connector_id = $2
       order by l.connector_id, g.from_at`,
-    [sinceTs],
+    [sinceTs, connectorId],
   );
   return rows;
 }

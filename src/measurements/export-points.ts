@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { walkSlices } from '../exports/walk-slices.ts';
 
 /** A sense of a device, with what its rows say of whose they are. */
 export type ExportSeries = { seriesId: number; deviceAuthUuid: string; sId: string };
@@ -44,34 +45,27 @@ type BlockRow = { place: number; count: number; micros: string; text: string; va
 
 /**
  * All points of some series, one series after the other, as text that the database writes: row by row it takes
- * twice as long. No transaction is open between two statements, however slowly they are read.
+ * twice as long.
  */
-export async function* walkPoints(
+export function walkPoints(
   sql: Sql,
   all: ExportSeries[],
   range: ExportRange,
   format: PointFormat,
 ): AsyncGenerator<PointBlock[]> {
-  let from = 0;
-  let after: string | null = null;
-  while (from < all.length) {
-    const slice = all.slice(from, from + blockSeries);
-    const rows: BlockRow[] = await readBlock(sql, slice, { ...range, after }, format);
+  return walkSlices(all, blockSeries, async (slice, after: string | null) => {
+    const rows = await readBlock(sql, slice, { ...range, after }, format);
     const blocks = rows.flatMap(({ place, text, vals }) => {
       const series = slice[place - 1];
       return series ? [{ series, text, vals }] : [];
     });
-    if (blocks.length > 0) yield blocks;
     const last = rows.at(-1);
     const count = rows.reduce((sum, { count: own }) => sum + own, 0);
-    if (last && count === blockPoints) {
-      from += last.place - 1;
-      after = last.micros;
-    } else {
-      from += slice.length;
-      after = null;
-    }
-  }
+    return {
+      block: blocks.length > 0 ? blocks : null,
+      stop: last && count === blockPoints ? { place: last.place, after: last.micros } : null,
+    };
+  });
 }
 
 async function readBlock(

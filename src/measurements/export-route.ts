@@ -1,4 +1,8 @@
 import type { Database } from '../db/database.ts';
+import { listFilteredDevices } from '../exports/list-devices.ts';
+import { refuseUnknown } from '../exports/refuse-unknown.ts';
+import { asJsonList, asLines } from '../exports/text.ts';
+import { csvType, ndjsonType, typeOf } from '../exports/types.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
 import { lastTs } from '../http/schema.ts';
@@ -6,15 +10,11 @@ import type { Exports } from '../quotas/exports.ts';
 import { walkExportBuckets } from './export-buckets.ts';
 import { walkPoints, type ExportRange, type ExportSeries } from './export-points.ts';
 import { ExportQuery, ExportResponse } from './export-schema.ts';
-import { listExportSeries, refuseTooMuch } from './export-series.ts';
+import { listExportSeries, refuseTooManyPoints } from './export-series.ts';
 import * as text from './export-text.ts';
-import { listFilteredDevices } from './latest.ts';
-import { refuseUnknown } from './refuse-unknown.ts';
-import { csvType } from './write-list.ts';
 
 export type ExportRouteDeps = { db: Database; exports: Exports };
 
-const ndjsonType = 'application/x-ndjson';
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
 /** What many devices measured, in one answer that is sent as it is read. */
@@ -46,14 +46,13 @@ export function exportRoute({ db, exports }: ExportRouteDeps): Route {
         within: labelsOf(account),
       };
       if (query.devices && query.label === undefined) {
-        const limits = { limit: query.devices.length, after: 0 };
         const named = { uuids: query.devices, labels: filter.within };
-        refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named, limits));
+        refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named));
       }
       const series = await listExportSeries(db, filter);
       const { start = 0, end = lastTs, order } = query;
       const range = { start, end, order };
-      await refuseTooMuch(db, series, range);
+      await refuseTooManyPoints(db, series, range);
       const run = <T>(pages: AsyncIterable<T>) => exports.run(accountId, request.signal, pages);
       return query.bucket
         ? answerBuckets({ db, series, range, run, request }, query)
@@ -81,13 +80,13 @@ async function answerPoints(
   const blocks = await run(walkPoints(db, series, range, format));
   switch (format) {
     case 'json':
-      return stream(type, text.pointsAsJson(blocks, request.now()));
+      return stream(type, asJsonList('measurements', blocks, text.pointItems, request.now()));
     case 'columns':
-      return stream(type, text.pointsAsColumns(blocks, request.now()));
+      return stream(type, asJsonList('series', blocks, text.seriesItems, request.now()));
     case 'ndjson':
-      return stream(type, text.pointsAsLines(blocks, ''));
+      return stream(type, asLines(blocks, text.pointLines));
     case 'csv':
-      return stream(type, text.pointsAsLines(blocks, text.pointHeader));
+      return stream(type, asLines(blocks, text.pointLines, text.pointHeader));
   }
 }
 
@@ -98,13 +97,8 @@ async function answerBuckets(
   const width = bucket ?? { count: 1, unit: 'h' as const };
   const blocks = await run(walkExportBuckets(db, series, range, { width, tz, stats }));
   const type = typeOf(request);
-  if (type === csvType) return stream(type, text.bucketsAsCsv(blocks, stats));
-  if (type === ndjsonType) return stream(type, text.bucketsAsNdjson(blocks));
-  return stream(type, text.bucketsAsJson(blocks, request.now()));
-}
-
-type Type = 'application/json' | typeof csvType | typeof ndjsonType;
-
-function typeOf(request: RequestInfo): Type {
-  return (request.accepts('application/json', csvType, ndjsonType) || 'application/json') as Type;
+  if (type === csvType)
+    return stream(type, asLines(blocks, text.bucketFields(stats), text.bucketHeader(stats)));
+  if (type === ndjsonType) return stream(type, asLines(blocks, text.bucketLines));
+  return stream(type, asJsonList('buckets', blocks, text.bucketItems, request.now()));
 }

@@ -1,30 +1,8 @@
 import { z } from 'zod';
-import { lastTs, timestamp } from '../http/schema.ts';
+import { devicesMembers, namesOf, needDevices, rangeMembers } from '../exports/query.ts';
+import { timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
-import { BucketView, LatestView, namesOf, sensesQuery } from './schema.ts';
-
-/** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
-const Time = z
-  .string()
-  .max(40)
-  .transform((text, context): number => {
-    const isDigits = /^\d{1,16}$/.test(text);
-    const isIso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?$/.test(text);
-    const ts = isDigits ? Number(text) : isIso ? new Date(text).getTime() : Number.NaN;
-    if (ts >= 0 && ts <= lastTs) return ts;
-    const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
-    context.addIssue({ code: 'custom', message });
-    return z.NEVER;
-  })
-  .meta({
-    override: ({ jsonSchema }: { jsonSchema: object }) => {
-      Object.assign(jsonSchema, {
-        type: 'string',
-        description: 'Inclusive: milliseconds since 1970, or ISO 8601 with an offset.',
-        example: '2026-11-23T08:00:00Z',
-      });
-    },
-  });
+import { BucketView, LatestView, sensesQuery } from './schema.ts';
 
 export type Unit = 's' | 'm' | 'h' | 'd' | 'mo';
 /** So many units wide. */
@@ -48,21 +26,10 @@ const Stats = z
   .pipe(z.array(z.enum(statNames)).min(1).max(statNames.length))
   .meta({ description: `Some of ${statNames.join(', ')}; min,max,avg,last,count if absent.` });
 
-/** Devices that are named in one request. */
-const maxDevices = 500;
-
 export const ExportQuery = z
   .strictObject({
-    devices: z
-      .string()
-      .transform(namesOf)
-      .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
-      .optional()
-      .meta({ description: `These devices, ${maxDevices} at most, by \`deviceAuthUuid\`.` }),
-    label: z.string().min(1).max(64).optional().meta({ description: 'Devices with this label.' }),
+    ...devicesMembers,
     senses: sensesQuery,
-    start: Time.optional(),
-    end: Time.optional(),
     bucket: Bucket.optional(),
     tz: z
       .string()
@@ -71,15 +38,15 @@ export const ExportQuery = z
       .optional()
       .meta({ description: 'In which days and months begin; UTC if absent.' }),
     stats: Stats.optional(),
-    order: z.enum(['asc', 'desc']).default('asc').meta({ description: 'By time, in each series.' }),
+    ...rangeMembers,
     shape: z.enum(['rows', 'columns']).default('rows').meta({
       description: 'columns: a list of times and one of values for each series; of JSON only.',
     }),
   })
-  .superRefine(({ devices, label, bucket, stats, tz, shape }, context) => {
+  .superRefine(needDevices)
+  .superRefine(({ bucket, stats, tz, shape }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (!devices && label === undefined) say('devices', 'name devices, or a label');
     if (!bucket && stats) say('stats', 'is of buckets: give bucket too');
     if (!bucket && tz !== undefined) say('tz', 'is of buckets: give bucket too');
     if (bucket && shape === 'columns') say('shape', 'columns are of points, not of buckets');

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { DomainError } from '../errors.ts';
+import { refuseTooMuch } from '../exports/refuse-too-much.ts';
 import type { ExportRange, ExportSeries } from './export-points.ts';
 
 /** Which senses of which devices. `within`: only devices that have one of these labels; null: any. */
@@ -33,26 +33,24 @@ export async function listExportSeries(
   return rows;
 }
 
-/** More than this is not sent in one answer. */
-const maxPoints = 10_000_000;
-
-/** Throws `invalid-input` where there is more in the range than one answer has, by the planner's estimate. */
-export async function refuseTooMuch(
+/** Throws `invalid-input` where there is more in the range than one answer has. */
+export async function refuseTooManyPoints(
   sql: Sql,
   series: ExportSeries[],
   { start, end }: ExportRange,
 ): Promise<void> {
-  const { rows } = await sql.query<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(
-    `explain (format json)
-     select from measurement
-      where series_id = any($1::bigint[])
-        and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3::bigint + 1)`,
-    [series.map(({ seriesId }) => seriesId), start, end],
+  const text = `
+    select from measurement
+     where series_id = any($1::bigint[])
+       and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3::bigint + 1)`;
+  const values = [series.map(({ seriesId }) => seriesId), start, end];
+  await refuseTooMuch(
+    sql,
+    { text, values },
+    {
+      most: 10_000_000,
+      what: 'points',
+      instead: 'a shorter range, fewer devices or senses, or for buckets (bucket=1h)',
+    },
   );
-  const points = rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
-  if (points <= maxPoints) return;
-  const message = `these are about ${points} points, and an answer has ${maxPoints} at most: ask for a shorter range, fewer devices or senses, or for buckets (bucket=1h)`;
-  throw new DomainError('invalid-input', 'This is more than one answer has.', {
-    problems: [{ path: 'start', message }],
-  });
 }

@@ -1,9 +1,10 @@
 import type { Sql } from '../db/sql.ts';
+import { listFilteredDevices } from '../exports/list-devices.ts';
+import { refuseUnknown } from '../exports/refuse-unknown.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { listFilteredDevices, listLatest } from './latest.ts';
-import { refuseUnknown } from './refuse-unknown.ts';
+import { listLatest } from './latest.ts';
 import { LatestQuery, LatestResponse } from './schema.ts';
 
 /** The newest value of each sense of many devices, for lists and walls. */

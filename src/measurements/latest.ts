@@ -1,39 +1,8 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
+import type { ListedDevice } from '../exports/list-devices.ts';
 import { toMeasurementView } from './queries.ts';
 import type { LatestView } from './schema.ts';
-
-/** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
-export type DeviceFilter = {
-  uuids?: string[] | undefined;
-  label?: string | undefined;
-  labels?: readonly string[] | null;
-};
-
-export type ListedDevice = { id: number; uuid: string };
-
-/** At most `limit` devices of the account that the filter lets through, behind `after`, in the order of their registration. */
-export async function listFilteredDevices(
-  sql: Sql,
-  accountId: number,
-  { uuids, label, labels }: DeviceFilter,
-  { limit, after }: { limit: number; after: number },
-): Promise<ListedDevice[]> {
-  const { rows } = await sql.query<ListedDevice>({
-    name: 'list-filtered-devices',
-    text: `
-      select id, uuid
-        from device
-       where account_id = $1 and id > $2
-         and ($3::uuid[] is null or uuid = any($3))
-         and ($4::text is null or labels @> array[$4])
-         and ($6::text[] is null or labels && $6)
-       order by id
-       limit $5`,
-    values: [accountId, after, uuids, label, limit, labels],
-  });
-  return rows;
-}
 
 type LatestRow = {
   device_id: number;

@@ -5,13 +5,14 @@ import type { HistoryKind } from '../history/kind.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, stream, type RequestInfo, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { csvType } from '../exports/types.ts';
 import { exportRoute } from './export-route.ts';
 import { latestRoute } from './latest-route.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
 import { MeasurementQuery, MeasurementResponse } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
-import { bucketsAsCsv, bucketsAsJson, csvType, measurementsAsCsv } from './write-list.ts';
+import { bucketsAsCsv, bucketsAsJson, measurementsAsCsv } from './write-list.ts';
 
 export type MeasurementRoutesDeps = {
   db: Database;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
+import { devicesMembers, maxNamedDevices, namesOf } from '../exports/query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
 
@@ -47,9 +48,6 @@ const bucketQuery = z
   .optional()
   .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
 
-export const namesOf = (text: string) =>
-  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
-
 export const sensesQuery = z
   .string()
   .transform(namesOf)
@@ -72,25 +70,11 @@ export const MeasurementResponse = z.union([
   z.object({ buckets: z.array(BucketView), timestamp }),
 ]);
 
-/** Devices of a page, and so named in one request. */
-const maxDevices = 500;
-
 export const LatestQuery = z.strictObject({
-  devices: z
-    .string()
-    .transform(namesOf)
-    .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
-    .optional()
-    .meta({
-      description: `Only these devices, ${maxDevices} at most, by \`deviceAuthUuid\` with commas.`,
-    }),
-  label: z
-    .string()
-    .min(1)
-    .max(64)
-    .optional()
-    .meta({ description: 'Only devices with this label.' }),
+  ...devicesMembers,
   senses: sensesQuery,
-  limit: limitQuery(maxDevices).meta({ description: `Devices of a page; at most ${maxDevices}.` }),
+  limit: limitQuery(maxNamedDevices).meta({
+    description: `Devices of a page; at most ${maxNamedDevices}.`,
+  }),
   cursor: cursorQuery(z.int().min(1)),
 });

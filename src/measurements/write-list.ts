@@ -1,8 +1,6 @@
 import type { BucketView, MeasurementView } from './schema.ts';
 
-/** CSV as RFC 4180 has it; no field here ever needs quotes. */
-export const csvType = 'text/csv';
-
+// No field here ever needs quotes.
 const measurementHeader = 'sId,ts,val,lat,long\r\n';
 const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
 

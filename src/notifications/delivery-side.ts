@@ -13,13 +13,14 @@ import type { NotificationLog } from './log.ts';
 import type { NumberRule } from './phone-number.ts';
 import { giveUpOld, queuePlanned } from './planned.ts';
 import { forgetProcess, tellChannels } from './process-queries.ts';
-import type { ContactKeys } from './send.ts';
+import type { ContactKeys, FindEventId } from './send.ts';
 import { forgetTurns } from './settle-turn.ts';
 import { dueChannel } from './turn.ts';
 
 /** How contacts are reached: e-mail and webhooks of accounts. */
 export type ContactOptions = {
   keys: ContactKeys;
+  findEventId: FindEventId;
   /** Null: no mail is sent. */
   email: { smtpUrl: string; from: string; timeoutMs: number } | null;
   isPrivateAllowed: boolean;
@@ -66,14 +67,20 @@ const dayMs = 86_400_000;
 /** Starts delivering in this process, and says which channels it has. */
 export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
   const { db, alarms, pollIntervalMs, concurrency, log, clock } = deps;
-  const { email: mail, isPrivateAllowed, lookupAll, keys } = deps.contacts;
+  const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
   const email = mail && emailDriver(mail);
   const reach: Reach = {
     isPrivateAllowed,
     timeoutMs: hookTimeoutMs,
     ...(lookupAll ? { lookupAll } : {}),
   };
-  const delivery: DeliveryDeps = { ...deps, email, hooks: hookDriver(reach, clock), keys };
+  const delivery: DeliveryDeps = {
+    ...deps,
+    email,
+    hooks: hookDriver(reach, clock),
+    keys,
+    findEventId,
+  };
   const onError = (err: unknown) =>
     log.warn(
       { event: 'notifications.turns-failed', err },

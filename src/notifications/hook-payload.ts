@@ -12,6 +12,9 @@ const Engine = z.object({
 });
 
 const eventMembers = {
+  eventId: z.string().optional().meta({
+    description: 'As in the list of events; absent where the event is not recorded.',
+  }),
   deviceAuthUuid: z.string(),
   deviceName: z.string(),
   puId: z.int(),
@@ -49,6 +52,9 @@ export const AlarmHook = z.object({
     alarmId: z.int().meta({ description: 'The same in all messages about this alarm.' }),
     ...eventMembers,
     closedBy: z.string().optional().meta({ description: 'Of `alarm.closed`: by what.' }),
+    url: z.string().optional().meta({
+      description: 'Where the alarm is read: Get an alarm. Absent where `PUBLIC_URL` is not set.',
+    }),
   }),
 });
 export type AlarmHook = z.infer<typeof AlarmHook>;
@@ -61,14 +67,21 @@ export const TestHook = z.object({
 });
 export type TestHook = z.infer<typeof TestHook>;
 
+/** What a turn does not say: the event's identifier, and where its alarm is read; undefined: there is none. */
+export type HookLinks = { eventId: string | undefined; alarmUrl: string | undefined };
+
 /** What a webhook is sent, before it is signed. */
-export function hookPayload(turn: Turn): NoticeHook | AlarmHook | TestHook {
+export function hookPayload(
+  turn: Turn,
+  { eventId, alarmUrl: url }: HookLinks,
+): NoticeHook | AlarmHook | TestHook {
   const { type, alarmId, title, body, createdTs, data, deviceUuid, deviceName } = turn;
   if (data === null || deviceUuid === null)
     return { type: 'test', timestamp: createdTs, data: { title, body } };
   const { engine, senses, closedBy } = data;
   const { puId, stId, evId } = engine;
   const event = {
+    ...(eventId === undefined ? {} : { eventId }),
     deviceAuthUuid: deviceUuid,
     deviceName: deviceName ?? '',
     puId,
@@ -84,7 +97,7 @@ export function hookPayload(turn: Turn): NoticeHook | AlarmHook | TestHook {
   return {
     type: `alarm.${type}`,
     timestamp: createdTs,
-    data: { alarmId, ...event, ...closed },
+    data: { alarmId, ...event, ...closed, ...(url === undefined ? {} : { url }) },
   };
 }
 

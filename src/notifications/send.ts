@@ -1,8 +1,9 @@
+import type { SenseEvent } from '../contract/event.ts';
 import { DeliveryError } from './drivers/driver.ts';
 import type { EmailDriver } from './drivers/email.ts';
 import type { Drivers } from './drivers/open.ts';
 import type { HookDriver } from './drivers/signed-webhook.ts';
-import { hookPayload } from './hook-payload.ts';
+import { hookPayload, type HookLinks } from './hook-payload.ts';
 import type { Turn } from './turn.ts';
 import { wordsOf } from './words/words.ts';
 
@@ -11,13 +12,22 @@ export type ContactKeys = {
   confirmUrl: (contactUuid: string) => string;
   unsubscribeUrl: (contactUuid: string) => string;
   webhookSecrets: (contactUuid: string) => string[];
+  /** Where an alarm is read; undefined where nobody said under which address this service is reached. */
+  alarmUrl: (alarmId: number) => string | undefined;
 };
+
+/** Which recorded event this is; undefined where it is not recorded. */
+export type FindEventId = (
+  deviceUuid: string,
+  cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
+) => Promise<string | undefined>;
 
 export type SendDeps = {
   drivers: Drivers;
   /** Null: no SMTP server is configured. */
   email: EmailDriver | null;
   hooks: HookDriver;
+  findEventId: FindEventId;
   keys: ContactKeys;
 };
 
@@ -32,9 +42,20 @@ export async function send(deps: SendDeps, turn: Turn): Promise<void> {
     case 'webhook': {
       const secrets = deps.keys.webhookSecrets(turn.contactUuid ?? '');
       const { id, recipient: url } = turn;
-      return deps.hooks.send({ id, url, secrets, payload: hookPayload(turn) });
+      const payload = hookPayload(turn, await linksOf(deps, turn));
+      return deps.hooks.send({ id, url, secrets, payload });
     }
   }
+}
+
+async function linksOf(
+  { findEventId, keys }: SendDeps,
+  { deviceUuid, data, alarmId }: Turn,
+): Promise<HookLinks> {
+  return {
+    eventId: deviceUuid !== null && data ? await findEventId(deviceUuid, data) : undefined,
+    alarmUrl: alarmId === null ? undefined : keys.alarmUrl(alarmId),
+  };
 }
 
 const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => ({

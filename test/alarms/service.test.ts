@@ -12,7 +12,7 @@ afterEach(async () => {
 const minute = 60_000;
 
 it('three bad values 20 minutes old, then thirty live ones: one message, the old firings too old', async () => {
-  const house = await openHouse(ends);
+  const house = await openHouse(ends, { PUBLIC_URL: 'https://sensorium.example.org/' });
   await addWebhook(house);
   const freezer = await addDevice(house, [tooWarm()]);
   const now = Date.now();
@@ -38,7 +38,15 @@ it('three bad values 20 minutes old, then thirty live ones: one message, the old
     values: [{ sId: '0x01', val: 9.29 }],
     deliveries: [{ kind: 'webhook', type: 'opened', state: 'sent' }],
   });
-  expect(received(house)).toHaveLength(1);
+  const path = `/v2/alarms/${alarm?.alarmId}`;
+  expect(await house.app.call('GET', path)).toMatchObject({ alarm });
+  type Listed = { events: { eventId: string; notified?: boolean }[] };
+  const query = `/v2/events?devices=${freezer.uuid}&senses=0x01`;
+  const { events } = await house.app.call<Listed>('GET', query);
+  const told = events.filter(({ notified }) => notified);
+  expect(received(house)).toMatchObject([
+    { data: { eventId: told[0]?.eventId, url: `https://sensorium.example.org${path}` } },
+  ]);
 });
 
 it('nobody to tell at first: says so; acknowledged, it is not told; snoozed, it is told when that ends', async () => {
@@ -67,6 +75,7 @@ it('nobody to tell at first: says so; acknowledged, it is not told; snoozed, it 
   await house.receiver.request();
   expect(Date.now()).toBeGreaterThanOrEqual(untilTs);
   expect(received(house)).toMatchObject([{ type: 'alarm.opened', data: { alarmId } }]);
+  expect(received(house)[0]?.data).not.toHaveProperty('url');
 });
 
 it("a person's close ends the episode: the next firing opens another alarm, which is told", async () => {

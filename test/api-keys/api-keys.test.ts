@@ -85,6 +85,11 @@ test('one with labels sees only devices that have one of them', async () => {
   expect((await ask(key, `/v2/measurements/${cellar}`)).status).toBe(200);
   expect((await ask(key, `/v2/measurements/${attic}`)).status).toBe(404);
   expect((await ask(key, `/v2/measurements/latest?devices=${attic}`)).status).toBe(404);
+  expect((await ask(key, `/v2/events?devices=${attic}`)).status).toBe(404);
+  expect(
+    (await ask(key, `/v2/events?devices=${attic},${cellar}&label=attic`)).body['events'],
+  ).toEqual([]);
+  expect((await ask(key, '/v2/devices?counts=true')).body['counts']).toMatchObject({ all: 1 });
   const install = (uuid: string) =>
     send(
       `${service.url}/v2/devices/profile`,

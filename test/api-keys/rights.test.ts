@@ -85,6 +85,8 @@ const others: Record<string, number> = {
   getPurpose: 404,
   getRollOut: 404,
   queryMeasurements: 400,
+  queryEvents: 400,
+  getAlarm: 404,
 };
 
 test('a key opens what its scopes say', async () => {

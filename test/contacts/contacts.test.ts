@@ -157,7 +157,7 @@ it('a trial goes to what is confirmed, and the link again to what is not', async
       { address: second, type: 'confirm', state: 'queued' },
     ],
   });
-  await mail.mailTo(address, ({ headers }) => headers['subject'] === 'A trial');
+  await mail.mailTo(address, ({ headers }) => headers['subject'] === 'Test message');
   await expect
     .poll(() => mail.mails.filter(({ to }) => to.includes(second)).length, { timeout: 20_000 })
     .toBe(2);

@@ -80,7 +80,49 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   expect(await namesOf(token, 'profile=current')).toEqual([]);
   expect(await namesOf(token, 'profile=none&online=false')).toEqual(['b']);
   const { counts } = await find(token, 'counts=true&label=cellar');
-  expect(counts).toEqual({ all: 3, online: 1, offline: 2, pendingProfile: 1 });
+  expect(counts).toEqual({ all: 3, online: 1, offline: 2, alarm: 0, pendingProfile: 1 });
+});
+
+/** Its alarm of this event: open, acknowledged or closed. */
+const hasAlarm = (uuid: string, evId: number, sinceTs: number, members = '{}') =>
+  set(
+    uuid,
+    `insert into alarm
+       (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global,
+        since_at, last_firing_at, event, actions, s_ids, acknowledged_at, closed_at)
+     select d.account_id, d.id, d.uuid, 'p', 1, 1, $2, 'alarm', false, false, ms_to_timestamp($3),
+            ms_to_timestamp($3), '{}', '{}', '{}', m.acknowledged_at, m.closed_at
+       from device d, json_to_record($4) as m (acknowledged_at timestamptz, closed_at timestamptz)
+      where d.uuid = $1`,
+    evId,
+    sinceTs,
+    members,
+  );
+
+test('says which devices have an alarm, how many, and since when', async () => {
+  const token = await app.account();
+  const other = await addDevice(await app.account(), 'of somebody else');
+  const [a, b, c] = [
+    await addDevice(token, 'a'),
+    await addDevice(token, 'b'),
+    await addDevice(token, 'c'),
+  ];
+  await addDevice(token, 'd');
+  await hasAlarm(other, 1, 500);
+  await hasAlarm(a, 1, 3_000);
+  await hasAlarm(a, 2, 2_000);
+  await hasAlarm(a, 3, 1_000, '{ "closed_at": "2026-11-23" }');
+  await hasAlarm(b, 1, 4_000, '{ "acknowledged_at": "2026-11-23" }');
+  await hasAlarm(c, 1, 5_000, '{ "closed_at": "2026-11-23" }');
+  const { devices, counts } = await find(token, 'alarm=open&counts=true');
+  expect(devices).toMatchObject([
+    { name: 'a', openAlarms: 2, alarmSinceTs: 2_000 },
+    { name: 'b', openAlarms: 1, alarmSinceTs: 4_000 },
+  ]);
+  expect(counts).toMatchObject({ all: 4, alarm: 2 });
+  const quiet = (await find(token, 'search=c')).devices[0];
+  expect(quiet).toMatchObject({ name: 'c', openAlarms: 0 });
+  expect(quiet).not.toHaveProperty('alarmSinceTs');
 });
 
 test.each([
@@ -111,14 +153,19 @@ test.each([
   expect(await walk(`sort=-${sort}`)).toEqual(expected.toReversed());
 });
 
-test.each(['limit=0', 'online=yes', 'state=1', 'profile=old', 'sort=age', 'cursor=here'])(
-  'refuses %s, and says which parameter it is',
-  async (query) => {
-    const answer = await app.call('GET', `/v2/devices?${query}`, { token: await app.account() });
-    const [name] = query.split('=');
-    expect([answer.status, answer.body['errors']]).toMatchObject([400, [{ path: name }]]);
-  },
-);
+test.each([
+  'limit=0',
+  'online=yes',
+  'alarm=closed',
+  'state=1',
+  'profile=old',
+  'sort=age',
+  'cursor=here',
+])('refuses %s, and says which parameter it is', async (query) => {
+  const answer = await app.call('GET', `/v2/devices?${query}`, { token: await app.account() });
+  const [name] = query.split('=');
+  expect([answer.status, answer.body['errors']]).toMatchObject([400, [{ path: name }]]);
+});
 
 test('is all of them, as before, for whoever asks for nothing that is known', async () => {
   const token = await app.account();

@@ -36,7 +36,7 @@ it.skipIf(!canRun)('the commands of the page lead to an alarm, and to its end', 
   expect((await fetch(link, { method: 'POST' })).status).toBe(200);
 
   expect(await shell.run(trial)).toContain('"state":"queued"');
-  await mailOf('A trial');
+  await mailOf('Test message');
   expect(await shell.run(freezer)).toContain('"warnings":[]');
   await shell.run(warm);
   const [subject = '', body = ''] = (blocksOf(section, 'text')[0] ?? '').split('\n\n');

@@ -55,7 +55,7 @@ it.skipIf(!canRun)('the commands of the page lead to a first e-mail', async () =
     .join('\n');
   const known = `${prelude}\nAUTH="Authorization: Bearer ${token.exec(first)?.[1]}"`;
   expect(await run(known, trial)).toContain('"state":"queued"');
-  await mail.mailTo(ME, ({ headers }) => headers['subject'] === 'A trial');
+  await mail.mailTo(ME, ({ headers }) => headers['subject'] === 'Test message');
   expect(await run(known, freezer)).not.toContain('"path"');
   const told = await mail.mailTo(ME, ({ headers }) => headers['subject'] === 'Freezer: too warm');
   const [title, body = ''] = (blocksOf(section, 'text')[0] ?? '').split('\n\n');
@@ -93,7 +93,7 @@ it('the receiver of the page knows what is genuine', async () => {
     expect(again['webhooks']).toEqual(webhooks);
     await call('POST', '/v2/accounts/contacts/test', token);
     const { headers, body } = await receiver.request();
-    expect(JSON.parse(body)).toMatchObject({ type: 'test', data: { title: 'A trial' } });
+    expect(JSON.parse(body)).toMatchObject({ type: 'test', data: { title: 'Test message' } });
     expect(isGenuine(secret, headers, body)).toBe(true);
     expect(isGenuine(secret, headers, `${body} `)).toBe(false);
     expect(isGenuine(`whsec_${'A'.repeat(32)}`, headers, body)).toBe(false);

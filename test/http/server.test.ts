@@ -112,7 +112,9 @@ describe('streams', () => {
     });
     const http = await startTestHttp({ routes: [route] });
     try {
-      const response = await fetch(`${http.url}/stream`);
+      const response = await fetch(`${http.url}/stream`, {
+        headers: { 'accept-encoding': 'identity' },
+      });
       await expect(response.text()).rejects.toThrow('terminated');
       await vi.waitFor(() =>
         expect(http.lines.join()).toMatch(/"level":50.*the database went away/),
@@ -136,7 +138,9 @@ describe('streams', () => {
       },
     });
     const http = await startTestHttp({ routes: [route] });
-    const response = await fetch(`${http.url}/stream`);
+    const response = await fetch(`${http.url}/stream`, {
+      headers: { 'accept-encoding': 'identity' },
+    });
     const text = response.text();
     await http.close();
     expect(await text).toBe('begin\nend\n');

@@ -154,6 +154,7 @@ const bodies: Record<string, (world: World) => unknown> = {
 /** What a query must have, by the operation's name. */
 const queries: Record<string, (ids: World['ids']) => string> = {
   'get /v2/measurements': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
+  'get /v2/events': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
 };
 
 /** A request that the operation answers with 200 for the owner of this world. */

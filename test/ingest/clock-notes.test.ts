@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { listClockNotes } from '../../src/ingest/store/sense-clocks.ts';
+import { findClockNotes } from '../../src/ingest/store/sense-clocks.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { countingPurpose, ingestProcess, insertDevice, installProfile, now } from './harness.ts';
@@ -23,11 +23,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function listNotes() {
+async function findNotes() {
   const { deviceId } = device;
   const newest = await findNewest(database.db, [{ deviceId, sId: '0x01' }]);
-  return listClockNotes(database.db, deviceId, newest.get(deviceId) ?? {});
+  return findClockNotes(database.db, deviceId, newest.get(deviceId) ?? {});
 }
+
+const listNotes = async () => (await findNotes()).notes;
 
 const values = (...points: Point[]) => send(process, device, points);
 
@@ -48,7 +50,10 @@ test('how many of the last values came too late, and since when', async () => {
 test('which time is ahead', async () => {
   await values([60_000, 1]);
   const ahead = { sId: '0x01', late: 0, aheadTs: now + 60_000 };
-  expect(await listNotes()).toEqual([{ ...ahead, clockTs: null }]);
+  expect(await findNotes()).toEqual({
+    notes: [{ ...ahead, clockTs: null }],
+    told: { aheadTs: expect.any(Number) as number, backTs: null },
+  });
   await values([10, 1, 10]);
   expect(await listNotes()).toEqual([{ ...ahead, clockTs: now + 10 }]);
   await values([60_001, 1, 60_001]);

@@ -41,7 +41,9 @@ beforeAll(async () => {
 });
 afterAll(() => service?.close());
 
-type Answer = { evaluation: { events: { text: string; causes: { text: string }[] }[] } };
+type Answer = {
+  evaluation: { clockAheadTs?: number; events: { text: string; causes: { text: string }[] }[] };
+};
 
 it('says in words what causes wait for, what came too late, and whether it would ring', async () => {
   const device = await connectDevice(
@@ -78,5 +80,30 @@ it('says in words what causes wait for, what came too late, and whether it would
   expect((await evaluate())[0]?.[0]).toMatch(/would ring, but snoozed until [-\d]+ [:\d]+ UTC$/);
   await app.call('PUT', `/v2/devices/${device.uuid}/mute`, { untilTs });
   expect((await evaluate())[0]?.[0]).toMatch(/but the device is muted until/);
+  await device.end();
+});
+
+it('says that the clock of a device is ahead, and when the device was told', async () => {
+  const device = await connectDevice(
+    await app.call<Registration>('POST', '/v2/devices', configuration),
+  );
+  await app.call('POST', '/v2/devices/profile', {
+    deviceAuthUuids: [device.uuid],
+    purposes: [purpose],
+  });
+  const evaluate = async () =>
+    (await app.call<Answer>('GET', `/v2/devices/${device.uuid}/evaluation`)).evaluation;
+  const now = Date.now();
+  await device.publish('up/measurements', { sId: '0x01', val: 20, ts: now });
+  expect(await evaluate()).not.toHaveProperty('clockAheadTs');
+  await device.publish('up/measurements', { sId: '0x01', val: 20, ts: now + 4 * minute });
+  const { events, clockAheadTs = 0 } = await evaluate();
+  expect(clockAheadTs).toBeGreaterThanOrEqual(now);
+  expect(events[0]?.causes[0]).toMatchObject({
+    text: expect.stringMatching(
+      /; its clock is ahead: the newest is of [-\d]+ [:\d]+ UTC$/,
+    ) as string,
+    ahead: { newestTs: now + 4 * minute },
+  });
   await device.end();
 });

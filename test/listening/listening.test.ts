@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { startListening, type ListeningWatch } from '../../src/listening/listening.ts';
+import { findListening } from '../../src/listening/find-listening.ts';
 import { forgetGaps, noteListening } from '../../src/listening/queries.ts';
 import { leadersAmong } from '../../src/assembly/listening.ts';
+import { newDevice } from '../events/app.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -173,4 +175,27 @@ test('bridges that share the messages of a broker are one, and so are those that
     [6, 6],
     [7, 7],
   ]);
+});
+
+test('for one device only gaps of its connector are read, and no older ones than are asked for', async () => {
+  const nowTs = await time();
+  const { deviceId } = await newDevice(db);
+  const gap = (connectorId: number, fromMs: number) =>
+    db.query(
+      `insert into listening_gap (connector_id, from_at, to_at)
+       values ($1, ms_to_timestamp($2), ms_to_timestamp($2 + 60000))`,
+      [connectorId, nowTs + fromMs],
+    );
+  await noteListening(db, [1, 2]);
+  await gap(1, -10 * hour);
+  await gap(1, -2 * hour);
+  await gap(2, -hour);
+  const find = async (sinceMs: number) => {
+    const range = { sinceTs: nowTs + sinceMs, nowTs };
+    const found = await findListening(db, deviceId, range, (id) => id);
+    return found?.gaps.map(({ fromTs }) => fromTs - nowTs);
+  };
+  expect(await find(-3 * hour)).toEqual([-2 * hour]);
+  expect(await find(-11 * hour)).toEqual([-10 * hour, -2 * hour]);
+  expect(await find(-hour)).toEqual([]);
 });

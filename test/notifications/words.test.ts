@@ -65,12 +65,12 @@ describe('a condition on time is told with how long it lasted', () => {
     [
       'noneForMs',
       { ...silent, silentMs: 90 * minute },
-      'Temperature, nothing heard for 1 hour 30 minutes, last 9.7 °C',
+      'Temperature, nothing heard for 1 hour 30 minutes, last value 9.7 °C',
     ],
     [
       'a day',
       { ...silent, silentMs: 24 * 60 * minute },
-      'Temperature, nothing heard for 1 day, last 9.7 °C',
+      'Temperature, nothing heard for 1 day, last value 9.7 °C',
     ],
   ])('%s', (_, more, body) => {
     const why = { ...detail, ...more };
@@ -83,7 +83,7 @@ describe('a condition on time is told with how long it lasted', () => {
     expect(bodyFor([held], { language: 'de' })).toContain('über 8,0 °C, 10 Minuten lang');
     const { compared: _compared, ...none } = silent;
     expect(bodyFor([{ ...none, silentMs: 2 * 24 * 60 * minute }], { language: 'de' })).toContain(
-      'Temperature, 2 Tage lang nichts empfangen, zuletzt 9,7 °C',
+      'Temperature, 2 Tage lang nichts empfangen, letzter Wert 9,7 °C',
     );
   });
 
@@ -135,18 +135,38 @@ describe('a message says', () => {
     ['any', { thresholds: { isAny: true }, matched: 1, of: 1 }, 'Temperature 9.7 °C'],
     [
       'a difference',
-      { compared: 1.2, thresholds: { isGt: 1 } },
-      'Temperature 9.7 °C, compared 1.2 °C, above 1.0 °C, 2 of the last 2',
+      { compared: 1.2, relative: true, thresholds: { isGt: 1 } },
+      'Temperature 9.7 °C, changed by 1.2 °C, above 1.0 °C, 2 of the last 2',
+    ],
+    [
+      'a rounded number',
+      { compared: 10, thresholds: { isGt: 8 } },
+      'Temperature 9.7 °C, taken as 10.0 °C, above 8.0 °C, 2 of the last 2',
     ],
   ])('what was measured and what it met: %s', (_, change, expected) => {
     expect(bodyFor([{ ...detail, ...change }])).toBe(`${expected} (02:30 CEST)`);
   });
 
+  test.each<[string, NonNullable<CauseDetail['over']>, string]>([
+    ['en', { stat: 'delta', ms: 60 * minute }, 'change -6 % in an hour, below -5 %'],
+    ['en', { stat: 'avg', ms: 24 * 60 * minute }, 'average -6 % over a day, below -5 %'],
+    ['en', { stat: 'sum', ms: 90 * minute }, 'sum -6 % in 1 hour 30 minutes, below -5 %'],
+    ['de', { stat: 'delta', ms: 60 * minute }, 'Änderung -6 % in einer Stunde, unter -5 %'],
+    ['de', { stat: 'avg', ms: 3 * 24 * 60 * minute }, 'Mittelwert -6 % in 3 Tagen, unter -5 %'],
+    ['de', { stat: 'sum', ms: 24 * 60 * minute }, 'Summe -6 % in einem Tag, unter -5 %'],
+  ])('of what a statistic is, in %s: %o', (language, over, expected) => {
+    const why = { ...detail, ...once, over, compared: -6, thresholds: { isLt: -5 } };
+    const senses = { '0x10': { name: 'Level', unit: '%' } };
+    expect(bodyFor([why], { language, senses }, 44)).toMatch(`Level 44 %, ${expected} (`);
+    // Also where it is the number that was measured.
+    expect(bodyFor([why], { language, senses }, -6)).toMatch(`Level -6 %, ${expected} (`);
+  });
+
   test('each cause, in the words of the account', () => {
     const second = { ...detail, sId: '0x11', thresholds: { isLt: 0.5 }, matched: 1, of: 1 };
     expect(bodyFor([detail, second], { language: 'de', timeZone: null }, 0.25)).toBe(
-      'Temperature 0,3 °C, verglichen 9,7 °C, über 8,0 °C, 2 der letzten 2; ' +
-        '0x11 0,25, verglichen 9,7, unter 0,5 (00:30 UTC)',
+      'Temperature 0,3 °C, gewertet als 9,7 °C, über 8,0 °C, 2 der letzten 2; ' +
+        '0x11 0,25, gewertet als 9,7, unter 0,5 (00:30 UTC)',
     );
   });
 

@@ -65,17 +65,28 @@ export type ClockNote = {
   aheadTs: number | null;
 };
 
-/** Of the senses of a device of which there is anything to say; `newest`: what the history has as the newest. */
-export async function listClockNotes(
+/**
+ * Of the senses of a device of which there is anything to say, and when it was told of its clock, ms. `newest`: what
+ * the history has as the newest.
+ */
+export async function findClockNotes(
   db: Sql,
   deviceId: number,
   newest: LastSeen,
-): Promise<ClockNote[]> {
-  const { rows } = await db.query<{ s_id: string; state: SenseClock }>(
-    'select s_id, state from sense_clock where device_id = $1 and s_id <> $2 order by s_id',
-    [deviceId, ofDevice],
+): Promise<{ notes: ClockNote[]; told: Remarked | null }> {
+  const { rows } = await db.query<{ s_id: string; state: SenseClock | Remarked }>(
+    'select s_id, state from sense_clock where device_id = $1 order by s_id',
+    [deviceId],
   );
-  const isValid = ({ s_id, state }: { s_id: string; state: SenseClock }) =>
+  const told = rows.find(({ s_id: sId }) => sId === ofDevice)?.state as Remarked | undefined;
+  const senses = rows.filter(({ s_id: sId }) => sId !== ofDevice);
+  return { notes: notesOf(senses as SenseRow[], newest), told: told ?? null };
+}
+
+type SenseRow = { s_id: string; state: SenseClock };
+
+function notesOf(rows: SenseRow[], newest: LastSeen): ClockNote[] {
+  const isValid = ({ s_id, state }: SenseRow) =>
     Object.hasOwn(newest, s_id) && newest[s_id]?.ts === state.newestTs;
   return rows.filter(isValid).flatMap(({ s_id: sId, state }) => {
     const { newestTs, clockTs } = state;

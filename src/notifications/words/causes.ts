@@ -79,16 +79,18 @@ function valueOf({ val, lat, long }: CauseSense, number: WriteNumber): string {
   return lat !== undefined && long !== undefined ? `${lat} ${long}` : number(val);
 }
 
-/** Where something else was compared than was measured: a difference, or a rounded number. */
+/** Where something else was compared than was measured: a statistic, a difference, or a rounded number. */
 function comparedOf(
-  { compared }: CauseDetail,
+  { compared, over, relative }: CauseDetail,
   sense: CauseSense | undefined,
   number: WriteNumber,
   words: Words,
 ): string {
-  if (compared === undefined || sense === undefined || number(compared) === number(sense.val))
-    return '';
-  return `${words.compared} ${number(compared)}`;
+  if (compared === undefined) return '';
+  const value = number(compared);
+  if (over) return words[over.stat](value, describeLasting(over.ms, words));
+  if (relative) return words.changedBy(value);
+  return sense === undefined || value === number(sense.val) ? '' : words.takenAs(value);
 }
 
 // A list of sixteen numbers is none that a person reads on a telephone.

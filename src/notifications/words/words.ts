@@ -9,7 +9,12 @@ export type Words = {
   insideArea: string;
   not: string;
   and: string;
-  compared: string;
+  /** What was compared: statistics over so long, the difference from the first value, a rounded value. */
+  avg: (value: string, lasting: string) => string;
+  sum: (value: string, lasting: string) => string;
+  delta: (value: string, lasting: string) => string;
+  changedBy: (value: string) => string;
+  takenAs: (value: string) => string;
   /** Of conditions on time: for how long, as `describeLasting` says it. */
   held: (lasting: string) => string;
   silent: (lasting: string) => string;
@@ -35,6 +40,20 @@ export type Words = {
   locale: string;
 };
 
+/** "an hour" instead of "1 hour". */
+const one = (lasting: string) =>
+  lasting.replace(
+    /^1 (day|hour|minute)$/,
+    (_, unit: string) => `${unit === 'hour' ? 'an' : 'a'} ${unit}`,
+  );
+
+/** "einer Stunde" instead of "1 Stunde", and "2 Tagen" instead of "2 Tage". */
+const dative = (lasting: string) =>
+  lasting
+    .replace(/^1 (Stunde|Minute)$/, 'einer $1')
+    .replace(/^1 Tag$/, 'einem Tag')
+    .replace(/Tage\b/, 'Tagen');
+
 export const words = {
   en: {
     event: (evId) => `Event ${evId}`,
@@ -45,22 +64,26 @@ export const words = {
     insideArea: 'inside the area',
     not: 'not',
     and: 'and',
-    compared: 'compared',
+    avg: (value, lasting) => `average ${value} over ${one(lasting)}`,
+    sum: (value, lasting) => `sum ${value} in ${one(lasting)}`,
+    delta: (value, lasting) => `change ${value} in ${one(lasting)}`,
+    changedBy: (value) => `changed by ${value}`,
+    takenAs: (value) => `taken as ${value}`,
     held: (lasting) => `for ${lasting}`,
     silent: (lasting) => `nothing heard for ${lasting}`,
-    lastValue: (value) => `last ${value}`,
+    lastValue: (value) => `last value ${value}`,
     ofTheLast: (matched, of) => `${matched} of the last ${of}`,
-    lastToday: 'This is the last message today: the limit is reached.',
-    openSince: (when) => `Since ${when}.`,
-    lastHeard: (when) => `Last heard ${when}.`,
+    lastToday: 'This is the last message today: the daily limit is reached.',
+    openSince: (when) => `Open since ${when}.`,
+    lastHeard: (when) => `Last value: ${when}.`,
     overTitle: (title) => `${title}: over`,
     overSince: (when) => `Over since ${when}.`,
-    acknowledgedAt: (when) => `Acknowledged at ${when}.`,
+    acknowledgedAt: (when) => `Acknowledged: ${when}.`,
     snoozedUntil: (when) => `Snoozed until ${when}.`,
     gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),
     gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
-    testTitle: 'A trial',
-    testBody: 'This message is a trial. Messages about your devices come this way.',
+    testTitle: 'Test message',
+    testBody: 'This is a test. Messages about your devices come this way.',
     confirmTitle: 'Confirm this address',
     confirmBody: (link) =>
       'Somebody wants messages about devices to be sent to this address. If it was you, open this ' +
@@ -74,17 +97,21 @@ export const words = {
     below: 'unter',
     oneOf: 'eines von',
     noneOf: 'keines von',
-    insideArea: 'innerhalb der Fläche',
+    insideArea: 'im Gebiet',
     not: 'nicht',
     and: 'und',
-    compared: 'verglichen',
+    avg: (value, lasting) => `Mittelwert ${value} in ${dative(lasting)}`,
+    sum: (value, lasting) => `Summe ${value} in ${dative(lasting)}`,
+    delta: (value, lasting) => `Änderung ${value} in ${dative(lasting)}`,
+    changedBy: (value) => `geändert um ${value}`,
+    takenAs: (value) => `gewertet als ${value}`,
     held: (lasting) => `${lasting} lang`,
     silent: (lasting) => `${lasting} lang nichts empfangen`,
-    lastValue: (value) => `zuletzt ${value}`,
+    lastValue: (value) => `letzter Wert ${value}`,
     ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
-    lastToday: 'Das ist die letzte Nachricht für heute: Die Grenze ist erreicht.',
-    openSince: (when) => `Seit ${when}.`,
-    lastHeard: (when) => `Zuletzt gemeldet: ${when}.`,
+    lastToday: 'Das ist die letzte Nachricht für heute: Das Tageslimit ist erreicht.',
+    openSince: (when) => `Offen seit ${when}.`,
+    lastHeard: (when) => `Letzter Wert: ${when}.`,
     overTitle: (title) => `${title}: vorbei`,
     overSince: (when) => `Vorbei seit ${when}.`,
     acknowledgedAt: (when) => `Bestätigt: ${when}.`,
@@ -92,8 +119,8 @@ export const words = {
     gathered: (count) =>
       count === 1 ? '1 weiterer Alarm ist offen' : `${count} weitere Alarme sind offen`,
     gatheredOver: (count) => (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`),
-    testTitle: 'Ein Versuch',
-    testBody: 'Diese Nachricht ist ein Versuch. So kommen Nachrichten über Ihre Geräte an.',
+    testTitle: 'Testnachricht',
+    testBody: 'Das ist ein Test. So kommen Nachrichten über Ihre Geräte an.',
     confirmTitle: 'Bitte diese Adresse bestätigen',
     confirmBody: (link) =>
       'Jemand möchte, dass Nachrichten über Geräte an diese Adresse gehen. Wenn Sie das waren, öffnen ' +

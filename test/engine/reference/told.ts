@@ -41,6 +41,8 @@ export function detailsOf(
     of: outcomes.length,
     needed: windowLength(cause).n,
   };
+  if (threshold?.over) why.over = threshold.over;
+  if (threshold?.relative) why.relative = true;
   if (sinceTs !== undefined) {
     why.sinceTs = sinceTs;
     why[threshold?.forMs === undefined ? 'silentMs' : 'heldMs'] = ts - sinceTs;

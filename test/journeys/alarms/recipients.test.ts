@@ -20,6 +20,31 @@ it('no recipient at first, one added while the alarm is open: rings', async () =
   await account.toldOf('alarm.opened', 1);
 });
 
+it('a push token that is registered while the alarm is open is tried at once', async () => {
+  const account = await timeline.openAccount();
+  await account.useNobody();
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 9 });
+  expect(await alarmOf(account)).toMatchObject({ notNotified: 'no-recipient' });
+  await account.app.call('PUT', '/v2/accounts', { apn: [{ token: 'a token of a telephone' }] });
+  // Nothing here sends push messages.
+  await expect
+    .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 20_000 })
+    .toBe('not-configured');
+});
+
+it('a label by which a device suits a contact is noticed at once', async () => {
+  const account = await timeline.openAccount();
+  const { url } = account.hooks;
+  const webhooks = [{ url, labels: ['cellar'] }];
+  await account.app.call('PUT', '/v2/accounts/contacts', { emails: [], webhooks });
+  const sensor = await account.addDevice([purposeOf([warm(1)])]);
+  await sensor.measure({ val: 9 });
+  expect(await alarmOf(account)).toMatchObject({ notNotified: 'no-recipient' });
+  await account.app.call('PUT', `/v2/devices/${sensor.uuid}/labels`, { labels: ['cellar'] });
+  await account.toldOf('alarm.opened', 1);
+});
+
 it('a snooze that ends while it is still true: rings', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);

@@ -1,0 +1,135 @@
+import type { Sql } from '../db/sql.ts';
+import type { ListedDevice } from '../exports/list-devices.ts';
+import { walkSlices } from '../exports/walk-slices.ts';
+import { csvRow } from './export-csv.ts';
+
+/** Which events of each device. Times in ms, inclusive; with `senses` those that had one of them among their causes. */
+export type EventExportFilter = {
+  type?: 'device' | 'sense' | undefined;
+  senses?: string[] | undefined;
+  /** Which purpose gave rise to them, and in which of its states; absent: any. */
+  cause?: { puId?: number | undefined; stId?: number | undefined };
+  start: number;
+  end: number;
+  order: 'asc' | 'desc';
+};
+
+export type EventFormat = 'json' | 'ndjson' | 'csv';
+
+/** An event of a device, by its key: where the next block begins. */
+type Place = { ts: number; key: string; type: string };
+
+type BlockRow = Place & { place: number; count: number; isFull: boolean; text: string | null };
+
+/** What a statement looks at: events, characters of them (at least one event), and devices. */
+const blockEvents = 2_000;
+const blockCharacters = 4_194_304;
+const blockDevices = 500;
+
+const engine = `body::json->'cause'->'engine'`;
+
+/** As the view has it: `body` is an object, and never empty. */
+const json = `concat(
+  '{"timestamp":', ms, ',"type":"', type, '","deviceAuthUuid":"', uuid, '",',
+  substr(body, 2, length(body) - 2), ',"eventId":"', seq, '"}')`;
+
+const texts: Record<EventFormat, { text: string; separator: string }> = {
+  json: { text: json, separator: ',' },
+  ndjson: { text: `${json} || chr(10)`, separator: '' },
+  csv: { text: csvRow, separator: '' },
+};
+
+/** All events of some devices, one device behind the other, as text that the database writes. */
+export function walkEvents(
+  sql: Sql,
+  devices: ListedDevice[],
+  filter: EventExportFilter,
+  format: EventFormat,
+): AsyncGenerator<string> {
+  // A sense event stands in an index for each of its senses, and they are put in one order here.
+  const most = Math.max(100, Math.floor((2 * blockEvents) / tagsOf(filter).tags.length));
+  return walkSlices(devices, blockDevices, async (slice, after: Place | null) => {
+    const row = await readBlock(sql, slice, { ...filter, after, most }, format);
+    if (!row) return { block: null, stop: null };
+    const { place, ts, key, type, isFull, text } = row;
+    return { block: text, stop: isFull ? { place, after: { ts, key, type } } : null };
+  });
+}
+
+/** By what events are found in an index. */
+export function tagsOf({ type, senses }: Pick<EventExportFilter, 'type' | 'senses'>) {
+  if (senses?.length)
+    return { table: 'event_sense', column: 's_id', type: `'sense'`, tags: senses };
+  const tags = type ? [type] : ['device', 'sense'];
+  return { table: 'event', column: 'type', type: 'e.type', tags };
+}
+
+/**
+ * The events behind `after` of the slice's first device, then those of the others, until there are enough. What a
+ * purpose or a state keeps out counts too: a statement has a bound, however few are wanted.
+ */
+async function readBlock(
+  sql: Sql,
+  slice: ListedDevice[],
+  filter: EventExportFilter & { after: Place | null; most: number },
+  format: EventFormat,
+): Promise<BlockRow | undefined> {
+  const { start, end, order, after, most, cause = {} } = filter;
+  const { table, column, type, tags } = tagsOf(filter);
+  const { text, separator } = texts[format];
+  const beyond = order === 'asc' ? '>' : '<';
+  const inOrder = `place, ts ${order}, key ${order}, type ${order}`;
+  const { rows } = await sql.query<BlockRow>({
+    name: `export-${table}-${format}-${order}`,
+    // The devices are looked at in their order, and no further than needed.
+    text: `
+      with found as (
+        select w.place, w.uuid, e.*
+          from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
+                 with ordinality as w (device_id, uuid, first_ms, last_ms, place)
+         cross join lateral (
+           select distinct on (e.ts, e.key, e.type) e.*
+             from unnest($5::text[]) as wanted (tag)
+            cross join lateral (
+              select e.ts, e.key, ${type} as type, e.seq, e.body::text as body
+                from ${table} e
+               where e.device_id = w.device_id and e.${column} = wanted.tag
+                 and e.ts between ms_to_timestamp(w.first_ms) and ms_to_timestamp(w.last_ms)
+                 and ($6::bigint is null or w.place > 1
+                      or (e.ts, e.key, ${type}) ${beyond} (ms_to_timestamp($6), $7::text, $8::text))
+               order by e.ts ${order}, e.key ${order}
+               limit $9) e
+            order by e.ts ${order}, e.key ${order}, e.type ${order}
+            limit $9) e
+         limit $9
+      ), numbered as (
+        select *, row_number() over (order by ${inOrder}) as n, count(*) over () as count,
+               sum(length(body)) over (order by ${inOrder}) - length(body) as before,
+               (extract(epoch from ts) * 1000)::bigint as ms
+          from found
+      ), block as (
+        select * from numbered where before < ${blockCharacters}
+      )
+      select last.place::integer, last.ms as ts, last.key, last.type,
+             last.n < last.count or last.count = $9 as "isFull",
+             (select string_agg(${text}, '${separator}' order by n)
+                from block
+               where ($10::text is null or ${engine}->>'puId' = $10)
+                 and ($11::text is null or ${engine}->>'stId' = $11)) as text
+        from (select * from block order by n desc limit 1) last`,
+    values: [
+      slice.map(({ id }) => id),
+      slice.map(({ uuid }) => uuid),
+      slice.map((_, n) => (n === 0 && after && order === 'asc' ? after.ts : start)),
+      slice.map((_, n) => (n === 0 && after && order === 'desc' ? after.ts : end)),
+      tags,
+      after?.ts ?? null,
+      after?.key ?? null,
+      after?.type ?? null,
+      most,
+      cause.puId?.toString() ?? null,
+      cause.stId?.toString() ?? null,
+    ],
+  });
+  return rows[0];
+}

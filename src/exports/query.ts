@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { lastTs } from '../http/schema.ts';
+
+/** `a,b` as a list, each once. */
+export const namesOf = (text: string) =>
+  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
+
+/** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
+const Time = z
+  .string()
+  .max(40)
+  .transform((text, context): number => {
+    const isDigits = /^\d{1,16}$/.test(text);
+    const isIso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?$/.test(text);
+    const ts = isDigits ? Number(text) : isIso ? new Date(text).getTime() : Number.NaN;
+    if (ts >= 0 && ts <= lastTs) return ts;
+    const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  })
+  .meta({
+    override: ({ jsonSchema }: { jsonSchema: object }) => {
+      Object.assign(jsonSchema, {
+        type: 'string',
+        description: 'Inclusive: milliseconds since 1970, or ISO 8601 with an offset.',
+        example: '2026-11-23T08:00:00Z',
+      });
+    },
+  });
+
+/** Devices that are named in one request. */
+export const maxNamedDevices = 500;
+
+/** Which devices: those named, and those with a label. */
+export const devicesMembers = {
+  devices: z
+    .string()
+    .transform(namesOf)
+    .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxNamedDevices))
+    .optional()
+    .meta({
+      description: `Only these devices, ${maxNamedDevices} at most, by \`deviceAuthUuid\` with commas.`,
+    }),
+  label: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .meta({ description: 'Only devices with this label.' }),
+};
+
+/** Which times, and in which order. */
+export const rangeMembers = {
+  start: Time.optional(),
+  end: Time.optional(),
+  order: z
+    .enum(['asc', 'desc'])
+    .default('asc')
+    .meta({ description: 'By time, in each series: asc, the oldest first, or desc.' }),
+};
+
+/** For `superRefine`: an answer about all devices of an account has to be asked for by a label of theirs. */
+export function needDevices(
+  { devices, label }: { devices?: string[] | undefined; label?: string | undefined },
+  context: z.RefinementCtx,
+): void {
+  if (devices || label !== undefined) return;
+  context.addIssue({ code: 'custom', path: ['devices'], message: 'name devices, or a label' });
+}

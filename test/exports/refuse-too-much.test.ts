@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { refuseTooMuch } from '../../src/exports/refuse-too-much.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => void (database = await testDatabase()));
+afterAll(() => database?.drop());
+
+const most = { most: 1_000, what: 'points', instead: 'less' };
+// The planner knows how many these are, without making one.
+const select = (rows: number) => ({ text: `select from generate_series(1, ${rows})`, values: [] });
+
+test('what is more than one answer has is refused with its size, and what to ask instead', async () => {
+  await expect(refuseTooMuch(database.db, select(2_000_000_000), most)).rejects.toMatchObject({
+    code: 'invalid-input',
+    problems: [
+      {
+        path: 'start',
+        message: 'these are about 2000000000 points, and an answer has 1000 at most: ask for less',
+      },
+    ],
+  });
+});
+
+test('as much as one answer has is not', async () => {
+  await refuseTooMuch(database.db, select(1_000), most);
+});

@@ -1,0 +1,190 @@
+import { once } from 'node:events';
+import { randomBytes } from 'node:crypto';
+import { get, type IncomingMessage } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
+import { defineRoute, stream, type Route } from '../../src/http/route.ts';
+import { startTestHttp, type TestHttp } from './start.ts';
+
+let http: TestHttp;
+afterEach(() => http?.close());
+
+const line = `{"deviceAuthUuid":"0f8fad5b-d9cb-469f-a165-70867728950e","sId":"0x10","val":21.5}\n`;
+const large = { text: line.repeat(100) };
+
+type Members = Partial<Omit<Route, 'auth'>>;
+
+function route(path: string, answer: () => unknown, members: Members = {}): Route {
+  return {
+    ...defineRoute({
+      method: 'get',
+      path,
+      summary: 'A route',
+      tag: 'Test',
+      auth: 'none',
+      errors: [],
+      response: z.unknown(),
+      handler: async () => answer(),
+    }),
+    ...members,
+  };
+}
+
+/** The answer as it was sent. */
+async function ask(path: string, encodings?: string, method = 'GET') {
+  const headers = encodings === undefined ? {} : { 'accept-encoding': encodings };
+  const request = get(`${http.url}${path}`, { headers, method });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const bytes = await buffer(response);
+  return { headers: response.headers, bytes };
+}
+
+const encodingOf = async (...asked: Parameters<typeof ask>) =>
+  (await ask(...asked)).headers['content-encoding'];
+
+async function* lines(count: number) {
+  for (let n = 0; n < count; n += 1) yield line;
+}
+
+test('an answer is gzip for whoever takes that, and as it is for others', async () => {
+  http = await startTestHttp({ routes: [route('/large', () => large)] });
+  for (const encodings of ['gzip', 'gzip, deflate, br', '*', 'GZIP;q=0.5', 'br;q=1, gzip']) {
+    const { headers, bytes } = await ask('/large', encodings);
+    expect(headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Origin, Accept-Encoding' });
+    expect(headers['content-length']).toBe(String(bytes.length));
+    expect(bytes.length).toBeLessThan(line.length * 10);
+    expect(JSON.parse(gunzipSync(bytes).toString())).toEqual(large);
+  }
+  for (const encodings of [undefined, '', 'br', 'identity', 'gzip;q=0', 'identity, gzip;q=0.5']) {
+    const { headers, bytes } = await ask('/large', encodings);
+    expect(headers['content-encoding']).toBeUndefined();
+    expect(headers['vary']).toBe('Origin, Accept-Encoding');
+    expect(JSON.parse(bytes.toString())).toEqual(large);
+  }
+});
+
+test('an answer that is written as it comes is gzip too', async () => {
+  const csv = () => stream('text/csv', lines(5_000));
+  http = await startTestHttp({ routes: [route('/csv', csv)] });
+  const { headers, bytes } = await ask('/csv', 'gzip');
+  expect(headers['content-type']).toMatch(/^text\/csv/);
+  expect(gunzipSync(bytes).toString()).toBe(line.repeat(5_000));
+});
+
+test('what is small, has secrets, is made by a POST, or is no text of a table stays as it is', async () => {
+  const events = () => stream('text/event-stream', lines(100));
+  const page = () => stream('text/html; charset=utf-8', lines(100));
+  const answer = () => large;
+  http = await startTestHttp({
+    routes: [
+      route('/small', () => ({ text: line })),
+      route('/secret', answer, { secrets: 'always' }),
+      route('/tokens', answer, { secrets: 'sessions' }),
+      route('/made', answer, { method: 'post' }),
+      route('/events', events, { isEndless: true }),
+      route('/page', page),
+    ],
+  });
+  expect(await encodingOf('/small', 'gzip')).toBeUndefined();
+  expect(await encodingOf('/secret', 'gzip')).toBeUndefined();
+  expect(await encodingOf('/tokens', 'gzip')).toBeUndefined();
+  expect(await encodingOf('/made', 'gzip', 'POST')).toBeUndefined();
+  expect(await encodingOf('/events', 'gzip')).toBeUndefined();
+  expect(await encodingOf('/page', 'gzip')).toBeUndefined();
+});
+
+test('tokens are in no answer to an API key, which is gzip', async () => {
+  const asked = { ...route('/tokens', () => large, { secrets: 'sessions' }), auth: 'account' };
+  const key = { keyId: 'k', scopes: ['devices:read' as const], labels: [] };
+  http = await startTestHttp({
+    routes: [{ ...asked, auth: 'account', scope: 'devices:read' }],
+    authenticate: async (token) => ({
+      accountId: 1,
+      accountUuid: 'u',
+      sessionId: 's',
+      ...(token === 'key' ? { key } : {}),
+    }),
+  });
+  const encoding = async (token: string) =>
+    (await http.fetch('/tokens', { headers: { authorization: `Bearer ${token}` } })).headers.get(
+      'content-encoding',
+    );
+  expect(await encoding('key')).toBe('gzip');
+  expect(await encoding('session')).toBeNull();
+});
+
+test('each route whose answer has a secret says so, or is no GET', () => {
+  const secret = /"(\w*(?:token|secret|password)\w*|key)":\{/i;
+  const told = listDocumentedRoutes().filter(({ response }) =>
+    secret.test(JSON.stringify(z.toJSONSchema(response, { unrepresentable: 'any' }))),
+  );
+  expect(told.length).toBeGreaterThan(5);
+  const silent = told.filter(({ method, secrets }) => method === 'get' && !secrets);
+  expect(silent.map(({ path }) => path)).toEqual([]);
+});
+
+test('a slow reader holds back what is written, and no more of it than a few blocks', async () => {
+  let written = 0;
+  let hasEnded = false;
+  // What no compression makes smaller.
+  const blocks = (async function* () {
+    try {
+      for (; written < 2_000; written += 1) yield noise();
+    } finally {
+      hasEnded = true;
+    }
+  })();
+  http = await startTestHttp({ routes: [route('/noise', () => stream('text/csv', blocks))] });
+  const request = get(`${http.url}/noise`, { headers: { 'accept-encoding': 'gzip' } });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  // Nobody reads: it stands still once all buffers on the way are full.
+  let seen = -1;
+  await expect
+    .poll(
+      () => {
+        const isStill = seen === written;
+        seen = written;
+        return isStill;
+      },
+      { interval: 200, timeout: 20_000 },
+    )
+    .toBe(true);
+  expect(written).toBeLessThan(500);
+  expect(hasEnded).toBe(false);
+  response.destroy();
+  await expect.poll(() => hasEnded).toBe(true);
+});
+
+const noise = () => randomBytes(49_152).toString('base64');
+
+test('where the source breaks, the answer is broken off and no whole one', async () => {
+  const broken = async function* () {
+    for (let n = 0; n < 1_000; n += 1) yield noise().slice(0, 1_000);
+    throw new Error('the source broke');
+  };
+  http = await startTestHttp({ routes: [route('/broken', () => stream('text/csv', broken()))] });
+  await expect(ask('/broken', 'gzip')).rejects.toMatchObject({ code: 'ECONNRESET' });
+  expect(http.lines.join('')).toContain('request.broken-off');
+});
+
+test('what comes beside the most that is compressed at once is sent as it is', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const held = async function* () {
+    yield line;
+    await promise;
+  };
+  http = await startTestHttp({
+    routes: [route('/held', () => stream('text/csv', held())), route('/large', () => large)],
+    compress: { maxAtOnce: 1 },
+  });
+  const request = get(`${http.url}/held`, { headers: { 'accept-encoding': 'gzip' } });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  expect(await encodingOf('/large', 'gzip')).toBeUndefined();
+  resolve();
+  const bytes = await buffer(response);
+  expect(gunzipSync(bytes).toString()).toBe(line);
+  expect(await encodingOf('/large', 'gzip')).toBe('gzip');
+});
