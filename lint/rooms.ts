@@ -132,6 +132,7 @@ export const rooms: Room[] = [
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom('measurements', 'contract/ db/ engine/ history/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
   {
     files: 'src/alarms/timer/*.ts',

@@ -1,6 +1,7 @@
 import type { Context } from 'koa';
 import type { Clock } from '../lib/clock.ts';
-import type { RequestInfo } from './route.ts';
+import { openBody } from './body-chunks.ts';
+import type { Body, RequestInfo } from './route.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
 export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'now' | 'address'>;
@@ -42,6 +43,10 @@ export class KoaRequestInfo implements RequestInfo {
 
   setHeader(name: string, value: string): void {
     this.#ctx.set(name, value);
+  }
+
+  openBody(): Body {
+    return openBody(this.#ctx, this.signal);
   }
 
   /** Made for the few who ask: most requests are over before anybody could leave. */

@@ -1,9 +1,11 @@
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type Koa from 'koa';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
+import { acceptBody } from './body-chunks.ts';
 import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
@@ -23,6 +25,8 @@ export type RouterDeps = {
   takeRequest?: ((accountId: number) => Allowance) | undefined;
   readBody: BodyReader;
   takeRoom: TakeRoom;
+  /** Requests whose bodies may take as long as they keep coming. */
+  ownPace: WeakSet<IncomingMessage>;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
@@ -80,6 +84,7 @@ async function answer(
   ctx['quiet'] = route.quiet;
   const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
+  if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
   const result = await route.call({
     params,
