@@ -176,7 +176,7 @@ async function listRoutes(
     }),
     ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
-    ...listImportRoutes(shared, othersWait),
+    ...listImportRoutes(shared, { authenticate, othersWait }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),

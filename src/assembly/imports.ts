@@ -14,8 +14,11 @@ const dayMs = 86_400_000;
 /** As the estimate of what is stored, which is made every hour. */
 const fullForSeconds = 3_600;
 
-/** Imports, with the rules that hold for what devices send. `othersWait`: whether ingest has messages waiting. */
-export function listImportRoutes(shared: Shared, othersWait: ImportPorts['othersWait']): Route[] {
+/** Imports, with the rules that hold for what devices send. */
+export function listImportRoutes(
+  shared: Shared,
+  { authenticate, othersWait }: Pick<ImportPorts, 'authenticate' | 'othersWait'>,
+): Route[] {
   const { config, db, clock, monotonicClock, limitsOf } = shared;
   const known = createKnownSeries();
   // What answers now may be another server, which took over without all that was known of the one before.
@@ -27,6 +30,7 @@ export function listImportRoutes(shared: Shared, othersWait: ImportPorts['others
     clock,
     nowMs: monotonicClock,
     limitOf: (accountId) => limitsOf(accountId).imports,
+    authenticate,
     othersWait,
     check: ({ sId, ts, val, long }, senses, arrivedTs) =>
       checkSense(senses, sId, long === undefined ? val : null, '') ??

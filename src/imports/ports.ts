@@ -34,6 +34,8 @@ export type ImportPorts = {
   count(tx: Sql, accountId: number, rows: ImportRow[], added: number): Promise<void>;
   /** Throws where that quota is used up. */
   checkRoom(accountId: number): Promise<void>;
+  /** Rejects once a token opens nothing any more. */
+  authenticate(token: string): Promise<unknown>;
   /** Whether messages of devices of other accounts wait to be stored. */
   othersWait(accountId: number): boolean;
 };

@@ -59,8 +59,10 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
         const refuse = () => tooMany(limitOf(accountId));
         const { signal } = request;
         const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
+        const token = request.header('authorization').replace(/^bearer +/i, '');
+        const recheck = () => deps.authenticate(token);
         const owner = { accountId, within: labelsOf(account) };
-        const run = new ImportRun(owner, signal, { ...deps, turns });
+        const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
         try {
           await run.run(request.openBody());
         } catch (error) {

@@ -16,6 +16,8 @@ import type { Slots } from '../quotas/slots.ts';
 
 export type RunDeps = StoreDeps &
   Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
+    /** Rejects once whoever imports may not any more. */
+    recheck(): Promise<unknown>;
     /** Pieces of imports that are worked on at once, of all accounts. */
     turns: Slots;
   };
@@ -29,8 +31,8 @@ const charactersOfCost = 200;
 /** What was read is stored after so long, however little it is. */
 const waitsAtMostMs = 1_000;
 
-/** The quota of what is stored is looked at so often. */
-const roomEveryMs = 2_000;
+/** So often it is looked whether there is room, and whether whoever imports still may. */
+const lookEveryMs = 1_000;
 
 /**
  * Stores what the lines of a body say, batch by batch, each in a transaction of its own; `receipt` says at each
@@ -47,7 +49,7 @@ export class ImportRun {
   /** Whether the batch before was all new. */
   #areNew = true;
   #cost = 0;
-  #roomMs = -Infinity;
+  #lookedMs = -Infinity;
   #storedMs: number;
 
   constructor(owner: Owner, signal: AbortSignal, deps: RunDeps) {
@@ -106,7 +108,7 @@ export class ImportRun {
     this.#storedMs = this.#deps.nowMs();
     const candidates = this.#batch.take();
     if (candidates.length === 0) return;
-    await this.#checkRoom();
+    await this.#lookAgain();
     await this.#devices.load(candidates);
     const rows = await this.#check(candidates);
     if (rows.length === 0) return;
@@ -126,10 +128,11 @@ export class ImportRun {
     if (this.#deps.othersWait(this.#owner.accountId)) await pause(tookMs, this.#signal);
   }
 
-  async #checkRoom(): Promise<void> {
+  async #lookAgain(): Promise<void> {
     const nowMs = this.#deps.nowMs();
-    if (nowMs - this.#roomMs < roomEveryMs) return;
-    this.#roomMs = nowMs;
+    if (nowMs - this.#lookedMs < lookEveryMs) return;
+    this.#lookedMs = nowMs;
+    await this.#deps.recheck();
     await this.#deps.checkRoom(this.#owner.accountId);
   }
 

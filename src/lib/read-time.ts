@@ -7,7 +7,6 @@ const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?
  */
 export function readTime(text: string): number | null {
   const isDigits = /^\d{1,16}$/.test(text);
-  // oxlint-disable-next-line no-restricted-globals -- a given time
   const ts = isDigits ? Number(text) : iso.test(text) ? new Date(text).getTime() : Number.NaN;
   return ts >= 0 && ts <= lastTs ? ts : null;
 }

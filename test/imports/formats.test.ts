@@ -122,7 +122,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
       [`${uuid},0x01,${t0},86,,`, 'out-of-range: '],
       [`${theirs},0x02,${t0},1,,`, 'not-found: the account has no such device'],
       [`${crypto.randomUUID()},0x02,${t0},1,,`, 'not-found: the account has no such device'],
-      [`${'x'.repeat(40_000)}`, 'invalid: the line is longer than 16 KiB'],
+      ['x'.repeat(40_000), 'invalid: the line is longer than 16 KiB'],
       [`${uuid},0x02,${t0 + 1},1,,`, ''],
       ['\u0000\uFFFF,,,,,', 'invalid: deviceAuthUuid is no UUID'],
     ];
