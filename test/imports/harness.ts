@@ -60,9 +60,9 @@ export function importerOf(url: string, token: string): Importer {
       const response = await fetch(`${url}/v2/measurements/import`, {
         method: 'POST',
         headers: { authorization: `Bearer ${token}`, 'content-type': type, ...more },
-        body: body as BodyInit,
+        body,
         duplex: 'half',
-      } as RequestInit);
+      } as RequestInit & { body: string });
       return { status: response.status, ...((await response.json()) as ImportReceipt) };
     },
     async export(type, query) {
