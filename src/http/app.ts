@@ -28,6 +28,8 @@ export type AppOptions = {
   roomBytes?: number;
   /** Whether memory is short: only probes and the status are answered then. */
   isShort?: () => boolean;
+  /** How long a body that is read as it comes may wait for its next piece; 60 s. */
+  bodyStallMs?: number;
   /** Largest request body; 1 MiB. */
   bodyLimitBytes?: number;
   /** Origins that browsers may call from; none by default, `*` for any. */
@@ -74,6 +76,7 @@ export function createApp(
     readBody,
     takeRoom,
     ownPace,
+    bodyStallMs: options.bodyStallMs,
     stopping,
   });
   return app;

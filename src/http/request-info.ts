@@ -19,9 +19,10 @@ export class KoaRequestInfo implements RequestInfo {
   readonly url: string;
   readonly #ctx: Context;
   readonly #stopping: AbortSignal;
+  readonly #bodyStallMs: number | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(ctx: Context, stopping: AbortSignal) {
+  constructor(ctx: Context, stopping: AbortSignal, bodyStallMs?: number) {
     const { requestId, receivedTs, now, address } = ctx.state as RequestState;
     this.requestId = requestId;
     this.receivedTs = receivedTs;
@@ -30,6 +31,7 @@ export class KoaRequestInfo implements RequestInfo {
     this.url = ctx.originalUrl;
     this.#ctx = ctx;
     this.#stopping = stopping;
+    this.#bodyStallMs = bodyStallMs;
   }
 
   header(name: string): string {
@@ -46,7 +48,7 @@ export class KoaRequestInfo implements RequestInfo {
   }
 
   openBody(): Body {
-    return openBody(this.#ctx, this.signal);
+    return openBody(this.#ctx, this.signal, this.#bodyStallMs);
   }
 
   /** Made for the few who ask: most requests are over before anybody could leave. */

@@ -27,6 +27,8 @@ export type RouterDeps = {
   takeRoom: TakeRoom;
   /** Requests whose bodies may take as long as they keep coming. */
   ownPace: WeakSet<IncomingMessage>;
+  /** How long these may wait for their next piece; 60 s. */
+  bodyStallMs?: number | undefined;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
@@ -91,7 +93,7 @@ async function answer(
     query: route.query ? storableQuery(ctx) : undefined,
     body,
     account,
-    request: new KoaRequestInfo(ctx, deps.stopping),
+    request: new KoaRequestInfo(ctx, deps.stopping, deps.bodyStallMs),
   });
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';

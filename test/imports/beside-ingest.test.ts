@@ -59,20 +59,20 @@ describe.each(databaseKinds)(
       return rows[0] as unknown;
     }
 
-    test('is not evaluated, and counts as stored for the process that has the device', async () => {
+    test.each([
+      ['the same value first', [2_000, 32], [1_000, 34]],
+      ['an older time first', [1_000, 34], [2_000, 32]],
+    ])('is not evaluated, and counts as stored where the device is: %s', async (_name, ...next) => {
       const device = await connectWatched();
       const ts = Date.now() - 60_000;
       await measure(device, ts, 31);
       expect(await eventsOf(device)).toEqual([ts]);
       const before = await standOf(device);
-      const receipt = await far.import(
-        csvOf(line(device, ts + 2_000, 32), line(device, ts - 5_000, 33)),
-      );
-      expect(receipt).toMatchObject({ status: 200, stored: 2, rejected: 0 });
+      const lines = [line(device, ts + 2_000, 32), line(device, ts - 5_000, 33)];
+      expect(await far.import(csvOf(...lines))).toMatchObject({ status: 200, stored: 2 });
       expect(await standOf(device)).toEqual(before);
       // The same value is a repetition, what is older is late, and what is newer is evaluated.
-      await measure(device, ts + 2_000, 32);
-      await measure(device, ts + 1_000, 34);
+      for (const [afterMs = 0, val = 0] of next) await measure(device, ts + afterMs, val);
       expect(await eventsOf(device)).toEqual([ts]);
       await measure(device, ts + 3_000, 35);
       expect(await eventsOf(device)).toEqual([ts + 3_000, ts]);
@@ -137,6 +137,41 @@ describe.each(databaseKinds)(
       );
       expect(rows).toEqual([{ deadlocks: 0 }]);
       await Promise.all(devices.map((device) => device.end()));
+    });
+
+    test('that waits for a device whose next transaction waits for it gives way', async () => {
+      const { deviceAuthUuid: uuid } = await own.register();
+      const ts = Date.now() - 86_400_000;
+      const rows = [ts, ts + 1_000].map((at) => `${uuid},0x02,${at},1,,`);
+      await own.import(csvOf(rows[0] ?? ''));
+      let importing: Promise<unknown> | undefined;
+      await first.db.transaction(async (tx) => {
+        // As ingest does: the row of the device first, and its measurements behind it.
+        await tx.query(
+          `select from device_state where device_id = (select id from device where uuid = $1) for update`,
+          [uuid],
+        );
+        importing = far.import(csvOf(...rows));
+        await expect
+          .poll(
+            async () => {
+              const { rows: waiting } = await first.db.query(
+                `select pid from pg_stat_activity
+                  where datname = current_database() and wait_event_type = 'Lock'`,
+              );
+              return waiting.length;
+            },
+            { interval: 1, timeout: 10_000 },
+          )
+          .toBeGreaterThan(0);
+        await tx.query(
+          `insert into measurement (series_id, ts, val)
+         select series.id, ms_to_timestamp($2), 1
+           from series join device on device.id = device_id where uuid = $1`,
+          [uuid, ts + 1_000],
+        );
+      });
+      expect(await importing).toMatchObject({ status: 200, stored: 0, repeated: 2, errors: [] });
     });
 
     test('twice the same at once: each line is stored by one of them', async () => {
