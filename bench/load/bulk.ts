@@ -140,11 +140,13 @@ async function copyIn({ db, devices, rows }: Bulk, offsetMs: number): Promise<nu
 
 async function timeExports(bulk: Bulk, write: (row: Row) => void): Promise<void> {
   const { db, rows } = bulk;
-  const { length: count } = bulk.devices;
-  const perDevice = rows / count;
-  const step = Math.floor((days * dayMs) / perDevice);
+  const { rows: stored } = await db.query<{ count: number; newest: number }>(
+    'select count(*), max(ts) as newest from measurement',
+  );
+  const { count = rows, newest = 0 } = stored[0] ?? {};
   const start = tsOf(rows, 0, 0);
-  const end = start + perDevice * step - 1;
+  // So long that about as many points are in it as lines were in an import.
+  const end = start + Math.floor((newest - start) * (rows / count));
   const query = `devices=${bulk.devices.map(({ uuid }) => uuid).join(',')}&start=${start}&end=${end}`;
   const { rows: counts } = await db.query<{ count: number }>(
     'select count(*) from measurement where ts >= ms_to_timestamp($1) and ts <= ms_to_timestamp($2)',

@@ -1,4 +1,4 @@
-const fewest = 250;
+const fewest = 1_000;
 const most = 10_000;
 /** A transaction that takes this long makes the next ones smaller: ingest may wait for it. */
 const longestMs = 40;

@@ -117,8 +117,11 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
     const over = importing.finally(() => (isOver = true));
     // Whether whoever sends still may is looked at each second.
     let sent = 0;
-    while (!isOver)
-      await send(linesOf(uuid, 3_000, t0 + (sent += 1) * dayMs)).catch(() => undefined);
+    while (!isOver) {
+      const more = send(linesOf(uuid, 3_000, t0 + (sent += 1) * dayMs)).catch(() => undefined);
+      // Answered before its end, the rest of a body is left unsent.
+      await Promise.race([more, over]);
+    }
     const answer = await over;
     expect(answer.status).toBe(401);
     expect(answer.detail).toMatch(/The import ended early: \d+ lines are stored, /);

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { databaseKinds } from '../support/database.ts';
 import { csv, csvOf, linesOf, ndjson, openImporter, startInstallation } from './harness.ts';
@@ -196,6 +197,38 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     [{ 'content-encoding': 'gzip' }, 400],
   ])('what is sent with %j is answered %i', async (headers, status) => {
     expect(await own.import(csvOf(), csv, headers as never)).toMatchObject({ status });
+  });
+
+  test('whatever is sent, lines are counted or the body is refused', async () => {
+    await newDevice();
+    const cell = fc.constantFrom(
+      uuid,
+      '0x01',
+      '0x02',
+      `${t0}`,
+      '1.5',
+      '',
+      '"',
+      '""',
+      '-',
+      '\u0000',
+      '{}',
+    );
+    const line = fc.array(cell, { maxLength: 8 }).map((cells) => cells.join(','));
+    const text = fc.oneof(
+      fc.array(fc.oneof(line, fc.string()), { maxLength: 20 }).map((all) => csvOf(...all)),
+      fc.array(fc.oneof(fc.json(), line), { maxLength: 20 }).map((all) => all.join('\n')),
+    );
+    const sent = fc.oneof(text, fc.uint8Array({ maxLength: 2_000 }));
+    await fc.assert(
+      fc.asyncProperty(sent, fc.constantFrom(csv, ndjson), async (body, type) => {
+        const answer = await own.import(body, type);
+        expect([200, 400]).toContain(answer.status);
+        if (answer.status !== 200) return;
+        expect(answer.errors.length).toBe(Math.min(100, answer.rejected));
+      }),
+      { numRuns: 50 },
+    );
   });
 
   test('gzip that breaks off is 400, and says what is stored of it', async () => {
