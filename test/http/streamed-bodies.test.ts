@@ -68,7 +68,6 @@ test('a body may take longer than other requests as long as it keeps coming', as
   const startedMs = performance.now();
   for (let n = 0; performance.now() - startedMs < 700; n += 1) {
     socket.write(piece(`${n};`));
-    // oxlint-disable-next-line no-loop-func -- it is waited for within the loop
     await expect.poll(() => read[at] ?? '', { interval: 5 }).toContain(`${n};`);
   }
   socket.write(last);

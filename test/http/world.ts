@@ -6,8 +6,8 @@ export type Request = {
   method: string;
   path: string;
   token: string | null;
+  /** JSON; with `type` text as it is. */
   body?: unknown;
-  /** Of a body that is text, and no JSON. */
   type?: string;
 };
 
@@ -23,7 +23,7 @@ export async function send(url: string, request: Request): Promise<Answered> {
   const response = await fetch(url + path, {
     method,
     headers,
-    body: body === undefined ? null : type === undefined ? JSON.stringify(body) : String(body),
+    body: body === undefined ? null : type === undefined ? JSON.stringify(body) : (body as string),
     signal: controller.signal,
   });
   const contentType = response.headers.get('content-type') ?? '';

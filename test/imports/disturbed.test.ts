@@ -129,7 +129,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
   });
 
   test('a key that is confined to labels imports for devices with one of them, as long as they have it', async () => {
-    const [inside = '', outside = ''] = [
+    const [inside, outside] = [
       (await own.register()).deviceAuthUuid,
       (await own.register()).deviceAuthUuid,
     ];

@@ -62,7 +62,7 @@ export function importerOf(url: string, token: string): Importer {
         headers: { authorization: `Bearer ${token}`, 'content-type': type, ...more },
         body,
         duplex: 'half',
-      } as RequestInit & { body: string });
+      });
       return { status: response.status, ...((await response.json()) as ImportReceipt) };
     },
     async export(type, query) {
