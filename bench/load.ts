@@ -4,13 +4,18 @@ import { describeStorage } from '../src/db/storage.ts';
 import { openDatabase, type Database } from '../src/db/database.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { fill, type Size } from './load/fill.ts';
+import { timeBulk } from './load/bulk.ts';
 import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
 const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
+                      [--bulk 1000000]
 
 Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
 asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
-bench_small and bench_large and leaves them; with --loaded it asks what it left there before.`;
+bench_small and bench_large and leaves them; with --loaded it asks what it left there before.
+
+Then --bulk measurements are imported and exported through the service, and lists are read, each beside what
+the database does alone; 0: they are not. --rows 0: nothing else is.`;
 
 const { values } = parseArgs({
   options: {
@@ -18,6 +23,7 @@ const { values } = parseArgs({
     small: { type: 'string', default: '100000' },
     devices: { type: 'string', default: '100' },
     runs: { type: 'string', default: '300' },
+    bulk: { type: 'string', default: '1000000' },
     loaded: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -71,34 +77,45 @@ function write(name: string, small: Figures, large: Figures): string {
   return `${name.padEnd(62)}${columns}${(large.p50 / small.p50).toFixed(2).padStart(8)}`;
 }
 
-async function run(): Promise<void> {
+type UrlOf = (name: string) => Promise<string>;
+
+async function askQuestions(urlOf: UrlOf): Promise<void> {
   const devices = Number(values.devices);
-  const runs = Number(values.runs);
   const nowTs = Date.now();
+  const sizes = [Number(values.small), Number(values.rows)].map((rows) => ({
+    devices,
+    events: rows,
+    measurements: rows,
+  }));
+  const databases: Database[] = [];
+  const asked: Question[][] = [];
+  for (const [i, size] of sizes.entries()) {
+    const name = i === 0 ? 'bench_small' : 'bench_large';
+    const db = await load(await urlOf(name), name, size, nowTs);
+    databases.push(db);
+    asked.push(await listQuestions(db, size, nowTs));
+  }
+  tell(`\n${'milliseconds'.padEnd(62)}   small      p99   large     p99   ratio`);
+  for (const [n, { name }] of (asked[0] ?? []).entries()) {
+    const same = asked.flatMap((questions) => questions[n] ?? []);
+    const [small, large] = await timeQuestions(same, devices, Number(values.runs));
+    if (small && large) tell(write(name, small, large));
+  }
+  for (const db of databases) await db.close();
+}
+
+async function run(): Promise<void> {
   const own = process.env['DATABASE_URL'] === undefined ? await startBenchDatabase() : null;
-  const urlOf = (name: string) =>
+  const urlOf: UrlOf = (name) =>
     own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
-    const sizes = [Number(values.small), Number(values.rows)].map((rows) => ({
-      devices,
-      events: rows,
-      measurements: rows,
-    }));
-    const databases: Database[] = [];
-    const asked: Question[][] = [];
-    for (const [i, size] of sizes.entries()) {
-      const name = i === 0 ? 'bench_small' : 'bench_large';
-      const db = await load(await urlOf(name), name, size, nowTs);
-      databases.push(db);
-      asked.push(await listQuestions(db, size, nowTs));
+    if (Number(values.rows) > 0) await askQuestions(urlOf);
+    const bulk = Number(values.bulk);
+    if (bulk > 0 && !values.loaded) {
+      const url = await urlOf('bench_bulk');
+      await migrate(url, { log: silent });
+      await timeBulk(url, bulk, tell);
     }
-    tell(`\n${'milliseconds'.padEnd(62)}   small      p99   large     p99   ratio`);
-    for (const [n, { name }] of (asked[0] ?? []).entries()) {
-      const same = asked.flatMap((questions) => questions[n] ?? []);
-      const [small, large] = await timeQuestions(same, devices, runs);
-      if (small && large) tell(write(name, small, large));
-    }
-    for (const db of databases) await db.close();
   } finally {
     await own?.remove();
   }

@@ -165,6 +165,8 @@ const settings: SettingsInput = {
      * others wait for ten seconds at most, then 429.
      */
     exports: 2,
+    /** Imports of measurements under way in one process; others wait for ten seconds at most, then 429. */
+    imports: 1,
     /** Logins a minute, right and wrong ones, of one account from one address (429 beyond it). */
     loginsPerAccount: 60,
     /** The same from one address, whatever the account; not to be changed for one account. */

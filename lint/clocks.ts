@@ -7,6 +7,7 @@ import type { OxlintOverride } from 'oxlint';
 export const clockReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
     'clock.ts': 'The clocks that are handed on.',
+    'read-time.ts': 'Parses a time that was sent; reads no clock.',
     'wait.ts': 'A wait with a limit is timed by the machine.',
   },
   'src/bus/*.ts': { 'redis.ts': 'Names this process, to tell its own messages from others.' },
@@ -26,7 +27,6 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'delivery-side.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
-  'src/exports/*.ts': { 'query.ts': 'Parses a time that was sent; reads no clock.' },
   'src/http/*.ts': {
     'guard.ts': 'Names each request, and measures how long it took.',
     'refuse.ts': 'Names what never became a request.',

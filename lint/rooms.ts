@@ -130,12 +130,13 @@ export const rooms: Room[] = [
   featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('exports', 'db/ http/ errors.ts'),
+  featureRoom('exports', 'db/ http/ lib/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ errors.ts'),
   featureRoom(
     'measurements',
     'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
   ),
+  featureRoom('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
   {
     files: 'src/alarms/timer/*.ts',

@@ -11,6 +11,8 @@ export type ErrorCode =
   | 'not-found'
   | 'conflict'
   | 'too-many-requests'
+  | 'too-slow'
+  | 'unsupported-type'
   | 'unavailable'
   | 'device-gone';
 

@@ -85,7 +85,7 @@ export async function startService(
     const connector = devices?.connector ?? null;
     // A process that listens to devices of its own is of use without the broker.
     if (devices && connector === null) readiness.add('bridge', devices.isBridgeReady);
-    const http = config.role.name === 'connector' ? null : await startApi(shared, connector);
+    const http = config.role.name === 'connector' ? null : await startApi(shared, devices);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;

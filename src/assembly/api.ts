@@ -40,19 +40,25 @@ import { createFindAround } from './around.ts';
 import { createAlarmsOfRoutes } from './alarms.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
+import type { DeviceSide } from './device-side.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { listContactRoutes } from './contacts.ts';
 import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
+import { listImportRoutes } from './imports.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { startHistoryCare } from './history-care.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
-/** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
-export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
+/** The devices that this process serves too. */
+export type OwnDevices = Pick<DeviceSide, 'connector' | 'othersWait'>;
+
+/** The half that apps and dashboards talk to. `devices`: the other half, where it runs in this process. */
+export async function startApi(shared: Shared, devices: OwnDevices | null): Promise<HttpServer> {
+  const connector = devices?.connector ?? null;
   const { config, log, db, metrics, clock, monotonicClock } = shared;
   const doors = await startDoors(shared);
-  const routes = await listRoutes(shared, doors, connector, () => http.port);
+  const routes = await listRoutes(shared, doors, devices, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const [database, sessionsUp] = await Promise.all([
@@ -100,10 +106,11 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
 async function listRoutes(
   shared: Shared,
   { sessions, authenticate }: Doors,
-  connector: Connector | null,
+  devices: OwnDevices | null,
   httpPort: () => number,
 ): Promise<Route[]> {
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
+  const { connector = null, othersWait = () => false } = devices ?? {};
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
@@ -170,6 +177,7 @@ async function listRoutes(
     }),
     ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
+    ...listImportRoutes(shared, { authenticate, othersWait }),
     ...notificationRoutes({ db, findDeviceId: findId }),
     ...listContactRoutes(shared),
     ...listBrokerRoutes(shared, limiters),

@@ -45,6 +45,8 @@ const ingestConnectMs = 5_000;
 export type DeviceSide = {
   /** The one that listens in this process; null where only bridges run. */
   connector: Connector | null;
+  /** Whether messages of accounts other than this one wait to be stored. */
+  othersWait: Ingest['othersWait'];
   /** Whether every bridge of this process is connected, or stands by and could take over. */
   isBridgeReady(): boolean;
 };
@@ -73,7 +75,8 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   }
   startTicksOf(shared, { ingest, holds, connector, listening });
   startHeartbeatOf(shared, { outbox, holds, listening });
-  return { connector, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
+  const { othersWait } = ingest;
+  return { connector, othersWait, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
 }
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {

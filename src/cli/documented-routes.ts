@@ -8,6 +8,7 @@ import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
+import { importRoutes } from '../imports/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -26,6 +27,7 @@ export function listDocumentedRoutes(): Route[] {
     ...eventRoutes(nothing),
     ...alarmRoutes(nothing),
     ...measurementRoutes(nothing),
+    ...importRoutes(nothing),
     ...notificationRoutes(nothing),
     ...contactRoutes(nothing),
     ...quotaRoutes(nothing),

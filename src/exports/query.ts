@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lastTs } from '../http/schema.ts';
+import { readTime } from '../lib/read-time.ts';
 
 /** `a,b` as a list, each once. */
 export const namesOf = (text: string) =>
@@ -10,10 +10,8 @@ const Time = z
   .string()
   .max(40)
   .transform((text, context): number => {
-    const isDigits = /^\d{1,16}$/.test(text);
-    const isIso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?$/.test(text);
-    const ts = isDigits ? Number(text) : isIso ? new Date(text).getTime() : Number.NaN;
-    if (ts >= 0 && ts <= lastTs) return ts;
+    const ts = readTime(text);
+    if (ts !== null) return ts;
     const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
     context.addIssue({ code: 'custom', message });
     return z.NEVER;

@@ -29,6 +29,8 @@ export type AppOptions = {
   roomBytes?: number;
   /** Whether memory is short: only probes and the status are answered then. */
   isShort?: () => boolean;
+  /** How long a body that is read as it comes may wait for its next piece; 60 s. */
+  bodyStallMs?: number;
   /** Largest request body; 1 MiB. */
   bodyLimitBytes?: number;
   compress?: CompressOptions;
@@ -41,8 +43,15 @@ export type AppOptions = {
 /** One account or network may take a quarter; few wait, for each that waits holds a connection. */
 const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 
-/** The whole of HTTP as one Koa application; it listens nowhere yet. */
-export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
+/**
+ * The whole of HTTP as one Koa application; it listens nowhere yet. `ownPace`: requests are added to it
+ * whose bodies may take as long as they keep coming.
+ */
+export function createApp(
+  options: AppOptions,
+  stopping: AbortSignal,
+  ownPace: RouterDeps['ownPace'],
+): Koa {
   const { routes, authenticate, log, clock, observe = () => {} } = options;
   const { isLeaving = () => false } = options;
   const app = new Koa();
@@ -69,6 +78,8 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
     checkReach,
     readBody,
     takeRoom,
+    ownPace,
+    bodyStallMs: options.bodyStallMs,
     stopping,
   });
   return app;

@@ -16,7 +16,9 @@ const statusByCode: Record<ErrorCode, number> = {
   'quota-exceeded': 403,
   'not-found': 404,
   'device-gone': 404,
+  'too-slow': 408,
   conflict: 409,
+  'unsupported-type': 415,
   'too-many-requests': 429,
   unavailable: 503,
 };

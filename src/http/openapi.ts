@@ -105,8 +105,16 @@ function describe(route: Route): Operation {
           },
         }
       : {}),
+    ...(route.takes ? { requestBody: streamedBody(route.takes) } : {}),
     responses: { '200': success(route), ...failures(route) },
   };
+}
+
+function streamedBody(takes: Record<string, string>): NonNullable<Operation['requestBody']> {
+  const types = Object.entries(takes).map(
+    ([type, example]) => [type, { schema: z.string(), example }] as const,
+  );
+  return { required: true, content: Object.fromEntries(types) };
 }
 
 /** OpenAPI 3.1, Security Requirement Object: of a scheme without scopes of its own the list names roles. */
@@ -152,6 +160,7 @@ function failures(route: Route): Responses {
   const statuses = new Set([...route.errors, 500, 503]);
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);
+  if (route.takes) statuses.add(400).add(408).add(415);
   if (route.auth !== 'none') statuses.add(401);
   if (route.auth === 'account') statuses.add(429);
   if (route.params) statuses.add(404);

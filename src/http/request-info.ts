@@ -1,6 +1,7 @@
 import type { Context } from 'koa';
 import type { Clock } from '../lib/clock.ts';
-import type { RequestInfo } from './route.ts';
+import { openBody } from './body-chunks.ts';
+import type { Body, RequestInfo } from './route.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
 export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'now' | 'address'>;
@@ -18,9 +19,10 @@ export class KoaRequestInfo implements RequestInfo {
   readonly url: string;
   readonly #ctx: Context;
   readonly #stopping: AbortSignal;
+  readonly #bodyStallMs: number | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(ctx: Context, stopping: AbortSignal) {
+  constructor(ctx: Context, stopping: AbortSignal, bodyStallMs?: number) {
     const { requestId, receivedTs, now, address } = ctx.state as RequestState;
     this.requestId = requestId;
     this.receivedTs = receivedTs;
@@ -29,6 +31,7 @@ export class KoaRequestInfo implements RequestInfo {
     this.url = ctx.originalUrl;
     this.#ctx = ctx;
     this.#stopping = stopping;
+    this.#bodyStallMs = bodyStallMs;
   }
 
   header(name: string): string {
@@ -42,6 +45,10 @@ export class KoaRequestInfo implements RequestInfo {
 
   setHeader(name: string, value: string): void {
     this.#ctx.set(name, value);
+  }
+
+  openBody(): Body {
+    return openBody(this.#ctx, this.signal, this.#bodyStallMs);
   }
 
   /** Made for the few who ask: most requests are over before anybody could leave. */

@@ -32,8 +32,18 @@ export type RequestInfo = {
   /** Best of the offered media types by the Accept header, or false. */
   accepts(...types: string[]): string | false;
   setHeader(name: string, value: string): void;
+  /** The body of a route that `takes` some, unpacked; to be read once, and to its end. */
+  openBody(): Body;
   /** Aborts when the client has gone or the service stops. */
   readonly signal: AbortSignal;
+};
+
+/** A body that is read as it comes. */
+export type Body = {
+  /** Its media type: one of those that the route takes. */
+  type: string;
+  /** Throws `too-slow` where nothing comes for too long, `invalid-input` where it breaks off or is not gzip. */
+  chunks: AsyncIterable<Buffer>;
 };
 
 /** `token`: a bearer token is asked for, and judged by the handler itself. */
@@ -103,6 +113,8 @@ type Documentation = {
   responseHeaders?: Record<string, string>;
   /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */
   streams?: { types: string[]; json?: boolean };
+  /** Media types of a body that the handler reads as it comes, of any size, with an example of each. */
+  takes?: Record<string, string>;
   /** Its 503 is an answer like any other, given every few seconds: it is not logged. */
   quiet?: boolean;
   /** Its body is a form of a page of this service; JSON otherwise. */

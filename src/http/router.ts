@@ -1,9 +1,11 @@
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type Koa from 'koa';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
+import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
 import { isStorable } from './json.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
@@ -24,6 +26,10 @@ export type RouterDeps = {
   takeRequest?: ((accountId: number) => Allowance) | undefined;
   readBody: BodyReader;
   takeRoom: TakeRoom;
+  /** Requests whose bodies may take as long as they keep coming. */
+  ownPace: WeakSet<IncomingMessage>;
+  /** How long these may wait for their next piece; 60 s. */
+  bodyStallMs?: number | undefined;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
@@ -81,13 +87,14 @@ async function answer(
   ctx['quiet'] = route.quiet;
   const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
+  if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
   const result = await route.call({
     params,
     query: route.query ? storableQuery(ctx) : undefined,
     body,
     account,
-    request: new KoaRequestInfo(ctx, deps.stopping),
+    request: new KoaRequestInfo(ctx, deps.stopping, deps.bodyStallMs),
   });
   allowCompression(ctx, route, account && 'accountId' in account ? account : null);
   if (!(result instanceof Streamed)) {

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
+import { limitArrival } from './arrival-limit.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
 import { oneByOne } from './one-by-one.ts';
@@ -17,7 +18,7 @@ export type HttpOptions = AppOptions & {
   upgrades?: Record<string, Upgrade>;
   /** How long a client may take to send its headers. */
   headersTimeoutMs?: number;
-  /** How long a client may take to send all of its request. */
+  /** How long a client may take to send all of its request; routes that take a body as it comes have another limit. */
   requestTimeoutMs?: number;
   /** Connections open at once, of all clients and of one address. */
   connections?: number;
@@ -36,12 +37,14 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { connections = 20_000, connectionsPerAddress = 2_000, trustedProxies = [] } = options;
   const { upgrades = {}, clock } = options;
   const stop = new AbortController();
-  const handle = createApp(options, stop.signal).callback();
+  const ownPace = new WeakSet<IncomingMessage>();
+  const handle = createApp(options, stop.signal, ownPace).callback();
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
   const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
+      // Node knows one limit for all requests: `limitArrival` has it.
+      requestTimeout: 0,
       connectionsCheckingInterval: Math.min(1_000, headersTimeoutMs),
       keepAliveTimeout: 60_000,
       // Anything else (curl offers h2c) is answered as if it had not asked.
@@ -51,6 +54,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     },
     oneByOne((request, response) => void handle(request, response)),
   );
+  limitArrival(server, requestTimeoutMs, ownPace);
   limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
   server.on('upgrade', (request, socket, head) => {
     const upgrade = Object.hasOwn(upgrades, pathOf(request))

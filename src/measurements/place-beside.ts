@@ -4,13 +4,19 @@ import { insertPoints, placesPerMillisecond, type Point } from './points.ts';
 
 /**
  * Stores points in milliseconds that have other values already: the same value may be there too, a new
- * one gets the next place. Gives those whose millisecond is full.
+ * one gets the next place. Gives how many were added, and those whose millisecond is full.
  */
-export async function placeBeside<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+export async function placeBeside<P extends Point>(
+  sql: Sql,
+  points: readonly P[],
+): Promise<{ added: number; unplaced: P[] }> {
+  let added = 0;
   for (;;) {
     const { placed, unplaced } = arrange(await findNeighbours(sql, points));
+    const inserted = await insertPoints(sql, placed);
+    added += inserted;
     // Another transaction may have taken a first place meanwhile: the next round sees its row.
-    if ((await insertPoints(sql, placed)) === placed.length) return unplaced;
+    if (inserted === placed.length) return { added, unplaced };
   }
 }
 

@@ -26,13 +26,25 @@ export async function storeMeasurements<M extends StoredMeasurement>(
   rows: readonly M[],
   known: KnownSeries = createKnownSeries(),
 ): Promise<M[]> {
-  if (rows.length === 0) return [];
+  const { crowded } = await storeCounted(tx, rows, known);
+  return crowded;
+}
+
+/** The same, and how many of them were not there before. */
+export async function storeCounted<M extends StoredMeasurement>(
+  tx: Sql,
+  rows: readonly M[],
+  known: KnownSeries = createKnownSeries(),
+): Promise<{ added: number; crowded: M[] }> {
+  if (rows.length === 0) return { added: 0, crowded: [] };
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
   const points = rows.map((row, i) => toPoint(row, ids[i] as number));
-  if ((await insertPoints(tx, points)) === points.length) return [];
+  const inserted = await insertPoints(tx, points);
+  if (inserted === points.length) return { added: inserted, crowded: [] };
   const missing = await listMissing(tx, points);
-  const crowded = missing.length > 0 ? await placeBeside(tx, missing) : [];
-  return crowded.map(({ row }) => row);
+  if (missing.length === 0) return { added: inserted, crowded: [] };
+  const { added, unplaced } = await placeBeside(tx, missing);
+  return { added: inserted + added, crowded: unplaced.map(({ row }) => row) };
 }
 
 /** Those of the measurements that are stored. Adds nothing, so that it may go before one of the other two. */

@@ -1,5 +1,8 @@
 import type { Sql } from '../db/sql.ts';
 
+/** Whose rows are of no process that runs: what is over, and what was imported. */
+const noProcess = `'00000000-0000-0000-0000-000000000000'`;
+
 /** What an account's devices sent and gave rise to. `leftOut`: events beyond the day's quota. */
 export type Counts = { measurements: number; events: number; leftOut: number };
 
@@ -32,6 +35,31 @@ export async function addCounts(
       all.map(({ leftOut }) => leftOut),
     ],
   );
+}
+
+/**
+ * Adds measurements of an account that were imported, by their days (UTC, counted from 1970) and not by the day of
+ * the import: as long as they are kept, they count for `storedBytes`.
+ */
+export async function addImported(
+  sql: Sql,
+  accountId: number,
+  days: ReadonlyMap<number, number>,
+): Promise<void> {
+  await sql.query({
+    name: 'add-imported',
+    // In order, so that two that add to the same days wait for each other in one direction.
+    text: `
+      insert into account_activity as a
+        (account_id, process, day, measurements, events, events_left_out)
+      select account.id, ${noProcess}::uuid, date '1970-01-01' + d.day, d.measurements, 0, 0
+        from unnest($2::integer[], $3::bigint[]) as d (day, measurements)
+        join account on account.id = $1
+       order by d.day
+      on conflict (account_id, day, process) do update
+         set measurements = a.measurements + excluded.measurements`,
+    values: [accountId, [...days.keys()], [...days.values()]],
+  });
 }
 
 /** Events recorded on a day by all processes, by account; of these accounts, or of all. */
@@ -129,5 +157,3 @@ export async function compactActivity(
     [Math.max(eventsDays, measurementsDays)],
   );
 }
-
-const noProcess = `'00000000-0000-0000-0000-000000000000'`;

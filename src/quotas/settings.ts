@@ -27,6 +27,7 @@ export const QuotaSettings = z.strictObject({
   streams: count,
   keys: count,
   exports: count,
+  imports: count,
   loginsPerAccount: count,
   loginsPerAddress: count,
   rejectionsPerMessage: z.int().min(1).max(100),

@@ -6,22 +6,24 @@ export type Request = {
   method: string;
   path: string;
   token: string | null;
+  /** JSON; with `type` text as it is. */
   body?: unknown;
+  type?: string;
 };
 
 export type Answered = { status: number; headers: Headers; contentType: string; text: string };
 
 /** Sends a request; of a stream that does not end by itself only the head is read. */
 export async function send(url: string, request: Request): Promise<Answered> {
-  const { method, path, token, body } = request;
+  const { method, path, token, body, type } = request;
   const controller = new AbortController();
   const headers: Record<string, string> = {};
   if (token !== null) headers['authorization'] = `Bearer ${token}`;
-  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (body !== undefined) headers['content-type'] = type ?? 'application/json';
   const response = await fetch(url + path, {
     method,
     headers,
-    body: body === undefined ? null : JSON.stringify(body),
+    body: body === undefined ? null : type === undefined ? JSON.stringify(body) : (body as string),
     signal: controller.signal,
   });
   const contentType = response.headers.get('content-type') ?? '';
@@ -151,6 +153,12 @@ const bodies: Record<string, (world: World) => unknown> = {
   }),
 };
 
+/** The same of those that take text; CSV. */
+const texts: Record<string, (world: World) => string> = {
+  'post /v2/measurements/import': ({ ids }) =>
+    `deviceAuthUuid,sId,ts,val\n${ids.deviceAuthUuid},0x01,2026-11-01T00:00:00Z,1\n`,
+};
+
 /** What a query must have, by the operation's name. */
 const queries: Record<string, (ids: World['ids']) => string> = {
   'get /v2/measurements': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
@@ -171,5 +179,6 @@ export function exampleOf(operation: Operation, world: World, ids = world.ids): 
     path: filled + (queries[name]?.(ids) ?? ''),
     token: secured ? token : null,
     ...(operation.body ? { body: bodies[name]?.(world) } : {}),
+    ...(texts[name] ? { body: texts[name](world), type: 'text/csv' } : {}),
   };
 }

@@ -1,0 +1,52 @@
+import type { Database } from '../../src/db/database.ts';
+import type { RegisteredDevice } from '../api.ts';
+import type { BenchService } from '../service.ts';
+
+/** What is timed: through the service, and the same by the database alone; seconds. */
+export type BulkRow = { name: string; service: number; database: number };
+
+/** An installation with devices, into and out of which so many measurements go. */
+export type Bulk = {
+  service: BenchService;
+  db: Database;
+  token: string;
+  devices: RegisteredDevice[];
+  rows: number;
+};
+
+const dayMs = 86_400_000;
+export const devicesOfImport = 100;
+/** Imports and exports are of so many days, all of them old enough to be compressed. */
+const days = 20;
+
+/** When a line's measurement was: all devices take turns, as in a history that is written day by day. */
+export function tsOf(rows: number, n: number, offsetMs: number): number {
+  const fromTs = Math.floor(Date.now() / dayMs) * dayMs - (days + 5) * dayMs;
+  const step = Math.floor((days * dayMs * devicesOfImport) / rows);
+  return fromTs + Math.floor(n / devicesOfImport) * step + offsetMs;
+}
+
+/** Asks the service for something, and reads the answer to its end. */
+export async function read({ service, token }: Bulk, path: string, accept = 'application/json') {
+  const response = await fetch(service.baseUrl + path, {
+    headers: { authorization: `Bearer ${token}`, accept },
+  });
+  if (!response.ok || !response.body) throw new Error(await response.text());
+  for await (const chunk of response.body) void chunk;
+}
+
+/** How long it takes. */
+export async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return (performance.now() - startedMs) / 1_000;
+}
+
+const timesOfMedian = 21;
+
+/** The same at the median of several times. */
+export async function median(work: () => Promise<unknown>): Promise<number> {
+  const times: number[] = [];
+  for (let n = 0; n < timesOfMedian; n += 1) times.push(await seconds(work));
+  return times.toSorted((a, b) => a - b)[Math.floor(timesOfMedian / 2)] ?? 0;
+}

@@ -1,0 +1,34 @@
+import type { IncomingMessage, Server } from 'node:http';
+
+/**
+ * Ends connections of requests that take longer than `longestMs` to arrive, as Node's `requestTimeout` would,
+ * but for those of `ownPace`: how long these may take is said by whoever reads them.
+ */
+export function limitArrival(
+  server: Server,
+  longestMs: number,
+  ownPace: WeakSet<IncomingMessage>,
+): void {
+  server.on('request', (request, response) => {
+    if (!announcesBody(request)) return;
+    const timer = setTimeout(() => {
+      if (request.complete || ownPace.has(request) || request.socket.destroyed) return;
+      server.emit('clientError', tooLate(), request.socket);
+    }, longestMs);
+    timer.unref();
+    // The rest of a body that nobody reads still arrives after the answer.
+    response.once('close', () => {
+      if (request.complete) clearTimeout(timer);
+    });
+  });
+}
+
+/** RFC 9112 section 6. */
+function announcesBody({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** As Node itself calls it. */
+const tooLate = () =>
+  Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });

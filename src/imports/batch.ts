@@ -1,0 +1,31 @@
+import type { Candidate } from './candidate.ts';
+
+/** More devices than this are not held by one transaction. */
+const maxDevices = 500;
+
+/** Candidates for one transaction. */
+export class Batch {
+  #candidates: Candidate[] = [];
+  #uuids = new Set<string>();
+
+  get size(): number {
+    return this.#candidates.length;
+  }
+
+  add(candidate: Candidate): void {
+    this.#candidates.push(candidate);
+    this.#uuids.add(candidate.uuid);
+  }
+
+  isFull(rows: number): boolean {
+    return this.#candidates.length >= rows || this.#uuids.size >= maxDevices;
+  }
+
+  /** All of them, and begins anew. */
+  take(): Candidate[] {
+    const taken = this.#candidates;
+    this.#candidates = [];
+    this.#uuids = new Set();
+    return taken;
+  }
+}

@@ -1,0 +1,105 @@
+import type { Database } from '../db/database.ts';
+import { DomainError } from '../errors.ts';
+import { labelsOf } from '../http/rights.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { createSlots } from '../quotas/slots.ts';
+import type { ImportPorts } from './ports.ts';
+import { csvType, ndjsonType } from './reader.ts';
+import type { Receipt } from './receipt.ts';
+import { ImportRun } from './run.ts';
+import { ImportReceipt } from './schema.ts';
+
+export type ImportRoutesDeps = ImportPorts & {
+  db: Database;
+  clock: () => number;
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  /** The account's quota `imports`. */
+  limitOf: (accountId: number) => number;
+};
+
+/** An import begins within this time, or is refused. */
+const waitMs = 10_000;
+/** Of all accounts: the database has other work than imports. */
+const parallel = 2;
+
+const device = '5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10';
+const examples = {
+  [csvType]: `deviceAuthUuid,sId,ts,val,lat,long\r\n${device},0x01,1795219200000,21.5,,\r\n`,
+  [ndjsonType]: `{"deviceAuthUuid":"${device}","sId":"0x01","val":21.5,"ts":1795219200000}\n`,
+};
+
+/** Measurements in bulk, into the history. */
+export function importRoutes(deps: ImportRoutesDeps): Route[] {
+  const { limitOf } = deps;
+  const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
+  const turns = createSlots(({ ofAll }) => ofAll < parallel);
+  return [
+    defineRoute({
+      name: 'importMeasurements',
+      scope: 'data:write',
+      method: 'post',
+      path: '/v2/measurements/import',
+      summary: 'Import measurements',
+      description:
+        'Stores measurements of the devices of the account, a line each, as `GET /v2/measurements` writes ' +
+        'them. NDJSON has an object in each line, CSV a header. A line names `deviceAuthUuid`, `sId`, ' +
+        '`val` (or `lat` and `long`) and `ts`, in milliseconds or ISO 8601. A body of any size, also ' +
+        'with `Content-Encoding: gzip`; 60 seconds without any of it end it. What is imported is stored ' +
+        'and not evaluated, and not sent to streams. It is stored batch by batch: where an import ends ' +
+        'early, whole batches stay, and the same again completes it.',
+      tag: 'Measurements',
+      errors: [400],
+      auth: 'account',
+      room: 1_048_576,
+      takes: examples,
+      response: ImportReceipt,
+      handler: async ({ account, request }) => {
+        const { accountId } = account;
+        const refuse = () => tooMany(limitOf(accountId));
+        const { signal } = request;
+        const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
+        const token = request.header('authorization').replace(/^bearer +/i, '');
+        const recheck = () => deps.authenticate(token);
+        const owner = { accountId, within: labelsOf(account) };
+        const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
+        try {
+          await run.run(request.openBody());
+        } catch (error) {
+          throw withProgress(error, run.receipt);
+        } finally {
+          close();
+        }
+        const { stored, repeated, rejected, errors } = run.receipt;
+        const inOrder = errors.toSorted((one, other) => one.line - other.line);
+        return { stored, repeated, rejected, errors: inOrder, timestamp: request.now() };
+      },
+    }),
+  ];
+}
+
+/** What of an import that ended early is stored stays: whoever sent it is told how much that is. */
+function withProgress(error: unknown, receipt: Receipt): unknown {
+  if (!(error instanceof DomainError)) return error;
+  const { code, message, problems, retryAfterSeconds, exceeded, rate } = error;
+  const done = `The import ended early: ${receipt.describe()}. The same again completes it.`;
+  return new DomainError(code, `${message} ${done}`, {
+    cause: error.cause,
+    problems,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(exceeded ? { exceeded } : {}),
+    ...(rate ? { rate } : {}),
+  });
+}
+
+function tooMany(limit: number): DomainError {
+  const windowSeconds = waitMs / 1_000;
+  return new DomainError(
+    'too-many-requests',
+    'The account has as many imports under way as it may.',
+    {
+      retryAfterSeconds: windowSeconds,
+      rate: { quota: 'imports', limit, windowSeconds, resetSeconds: windowSeconds },
+    },
+  );
+}
