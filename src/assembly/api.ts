@@ -24,6 +24,8 @@ import { startHttp } from '../http/server.ts';
 import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
+import { createBox } from '../idempotency/box.ts';
+import { createRunOnce } from '../idempotency/run-once.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
@@ -72,6 +74,12 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
     ],
     authenticate: doors.authenticate,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
+    runOnce: createRunOnce({
+      db,
+      box: createBox(shared.keys.keptAnswers),
+      limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
+      nowMs: monotonicClock,
+    }),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
     clock,

@@ -4,6 +4,7 @@ import type { FailedJob } from '../history/failed-jobs.ts';
 import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
+import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { forgetOldAlarms } from './alarms.ts';
@@ -37,6 +38,7 @@ export async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
     () => forgetGaps(db),
+    (signal: AbortSignal) => forgetKeys(db, clock(), signal),
     forgetOldEntries(shared),
     forgetOldAlarms(shared),
   ];

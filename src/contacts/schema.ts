@@ -144,6 +144,7 @@ export const TrialAnswer = z.object({
   ),
   timestamp,
 });
+export type TrialAnswer = z.infer<typeof TrialAnswer>;
 
 /** The body of PUT /v2/devices/{deviceAuthUuid}/labels. */
 export const LabelsUpdate = z.object({ labels: Labels });

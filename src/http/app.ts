@@ -19,6 +19,8 @@ export type AppOptions = {
   takeRequest?: (accountId: number) => Allowance;
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
+  /** Absent: no route takes an Idempotency-Key. */
+  runOnce?: RouterDeps['runOnce'];
   log: Logger;
   clock: Clock;
   observe?: Observe;
@@ -55,7 +57,13 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
-  const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
+  const {
+    takeRequest,
+    checkReach,
+    runOnce,
+    bodyLimitBytes = 1_048_576,
+    isShort = () => false,
+  } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
   const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
@@ -64,6 +72,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
     authenticate,
     takeRequest,
     checkReach,
+    runOnce,
     readBody,
     takeRoom,
     stopping,

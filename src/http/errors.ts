@@ -17,6 +17,7 @@ const statusByCode: Record<ErrorCode, number> = {
   'not-found': 404,
   'device-gone': 404,
   conflict: 409,
+  'key-reused': 422,
   'too-many-requests': 429,
   unavailable: 503,
 };

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import type { Problem } from '../errors.ts';
 import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
+import { eachTime, type Once } from './once.ts';
 import type { KeyRights, Scope } from './scope.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
@@ -50,6 +51,8 @@ type Input<A extends Auth, P, Q, B, W> = {
   request: RequestInfo;
   /** What `warnOf` says of the body. */
   warnings: W[];
+  /** Makes what the route makes once for each Idempotency-Key, where it takes one. */
+  once: Once;
 };
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
@@ -119,6 +122,8 @@ type Documentation = {
   scope?: Scope;
   /** No device by itself can be told apart in it: a key that is confined to labels does not open it. */
   isOfWholeAccount?: boolean;
+  /** It makes something, and takes an Idempotency-Key: its handler makes it by `once`. */
+  takesKey?: boolean;
 };
 
 type Definition<
@@ -147,6 +152,7 @@ type RawInput = {
   body: unknown;
   account: Account | Token | null;
   request: RequestInfo;
+  once?: Once | undefined;
 };
 
 /** A route with its types worn off, as the application and the reference take it. */
@@ -185,12 +191,13 @@ export function defineRoute<
         'query' | 'body' | 'warnings'
       >;
       if (isLarge(raw.body)) await nextTurn();
-      const { request } = raw;
+      const { request, once = eachTime } = raw;
       return handler({
         params: parsedParams,
         ...input,
         account: raw.account as AccountOf<A>,
         request,
+        once,
       });
     },
   };
