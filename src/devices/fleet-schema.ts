@@ -18,7 +18,11 @@ const Place = z
   .transform((text) => {
     const [puId = 0, stId = 0] = text.split(':').map(Number);
     return { puId, stId };
-  });
+  })
+  .refine(
+    (place) => Object.values(place).every((id) => Math.abs(id) <= 2_147_483_647),
+    'is no number of a purpose and a state',
+  );
 
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);

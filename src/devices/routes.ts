@@ -4,6 +4,7 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { batchRoute } from './batch-route.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
@@ -33,6 +34,7 @@ const tag = 'Devices';
 export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     registerRoute(deps),
+    batchRoute(deps),
     listRoute(deps),
     describeRoute(deps),
     configureRoute(deps),

@@ -4,7 +4,9 @@ import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import type { Problem } from '../errors.ts';
+import { parseListInput } from './parse-list.ts';
 import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
+import type { ListBody } from './list-body.ts';
 import { eachTime, type Once } from './once.ts';
 import type { KeyRights, Scope } from './scope.ts';
 
@@ -110,6 +112,8 @@ type Documentation = {
   quiet?: boolean;
   /** Its body is a form of a page of this service; JSON otherwise. */
   isForm?: boolean;
+  /** Its body is a list, whose elements are read and checked one by one; `body` is the schema of the whole. */
+  listBody?: ListBody;
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
@@ -186,10 +190,11 @@ export function defineRoute<
       const parsedParams = parseParams(params, raw.params) as Parsed<P>;
       await refuseLargeInvalid(body, raw.body);
       const warn = (read: unknown) => (body && warnOf?.(body, raw.body, read as Parsed<B>)) ?? [];
-      const input = parseInput({ query, body }, raw, warn) as Pick<
-        Input<A, P, Q, B, W>,
-        'query' | 'body' | 'warnings'
-      >;
+      const { listBody } = rest;
+      const parsed = listBody
+        ? await parseListInput({ query, body, listBody }, raw, warnOf)
+        : parseInput({ query, body }, raw, warn);
+      const input = parsed as Pick<Input<A, P, Q, B, W>, 'query' | 'body' | 'warnings'>;
       if (isLarge(raw.body)) await nextTurn();
       const { request, once = eachTime } = raw;
       return handler({

@@ -83,7 +83,7 @@ async function answer(
   ctx['quiet'] = route.quiet;
   const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
-  const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
+  const body = route.body ? await deps.readBody(ctx, route) : undefined;
   const request = new KoaRequestInfo(ctx, deps.stopping);
   const query = route.query ? storableQuery(ctx) : undefined;
   const call = (once?: Once) => route.call({ params, query, body, account, request, once });
@@ -112,7 +112,7 @@ async function runKeyed(
   call: (once: Once) => Promise<unknown>,
 ): Promise<JsonText> {
   const { receivedTs, signal } = request;
-  const keyed = { account, key, fingerprint: fingerprintOf(ctx), receivedTs, signal };
+  const keyed = { account, key, fingerprint: await fingerprintOf(ctx), receivedTs, signal };
   return jsonText(await runOnce(keyed, async (once) => JSON.stringify(await call(once))));
 }
 

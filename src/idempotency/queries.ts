@@ -5,12 +5,14 @@ import { throwGone } from '../quotas/queries.ts';
 /** Whose key it is. `owner`: of an API key its identifier; null: a session's. */
 export type KeyPlace = { accountId: number; owner: string | null; hash: Buffer };
 
-/** What is known of a key. `isDead`: whoever was making something has not said so for `leaseMs`. */
+/** What is known of a key. */
 export type KnownKey = {
   id: number;
   request: Buffer;
   made: string | null;
+  /** Null: it is not written yet; empty: it is too long. */
   answer: string | null;
+  /** Whoever is making it, or is about to answer, has not said so for `leaseMs`. */
   isDead: boolean;
 };
 
@@ -31,7 +33,7 @@ export async function findKey(
 ): Promise<KnownKey | null> {
   const { rows } = await sql.query<KnownKey>(
     `select id, request, made, answer,
-            made is null and alive_at < now() - $5 * interval '1 millisecond' as "isDead"
+            alive_at < now() - $5 * interval '1 millisecond' as "isDead"
        from idempotency_key
       where account_id = $1 and owner = $2 and hash = $3 and begun_at > ms_to_timestamp($4)`,
     [...valuesOf(place), sinceTs, leaseMs],
@@ -85,14 +87,14 @@ export async function keepMade(
   made: string,
 ): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `update idempotency_key set made = $3, bytes = $4
+    `update idempotency_key set made = $3, bytes = $4, alive_at = now()
       where id = $1 and attempt = $2 and made is null`,
     [id, attempt, made, made.length],
   );
   return rowCount === 1;
 }
 
-/** What is said again from now on. */
+/** What is said again from now on; empty: it is made anew each time from what was made. */
 export async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
   await sql.query(
     `update idempotency_key set answer = $2, bytes = bytes + $3

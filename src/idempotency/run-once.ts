@@ -60,9 +60,11 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     const endMs = deps.nowMs() + waitMs;
     for (let round = 0; ; round += 1) {
       const known = await findKey(db, place, { sinceTs: ts - keptMs, leaseMs });
-      if (known && !known.isDead) {
+      if (known && (!known.isDead || known.made !== null)) {
         if (!known.request.equals(request.fingerprint)) throw usedForAnother();
-        if (known.made !== null) return { known };
+        // The answer is about to be written by whoever made it.
+        const isAnswered = known.made !== null && (known.answer !== null || known.isDead);
+        if (isAnswered) return { known };
         const leftMs = endMs - deps.nowMs();
         const { signal } = request;
         const { accountId } = place;
@@ -79,7 +81,8 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
   async function keepText(accountId: number, id: number, text: string): Promise<void> {
     const isLarge = text.length > largeBytes;
     const kept = { count: deps.limitOf(accountId), bytes: maxBytes };
-    if (text.length <= maxAnswerLength) await keepAnswer(db, id, box.seal(text)).catch(ignore);
+    const answer = text.length > maxAnswerLength ? '' : box.seal(text);
+    await keepAnswer(db, id, answer).catch(ignore);
     if (isLarge || id % lookedAtEvery === 0) await forgetBeyond(db, accountId, kept).catch(ignore);
   }
 
@@ -88,9 +91,9 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     { id, made, answer }: KnownKey,
     call: Parameters<RunOnce>[1],
   ): Promise<string> {
-    if (answer !== null) return box.open(answer);
+    if (answer) return box.open(answer);
     const text = await call(async () => JSON.parse(box.open(made ?? '')) as never);
-    await keepText(accountId, id, text);
+    if (answer === null) await keepText(accountId, id, text);
     return text;
   }
 

@@ -140,6 +140,7 @@ const bodies: Record<string, (world: World) => unknown> = {
     email: `${crypto.randomUUID()}@example.com`,
   }),
   'post /v2/devices': () => configuration,
+  'post /v2/devices/batch': () => ({ devices: [configuration, configuration] }),
   'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
   'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),
   'post /v2/purposes': () => thresholdPurpose(2, 5),

@@ -13,11 +13,11 @@ create table idempotency_key (
   begun_at timestamptz not null,
   -- Raised when another request takes over from one that died: only the latest attempt may commit.
   attempt integer not null default 1,
-  -- While nothing is made yet: when the process that is making it said so last.
+  -- When the process that is making it, or has yet to write the answer, said so last.
   alive_at timestamptz not null,
   -- Encrypted. Written by the transaction that makes it; null: nothing is made yet.
   made text,
-  -- The answer, encrypted; null where it is too long, or the process ended before it was written.
+  -- The answer, encrypted; null until it is written, empty where it is too long.
   answer text,
   bytes integer not null default 0,
   unique (account_id, owner, hash)

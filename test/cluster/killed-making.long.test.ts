@@ -3,7 +3,7 @@ import { prepareService, type ServiceProcess } from '../faults/service-process.t
 import { thresholdPurpose } from '../journeys/app.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { ask, openAccount, type Answer } from './repeat.ts';
+import { ask, openAccount, type Answer } from '../idempotency/repeat.ts';
 
 const lock = 4_711;
 
@@ -72,7 +72,7 @@ test.each([
   ['made', 0],
   ['answer', 1],
 ] as const)(
-  'a process that is killed as it writes down what is %s leaves nothing made twice',
+  'a process that is killed as it writes `%s` of a key leaves nothing made twice',
   async (column, madeBefore) => {
     const before = await countPurposes();
     const key = crypto.randomUUID();
