@@ -84,7 +84,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     });
   }
   const purged: number[][] = [];
-  const purging = { fails: false };
+  const purging = { fails: false, failed: 0 };
   const removal = createDeviceRemoval({
     db,
     bus,
@@ -92,7 +92,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       if (purging.fails) throw new Error('no purge now');
       purged.push(deviceIds);
     },
-    onPurgeError: () => {},
+    onPurgeError: () => void (purging.failed += 1),
   });
   const routes = [
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
@@ -162,6 +162,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     },
     async close() {
       await server.close();
+      await removal.close();
       await (beside ? db.close() : database.drop());
     },
   };
