@@ -160,6 +160,8 @@ const settings: SettingsInput = {
     streams: 20,
     /** API keys. */
     keys: 50,
+    /** Jobs on many devices that are under way at once. */
+    jobs: 2,
     /** Idempotency-Keys of the last 24 hours that are remembered, of 16 MiB together; then the oldest are forgotten. */
     idempotencyKeys: 10_000,
     /**

@@ -10,6 +10,7 @@ import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { startEvery } from '../lib/every.ts';
 import { forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries } from './audit.ts';
+import { forgetOldJobs } from './jobs.ts';
 import type { Shared } from './shared.ts';
 
 const clearEveryMs = 30_000;
@@ -50,6 +51,7 @@ export async function startHistoryCare(shared: Shared) {
     () => forgetGaps(db),
     (signal: AbortSignal) => forgetKeys(db, clock(), signal),
     forgetOldEntries(shared),
+    forgetOldJobs(shared),
     forgetOldAlarms(shared),
   ];
   releases.add(

@@ -8,6 +8,7 @@ import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
+import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -21,6 +22,7 @@ export function listDocumentedRoutes(): Route[] {
     ...auditRoutes(nothing),
     ...keyRoutes(nothing),
     ...deviceRoutes(nothing),
+    ...jobRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
     ...eventRoutes(nothing),

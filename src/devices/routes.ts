@@ -4,6 +4,7 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
+import { actionsRoute, type ActionDeps } from './actions-route.ts';
 import { batchRoute } from './batch-route.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
@@ -16,17 +17,18 @@ import { registerRoute, type RegisterDeps } from './register-route.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
 import { tokenRoute } from './token-routes.ts';
 
-export type DeviceRouteDeps = RegisterDeps & {
-  bus: Bus;
-  /** False when the account has no such device. */
-  removeDevice: DeviceRemoval['removeDevice'];
-  findNewest: FindNewestOf;
-  onConfigured: OnConfigured;
-  /** Absent: an explanation says nothing of alarms and of late measurements. */
-  findAround?: FindAround;
-  /** The quota `exports`: lists that are read and sent at once. */
-  exports: Pick<Exports, 'run'>;
-};
+export type DeviceRouteDeps = RegisterDeps &
+  ActionDeps & {
+    bus: Bus;
+    /** False when the account has no such device. */
+    removeDevice: DeviceRemoval['removeDevice'];
+    findNewest: FindNewestOf;
+    onConfigured: OnConfigured;
+    /** Absent: an explanation says nothing of alarms and of late measurements. */
+    findAround?: FindAround;
+    /** The quota `exports`: lists that are read and sent at once. */
+    exports: Pick<Exports, 'run'>;
+  };
 
 const tag = 'Devices';
 
@@ -35,6 +37,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     registerRoute(deps),
     batchRoute(deps),
+    actionsRoute(deps),
     listRoute(deps),
     describeRoute(deps),
     configureRoute(deps),

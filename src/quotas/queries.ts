@@ -41,6 +41,7 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                    where d.account_id = a.id and p.connected),
                'contacts', (select count(*) from contact where account_id = a.id),
                'keys', (select count(*) from api_key where account_id = a.id),
+               'jobs', (select count(*) from job where account_id = a.id and state = 'running'),
                'idempotencyKeys',
                  (select count(*) from idempotency_key where account_id = a.id),
                'messagesPerDay', ${sent('account')},

@@ -26,6 +26,7 @@ export const QuotaSettings = z.strictObject({
   sessions: count,
   streams: count,
   keys: count,
+  jobs: count,
   idempotencyKeys: count,
   exports: count,
   loginsPerAccount: count,

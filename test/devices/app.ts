@@ -108,6 +108,10 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       limitsOf,
       exports: createExports({ limitOf: () => 2, nowMs: monotonicClock }),
       newUuid: randomUUID,
+      startJob: async () => {
+        throw new Error('There are no jobs here.');
+      },
+      isAhead: () => true,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention }),
