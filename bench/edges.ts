@@ -104,6 +104,8 @@ const routes = [
     limitsOf,
     exports: { run: async (_accountId, _signal, pages) => pages },
     newUuid: randomUUID,
+    startJob: () => Promise.reject(new Error('There are no jobs here.')),
+    isAhead: () => true,
   }),
 ];
 const http = await startHttp({

@@ -160,6 +160,10 @@ const settings: SettingsInput = {
     streams: 20,
     /** API keys. */
     keys: 50,
+    /** Jobs on many devices that are under way at once. */
+    jobs: 2,
+    /** Idempotency-Keys of the last 24 hours that are remembered, of 16 MiB together; then the oldest are forgotten. */
+    idempotencyKeys: 10_000,
     /**
      * Queries that are answered in more than one piece, at once in one process (of all accounts four);
      * others wait for ten seconds at most, then 429.

@@ -8,6 +8,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
     'clock.ts': 'The clocks that are handed on.',
     'read-time.ts': 'Parses a time that was sent; reads no clock.',
+    'sealed-text.ts': 'A nonce, which is drawn at random by its nature.',
     'wait.ts': 'A wait with a limit is timed by the machine.',
   },
   'src/bus/*.ts': { 'redis.ts': 'Names this process, to tell its own messages from others.' },
@@ -39,7 +40,6 @@ export const clockReaders: Record<string, Record<string, string>> = {
   'src/sessions/*.ts': {
     'sessions.ts': 'Identifiers of sessions: nobody may foresee them.',
     'refresh-token.ts': 'Tokens: nobody may foresee them.',
-    'seal.ts': 'A nonce must never come twice.',
     'tokens.ts': 'Two tokens of one second must differ.',
   },
   'src/*.ts': { 'main.ts': 'The end of a process is timed by the machine.' },

@@ -125,6 +125,8 @@ export const rooms: Room[] = [
   featureRoom('audit', 'db/ http/'),
   featureRoom('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
+  featureRoom('idempotency', 'db/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
   featureRoom('broker-hooks', 'contract/ db/ http/ errors.ts'),
   featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),

@@ -10,6 +10,7 @@ export type ErrorCode =
   | 'quota-exceeded'
   | 'not-found'
   | 'conflict'
+  | 'key-reused'
   | 'too-many-requests'
   | 'too-slow'
   | 'unsupported-type'

@@ -23,7 +23,7 @@ export type ActDeps = {
 /** Whose alarm or device it is, and who does something with it. `within`: only with devices of these labels; null: any. */
 export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
 
-type Target = Act & { deviceId: number; uuid: string };
+export type Target = Act & { deviceId: number; uuid: string };
 
 /** An alarm's device, read and kept from others; `own` is the alarm, where it is still open. */
 type Held = Target & {
@@ -102,25 +102,43 @@ export function muteDevice(
   target: Target,
   quiet: Pick<Quiet, 'untilTs' | 'reason'>,
 ): Promise<void> {
-  return actOnDevice(deps, target, async (held) => {
-    const { tx, ts, deviceId, device } = held;
-    const ended = device?.mute && device.mute.untilTs > quiet.untilTs ? device.mute : null;
-    await saveMute(tx, deviceId, { ...quiet, by: personOf(target.by), ts });
-    await deps.telling.putOffPlanned(tx, deviceId, quiet.untilTs);
-    if (ended) await wake(held, ended.untilTs, quiet.untilTs);
-    return 'device-muted';
-  });
+  return actOnDevice(deps, target, (held) => mute(deps, held, quiet));
 }
 
 /** People are told of the device's events again: of what is open and was not told at once. */
 export function unmuteDevice(deps: ActDeps, target: Target): Promise<void> {
-  return actOnDevice(deps, target, async (held) => {
-    const { mute } = held.device ?? {};
-    if (!mute) return null;
-    await removeMute(held.tx, held.deviceId);
-    await wake(held, mute.untilTs, held.ts);
-    return 'device-unmuted';
-  });
+  return actOnDevice(deps, target, unmute);
+}
+
+/** The same of both within the caller's transaction: until then, or (null) not any more. Streams are not told. */
+export function quietenWithin(
+  tx: Sql,
+  deps: ActDeps,
+  target: Target,
+  quiet: Pick<Quiet, 'untilTs' | 'reason'> | null,
+): Promise<void> {
+  return actWithin(tx, target, (held) => (quiet ? mute(deps, held, quiet) : unmute(held)));
+}
+
+async function mute(
+  { telling }: ActDeps,
+  held: Held,
+  quiet: Pick<Quiet, 'untilTs' | 'reason'>,
+): Promise<AuditKind> {
+  const { tx, ts, deviceId, device, by } = held;
+  const ended = device?.mute && device.mute.untilTs > quiet.untilTs ? device.mute : null;
+  await saveMute(tx, deviceId, { ...quiet, by: personOf(by), ts });
+  await telling.putOffPlanned(tx, deviceId, quiet.untilTs);
+  if (ended) await wake(held, ended.untilTs, quiet.untilTs);
+  return 'device-muted';
+}
+
+async function unmute(held: Held): Promise<AuditKind | null> {
+  const before = held.device?.mute;
+  if (!before) return null;
+  await removeMute(held.tx, held.deviceId);
+  await wake(held, before.untilTs, held.ts);
+  return 'device-unmuted';
 }
 
 /** The timer of what a mute put off looks at `nextTs` instead of the mute's end. */
@@ -171,16 +189,21 @@ async function actOnDevice(
   work: (held: Held) => Promise<AuditKind | null>,
   details: { alarmId?: number } = {},
 ): Promise<void> {
-  const { accountId, deviceId, uuid, by } = target;
-  await db.transaction(async (tx) => {
-    const device = (await loadDevices(tx, [deviceId])).get(deviceId);
-    const kind = await work({ ...target, tx, device, ts: by.ts });
-    if (kind)
-      await insertEntry(tx, accountId, {
-        kind,
-        ...by,
-        details: { ...details, deviceAuthUuid: uuid },
-      });
-  });
+  const { accountId, deviceId } = target;
+  await db.transaction((tx) => actWithin(tx, target, work, details));
   bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+}
+
+async function actWithin(
+  tx: Sql,
+  target: Target,
+  work: (held: Held) => Promise<AuditKind | null>,
+  details: { alarmId?: number } = {},
+): Promise<void> {
+  const { accountId, deviceId, uuid, by } = target;
+  const device = (await loadDevices(tx, [deviceId])).get(deviceId);
+  const kind = await work({ ...target, tx, device, ts: by.ts });
+  if (!kind) return;
+  const entry = { kind, ...by, details: { ...details, deviceAuthUuid: uuid } };
+  await insertEntry(tx, accountId, entry);
 }

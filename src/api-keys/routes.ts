@@ -3,6 +3,7 @@ import { doneBy } from '../audit/entry.ts';
 import type { DoneBy } from '../audit/entry.ts';
 import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse, uuidParam } from '../http/schema.ts';
@@ -35,16 +36,23 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
         'and contacts. The key is told this once; it is sent as a bearer token.',
       tag,
       auth: 'account',
+      takesKey: true,
       errors: [403],
       body: NewKey,
       response: MadeKey,
-      handler: async ({ account, body, request }) => {
+      handler: async ({ account, body, request, once }) => {
         if (body.expiresTs !== undefined && body.expiresTs <= request.receivedTs)
           throw refusePast(body.expiresTs);
         const { accountId } = account;
         const limit = limitsOf(accountId).keys;
-        const made = await makeKey(db, { accountId, limit }, body, doneBy(account, request));
-        return { ...made, timestamp: request.now() };
+        return once<{ keyId: string; key: string; timestamp: number }>((keep) =>
+          db.transaction(async (tx) => {
+            const made = await makeKey(tx, { accountId, limit }, body, doneBy(account, request));
+            const answer = { ...made, timestamp: request.now() };
+            await keep?.(tx, answer);
+            return answer;
+          }),
+        );
       },
     }),
     defineRoute({
@@ -82,22 +90,20 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
 }
 
 async function makeKey(
-  db: Database,
+  tx: Sql,
   { accountId, limit }: { accountId: number; limit: number },
   given: NewKey,
   by: DoneBy,
 ): Promise<{ keyId: string; key: string }> {
   const key = makeKeyText();
   const hash = hashKeyText(key) ?? Buffer.alloc(0);
-  return db.transaction(async (tx) => {
-    await lockUsage(tx, accountId);
-    const used = await countKeys(tx, accountId);
-    if (used >= limit) throw quotaExceeded({ quota: 'keys', limit, used });
-    const keyId = await insertKey(tx, accountId, { ...given, hash, createdTs: by.ts });
-    const details = { keyId, name: given.name, scopes: given.scopes, labels: given.labels };
-    await insertEntry(tx, accountId, { kind: 'key-made', ...by, details });
-    return { keyId, key };
-  });
+  await lockUsage(tx, accountId);
+  const used = await countKeys(tx, accountId);
+  if (used >= limit) throw quotaExceeded({ quota: 'keys', limit, used });
+  const keyId = await insertKey(tx, accountId, { ...given, hash, createdTs: by.ts });
+  const details = { keyId, name: given.name, scopes: given.scopes, labels: given.labels };
+  await insertEntry(tx, accountId, { kind: 'key-made', ...by, details });
+  return { keyId, key };
 }
 
 async function revokeKey(

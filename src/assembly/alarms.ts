@@ -103,7 +103,8 @@ export function createAlarmsOfRoutes(shared: Shared) {
   const { db, bus } = shared;
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
     alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });
-  return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms };
+  const acting = { db, bus, telling };
+  return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 
 const dayMs = 86_400_000;

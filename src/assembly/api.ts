@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
+import { isAhead } from '../alarms/schema.ts';
 import { memoryLimiters, type MakeLimiter } from '../accounts/limiters.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
 import { createPasswords } from '../accounts/passwords.ts';
@@ -24,6 +25,9 @@ import { startHttp } from '../http/server.ts';
 import type { HttpServer, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
+import { createBox } from '../idempotency/box.ts';
+import { createRunOnce } from '../idempotency/run-once.ts';
+import { jobRoutes } from '../jobs/routes.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { webhookDocs } from '../notifications/hook-payload.ts';
@@ -46,6 +50,7 @@ import { listContactRoutes } from './contacts.ts';
 import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
 import { listImportRoutes } from './imports.ts';
+import { startJobs } from './jobs.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { startHistoryCare } from './history-care.ts';
 import { createInstallWarnings } from './install-warnings.ts';
@@ -78,6 +83,12 @@ export async function startApi(shared: Shared, devices: OwnDevices | null): Prom
     ],
     authenticate: doors.authenticate,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
+    runOnce: createRunOnce({
+      db,
+      box: createBox(shared.keys.keptAnswers),
+      limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
+      nowMs: monotonicClock,
+    }),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
     clock,
@@ -125,6 +136,7 @@ async function listRoutes(
   };
   const limiters = await startLimiters(shared);
   const alarms = createAlarmsOfRoutes(shared);
+  const jobs = startJobs(shared, { removal, acting: alarms.acting });
   const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {
@@ -160,7 +172,10 @@ async function listRoutes(
       limitsOf,
       exports,
       newUuid: randomUUID,
+      startJob: jobs.startJob,
+      isAhead,
     }),
+    ...jobRoutes({ db }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
     ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),

@@ -4,11 +4,16 @@ import type { FailedJob } from '../history/failed-jobs.ts';
 import { purgeDevices } from '../history/purge.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
+import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
+import { startEvery } from '../lib/every.ts';
 import { forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries } from './audit.ts';
+import { forgetOldJobs } from './jobs.ts';
 import type { Shared } from './shared.ts';
+
+const clearEveryMs = 30_000;
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
 export async function startHistoryCare(shared: Shared) {
@@ -29,15 +34,24 @@ export async function startHistoryCare(shared: Shared) {
   const onPurgeError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
-      'The history of a removed device could not be deleted; it is tried again within the hour.',
+      'The history of a removed device could not be deleted; it is tried again within a minute.',
     );
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
+  // What another process did not come to, because it was killed.
+  const stopClearing = startEvery(clearEveryMs, (signal) =>
+    removal.resume(signal).catch(onPurgeError),
+  );
+  releases.add('clearing of removed devices', async () => {
+    await stopClearing();
+    await removal.close();
+  });
   const chores = [
-    (signal: AbortSignal) => removal.resume(signal).catch(onPurgeError),
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
     () => forgetGaps(db),
+    (signal: AbortSignal) => forgetKeys(db, clock(), signal),
     forgetOldEntries(shared),
+    forgetOldJobs(shared),
     forgetOldAlarms(shared),
   ];
   releases.add(

@@ -1,7 +1,13 @@
 import type { Database } from '../db/database.ts';
 import { deleteInBatches } from '../db/delete-in-batches.ts';
 import type { Sql } from '../db/sql.ts';
-import { entryValues, insertEntryFrom, type NewEntry } from './entry.ts';
+import {
+  entriesValues,
+  entryValues,
+  insertEntriesFrom,
+  insertEntryFrom,
+  type NewEntry,
+} from './entry.ts';
 import {
   AuditKind,
   type AuditActor,
@@ -15,6 +21,18 @@ export async function insertEntry(sql: Sql, accountId: number, entry: NewEntry):
   await sql.query(
     insertEntryFrom('(select id as account_id from account where id = $1) as owner', 2),
     [accountId, ...entryValues(entry)],
+  );
+}
+
+/** Writes several. */
+export async function insertEntries(
+  sql: Sql,
+  accountId: number,
+  entries: NewEntry[],
+): Promise<void> {
+  await sql.query(
+    insertEntriesFrom('(select id as account_id from account where id = $1) as owner', 2),
+    [accountId, ...entriesValues(entries)],
   );
 }
 

@@ -9,6 +9,7 @@ import type { Route } from '../http/route.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { importRoutes } from '../imports/routes.ts';
+import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -22,6 +23,7 @@ export function listDocumentedRoutes(): Route[] {
     ...auditRoutes(nothing),
     ...keyRoutes(nothing),
     ...deviceRoutes(nothing),
+    ...jobRoutes(nothing),
     ...purposeRoutes(nothing),
     ...profileRoutes(nothing),
     ...eventRoutes(nothing),

@@ -17,6 +17,8 @@ export type Keys = {
   mailLinks: UseKeys;
   /** What the secrets of accounts' webhooks are derived from. */
   webhookSecrets: UseKeys;
+  /** What answers are encrypted with that are kept for a repeated request. */
+  keptAnswers: UseKeys;
 };
 
 /** A secret shorter than this many bytes is refused. */
@@ -35,6 +37,7 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
     refreshTokens: keysFor('refresh tokens'),
     mailLinks: keysFor('mail links'),
     webhookSecrets: keysFor('webhook secrets'),
+    keptAnswers: keysFor('kept answers'),
   };
 }
 

@@ -71,9 +71,10 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
     description: 'What became of each is in `last` of Get contacts.',
     tag: 'Accounts',
     auth: 'account',
+    takesKey: true,
     errors: [],
     response: TrialAnswer,
-    handler: async ({ account: { accountId }, request }) => {
+    handler: async ({ account: { accountId }, request, once }) => {
       const contacts = (await listContacts(db, accountId)).filter(
         ({ isConfirmed, isUnsubscribed }) => isConfirmed || !isUnsubscribed,
       );
@@ -82,13 +83,19 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
           contact.kind === 'email' && !contact.isConfirmed ? 'confirm' : 'test';
         return { type, contact };
       });
-      const outcomes = await db.transaction((tx) => sendToContacts(tx, accountId, messages));
-      const told = messages.map(({ type, contact: { kind, address } }, index) => ({
-        ...(kind === 'email' ? { address } : { url: address }),
-        type,
-        ...(outcomes[index] ?? { state: 'held-back' as const }),
-      }));
-      return { messages: told, timestamp: request.now() };
+      return once<TrialAnswer>((keep) =>
+        db.transaction(async (tx) => {
+          const outcomes = await sendToContacts(tx, accountId, messages);
+          const told = messages.map(({ type, contact: { kind, address } }, index) => ({
+            ...(kind === 'email' ? { address } : { url: address }),
+            type,
+            ...(outcomes[index] ?? { state: 'held-back' as const }),
+          }));
+          const answer = { messages: told, timestamp: request.now() };
+          await keep?.(tx, answer);
+          return answer;
+        }),
+      );
     },
   });
 }

@@ -1,24 +1,10 @@
 import { z } from 'zod';
-import { Text } from '../contract/text.ts';
+import { Labels } from '../contract/label.ts';
 import { timestamp } from '../http/schema.ts';
 
-export const maxLabels = 20;
-const maxLabelLength = 64;
 const maxAfterMs = 7 * 86_400_000;
 /** Far more than the quota `contacts` gives anybody; what a request may bring to be looked at. */
 const maxEntries = 1_000;
-
-/** A word that devices and contacts are sorted by: 1 to 64 characters. */
-export const Label = Text.min(1).refine(
-  (text) => Array.from(text).length <= maxLabelLength,
-  `expected at most ${maxLabelLength} characters`,
-);
-
-/** Up to 20 of them, each once. */
-export const Labels = z
-  .array(Label)
-  .max(maxLabels)
-  .refine((labels) => new Set(labels).size === labels.length, 'expected each label once');
 
 /** ASCII alone, as the address of an account. */
 const EmailAddress = z
@@ -144,6 +130,7 @@ export const TrialAnswer = z.object({
   ),
   timestamp,
 });
+export type TrialAnswer = z.infer<typeof TrialAnswer>;
 
 /** The body of PUT /v2/devices/{deviceAuthUuid}/labels. */
 export const LabelsUpdate = z.object({ labels: Labels });

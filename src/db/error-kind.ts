@@ -88,5 +88,6 @@ export const states = {
   invalidCatalogName: '3D000',
   invalidPassword: '28P01',
   lockNotAvailable: '55P03',
+  queryCanceled: '57014',
   undefinedTable: '42P01',
 } as const;

@@ -7,3 +7,6 @@ export const ingestLock = 7201;
 
 /** Held by the process that clears what removals of devices left behind: one at a time does. */
 export const purgeLock = 7206;
+
+/** Held by the process that does some devices of a job. */
+export const jobsLock = 7212;

@@ -41,13 +41,35 @@ const sortKeys = {
   registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
 };
 
+/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
+const matching = ({ alarm, profile }: FleetFilter) => `${within}
+             and ($3::text is null
+                  or strpos(lower(d.name), lower($3)) > 0
+                  or starts_with(d.uuid::text, lower($3))
+                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)
+             and ($4::text is null or d.labels @> array[$4])
+             and ($5::boolean is null or coalesce(c.connected, false) = $5)
+             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ${alarm === undefined ? 'true' : hasAlarm}
+             and ${profile === undefined ? 'true' : profileFilters[profile]}`;
+
+const valuesOf = ({ accountId, labels, search, label, online, state }: FleetFilter) => [
+  accountId,
+  labels,
+  search ?? null,
+  label ?? null,
+  online ?? null,
+  state?.puId ?? null,
+  state?.stId ?? null,
+];
+
 /** A page of the devices that all the filters let through, and one more where there is another page. */
 export async function findDevices(
   sql: Sql,
   filter: FleetFilter,
   limit: number,
 ): Promise<FoundDevice[]> {
-  const { accountId, labels, search, label, online, alarm, state, profile, cursor } = filter;
+  const { cursor } = filter;
   const { key, isDescending } = filter.sort ?? { key: 'registeredTs', isDescending: false };
   const { sql: sortKey, type } = sortKeys[key];
   const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
@@ -61,16 +83,7 @@ export async function findDevices(
             from device d
             join device_state s on s.device_id = d.id
             left join presence c on c.device_id = d.id
-           where ${within}
-             and ($3::text is null
-                  or strpos(lower(d.name), lower($3)) > 0
-                  or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)
-             and ($4::text is null or d.labels @> array[$4])
-             and ($5::boolean is null or coalesce(c.connected, false) = $5)
-             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
-             and ${alarm === undefined ? 'true' : hasAlarm}
-             and ${profile === undefined ? 'true' : profileFilters[profile]}
+           where ${matching(filter)}
              and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
            order by ${sortKey} ${direction}, d.id ${direction}
            limit $10) page
@@ -80,20 +93,23 @@ export async function findDevices(
            from alarm a
           where a.account_id = $1 and a.device_id = page.id and a.closed_at is null) alarms
        order by page.sort_key ${direction}, page.id ${direction}`,
-    [
-      accountId,
-      labels,
-      search ?? null,
-      label ?? null,
-      online ?? null,
-      state?.puId ?? null,
-      state?.stId ?? null,
-      cursor?.[0] ?? null,
-      cursor?.[1] ?? null,
-      limit + 1,
-    ],
+    [...valuesOf(filter), cursor?.[0] ?? null, cursor?.[1] ?? null, limit + 1],
   );
   return rows;
+}
+
+/** Of all devices that the filters let through, in the order of their registration. */
+export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<string[]> {
+  const { rows } = await sql.query<{ uuids: string | null }>(
+    `
+      select string_agg(d.uuid::text, ',' order by d.created_at, d.id) as uuids
+        from device d
+        join device_state s on s.device_id = d.id
+        left join presence c on c.device_id = d.id
+       where ${matching(filter)}`,
+    valuesOf(filter),
+  );
+  return rows[0]?.uuids?.split(',') ?? [];
 }
 
 export type FleetCounts = {

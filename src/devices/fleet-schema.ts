@@ -46,3 +46,13 @@ export const FleetQuery = z.object({
   cursor: cursorQuery(FleetCursor),
 });
 export type FleetQuery = z.output<typeof FleetQuery>;
+
+/** Which devices an action is for: the filters of the list, in JSON. */
+export const DeviceFilter = z
+  .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
+  .extend({ online: z.boolean().optional() })
+  .meta({
+    id: 'DeviceFilter',
+    description: 'As the list of devices has them; empty: all devices.',
+  });
+export type DeviceFilter = z.output<typeof DeviceFilter>;

@@ -1,5 +1,5 @@
-import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import type { DoneBy, NewEntry } from '../audit/entry.ts';
+import { insertEntries } from '../audit/queries.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
@@ -10,7 +10,7 @@ import { lockUsage } from '../quotas/queries.ts';
 /** So many devices are cleared before it is looked whether to stop. */
 const devicesAtOnce = 50;
 
-type RemovedDevice = { deviceId: number; uuid: string };
+export type RemovedDevice = { deviceId: number; uuid: string };
 
 export type RemovalDeps = {
   db: Database;
@@ -24,37 +24,50 @@ export type RemovalDeps = {
 export type DeviceRemoval = {
   /** Removes a device with everything that belongs to it; false when the account has no such device. */
   removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
-  /** What follows the commit that removed the rows of devices: their connections and history go. */
+  /** The same of many within the caller's transaction; gives those that were there. `finishRemoval` follows. */
+  removeWithin(
+    tx: Sql,
+    accountId: number,
+    of: { uuids: readonly string[]; labels: readonly string[] | null; by: DoneBy },
+  ): Promise<RemovedDevice[]>;
+  /**
+   * What follows the commit that removed the rows of devices: their connections end. Their history goes
+   * after that, and is not waited for.
+   */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
   /**
-   * Clears what earlier removals left behind when they were cut off: for the start, and every hour. One
-   * process at a time does; others leave it to that one. Rejects at the first purge that fails.
+   * Clears what removals have left. One process at a time does; others leave it to that one. Rejects at the
+   * first purge that fails.
    */
   resume(signal?: AbortSignal): Promise<void>;
+  /** Resolves when nothing is being cleared here. */
+  idle(): Promise<void>;
+  /** Clears no more, and waits for what is under way. The next process goes on. */
+  close(): Promise<void>;
 };
 
 /**
  * The rows of devices go at once, with their credentials, state and profiles; their events and
- * measurements after the commit. A note that the database makes in the same transaction sees to it
- * that these go too, whatever happens in between.
+ * measurements, which nobody can read from then on, after the commit. A note that the database makes in the
+ * same transaction sees to it that these go too, whatever happens in between.
  */
 export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDeps): DeviceRemoval {
-  async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
-    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
-    if (devices.length === 0) return;
-    await clear(devices.map(({ deviceId }) => deviceId)).catch(onPurgeError);
+  const closing = new AbortController();
+  let clearing: Promise<void> | null = null;
+  let isWanted = false;
+
+  /** Where it is being cleared already, once more after that. */
+  function startClearing(): void {
+    isWanted = true;
+    clearing ??= clearWanted()
+      .catch(onPurgeError)
+      .finally(() => (clearing = null));
   }
 
-  /** Of this process: what is being cleared is not left behind. */
-  const underWay = new Set<number>();
-
-  async function clear(deviceIds: number[]): Promise<void> {
-    for (const deviceId of deviceIds) underWay.add(deviceId);
-    try {
-      await purge(db, deviceIds);
-      await db.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
-    } finally {
-      for (const deviceId of deviceIds) underWay.delete(deviceId);
+  async function clearWanted(): Promise<void> {
+    while (isWanted && !closing.signal.aborted) {
+      isWanted = false;
+      await resume(closing.signal);
     }
   }
 
@@ -67,54 +80,79 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
         [purgeLock],
       );
       if (rows[0]?.held !== true) return false;
-      const deviceIds = await listRemoved(tx, [...underWay]);
-      if (deviceIds.length > 0) await clear(deviceIds);
-      return deviceIds.length > 0;
+      const deviceIds = await listRemoved(tx);
+      if (deviceIds.length === 0) return false;
+      await purge(db, deviceIds);
+      await db.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
+      return true;
     });
+  }
+
+  async function resume(signal?: AbortSignal): Promise<void> {
+    while (signal?.aborted !== true && (await clearSome()));
+  }
+
+  const removeWithin: DeviceRemoval['removeWithin'] = async (tx, accountId, of) => {
+    const { by } = of;
+    await lockUsage(tx, accountId);
+    await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
+    const removed = await deleteDevices(tx, accountId, of);
+    const entries = removed.map(({ uuid }): NewEntry => {
+      return { kind: 'device-removed', ...by, details: { deviceAuthUuid: uuid } };
+    });
+    if (entries.length > 0) await insertEntries(tx, accountId, entries);
+    return removed;
+  };
+
+  async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
+    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+    if (devices.length > 0) startClearing();
   }
 
   return {
     async removeDevice(accountId, uuid, by) {
-      const details = { deviceAuthUuid: uuid };
-      const entry = { kind: 'device-removed', ...by, details } as const;
-      const removed = await db.transaction(async (tx) => {
-        await lockUsage(tx, accountId);
-        await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
-        const gone = await deleteDevice(tx, accountId, uuid);
-        if (gone.length > 0) await insertEntry(tx, accountId, entry);
-        return gone;
-      });
+      const of = { uuids: [uuid], labels: null, by };
+      const removed = await db.transaction((tx) => removeWithin(tx, accountId, of));
       await finishRemoval(removed);
       return removed.length === 1;
     },
+    removeWithin,
     finishRemoval,
-    async resume(signal) {
-      while (signal?.aborted !== true && (await clearSome()));
+    resume,
+    async idle() {
+      await clearing;
+    },
+    async close() {
+      closing.abort();
+      await clearing;
     },
   };
 }
 
-async function deleteDevice(tx: Sql, accountId: number, uuid: string): Promise<RemovedDevice[]> {
+async function deleteDevices(
+  tx: Sql,
+  accountId: number,
+  { uuids, labels }: { uuids: readonly string[]; labels: readonly string[] | null },
+): Promise<RemovedDevice[]> {
   const { rows } = await tx.query<RemovedDevice>(
     `
       delete from device
-       where uuid = $2 and account_id = $1
+       where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
       returning id as "deviceId", uuid`,
-    [accountId, uuid],
+    [accountId, uuids, labels],
   );
   return rows;
 }
 
-/** Some that are not among these. */
-async function listRemoved(tx: Sql, except: number[]): Promise<number[]> {
+/** Some of which history may be left. */
+async function listRemoved(tx: Sql): Promise<number[]> {
   const { rows } = await tx.query<{ deviceId: number }>(
     `
       select device_id as "deviceId"
         from removed_device
-       where device_id <> all($1::bigint[])
        order by device_id
-       limit $2`,
-    [except, devicesAtOnce],
+       limit $1`,
+    [devicesAtOnce],
   );
   return rows.map(({ deviceId }) => deviceId);
 }

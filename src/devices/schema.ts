@@ -24,6 +24,17 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
+/** The body of POST /v2/devices/batch. */
+export const DeviceBatch = z.object({ devices: z.array(Configuration).min(1).max(1_000) });
+
+export const BatchRegistration = z.object({
+  devices: z.array(
+    Registration.omit({ timestamp: true, warnings: true }).meta({ id: 'RegisteredDevice' }),
+  ),
+  timestamp,
+  warnings: SomeWarnings,
+});
+
 /** Specification section 2.4; `ts` is the registration for a device that never reported. */
 const DeviceState = z
   .object({ puId: z.int(), stId: z.int(), ts: timestamp })

@@ -1,6 +1,7 @@
 import { DeviceParams } from '../http/schema.ts';
 import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
@@ -9,7 +10,10 @@ import { raiseTokenVersion } from './access-queries.ts';
 import { RotatedToken, TokenRotation } from './schema.ts';
 import { deriveToken } from './token.ts';
 
-export type TokenRouteDeps = { db: Sql; bus: Bus; keys: readonly Buffer[] };
+/** The new version of the token, and when it was made. */
+type Rotated = { version: number; timestamp: number };
+
+export type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[] };
 
 /**
  * Gives a device a new token. The old one works until the new one is first used, so that a device
@@ -27,19 +31,28 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
     params: DeviceParams,
     body: TokenRotation,
     response: RotatedToken,
+    takesKey: true,
     errors: [404],
-    handler: async ({ account, params, body, request }) => {
+    handler: async ({ account, params, body, request, once }) => {
       const uuid = params.deviceAuthUuid;
-      const raised = await raiseTokenVersion(db, {
-        accountId: account.accountId,
-        uuid,
-        keepPrevious: !body.revoke,
-        ...doneBy(account, request),
+      const { version, timestamp } = await once<Rotated>(async (keep) => {
+        const rotate = async (sql: Sql) => {
+          const raised = await raiseTokenVersion(sql, {
+            accountId: account.accountId,
+            uuid,
+            keepPrevious: !body.revoke,
+            ...doneBy(account, request),
+          });
+          if (!raised) throw noSuchDevice();
+          const made = { version: raised.version, timestamp: request.now() };
+          await keep?.(sql, made);
+          return { ...raised, ...made };
+        };
+        const { deviceId, ...made } = await (keep ? db.transaction(rotate) : rotate(db));
+        bus.publish('access', { deviceId, uuid });
+        return made;
       });
-      if (!raised) throw noSuchDevice();
-      bus.publish('access', { deviceId: raised.deviceId, uuid });
-      const deviceAuthToken = deriveToken(keys, uuid, raised.version);
-      return { deviceAuthToken, timestamp: request.now() };
+      return { deviceAuthToken: deriveToken(keys, uuid, version), timestamp };
     },
   });
 }

@@ -60,7 +60,9 @@ export async function readFeed(
         union all
         (select f.xact, f.seq, 'alarm', f.ts, f.body, f.device_id, f.device_uuid
            from alarm_change f
-          where ${isBetween})) as both_feeds
+          where (f.body ->> 'change' = 'removed'
+                 or exists (select from device d where d.id = f.device_id))
+            and ${isBetween})) as both_feeds
        order by xact, seq
        limit $7`,
     values: [

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts';
+import { stateOf, states } from '../db/error-kind.ts';
 import { historyTables, readHistoryKind } from './kind.ts';
 
 /** Devices in one statement, and rows of ordinary tables in one transaction. */
@@ -68,12 +69,34 @@ async function purgeChunks(
     [table],
   );
   for (const { range_start, range_end } of rows) {
-    await db.query(
-      `delete from ${table}
-        where ${column} = any($1::bigint[])
-          and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
-      [owners, range_start, range_end],
-    );
+    const purge = (from: number, to: number): Promise<unknown> =>
+      db.query(
+        `delete from ${table}
+          where ${column} = any($1::bigint[])
+            and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
+        [owners, from, to],
+      );
+    await inHalves(purge, range_start, range_end);
+  }
+}
+
+/** Less is not tried: something else is wrong. Milliseconds. */
+const shortest = 60_000;
+
+/** A range with more rows than the time of a statement is enough for is purged in two. */
+async function inHalves(
+  purge: (from: number, to: number) => Promise<unknown>,
+  from: number,
+  to: number,
+): Promise<void> {
+  try {
+    await purge(from, to);
+  } catch (error) {
+    const { cause } = error instanceof Error ? error : {};
+    if (stateOf(cause) !== states.queryCanceled || to - from < shortest) throw error;
+    const middle = Math.floor((from + to) / 2);
+    await inHalves(purge, from, middle);
+    await inHalves(purge, middle, to);
   }
 }
 

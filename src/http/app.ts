@@ -20,6 +20,8 @@ export type AppOptions = {
   takeRequest?: (accountId: number) => Allowance;
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
+  /** Absent: no route takes an Idempotency-Key. */
+  runOnce?: RouterDeps['runOnce'];
   log: Logger;
   clock: Clock;
   observe?: Observe;
@@ -67,7 +69,13 @@ export function createApp(
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   app.use(compress(options.compress));
-  const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
+  const {
+    takeRequest,
+    checkReach,
+    runOnce,
+    bodyLimitBytes = 1_048_576,
+    isShort = () => false,
+  } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
   const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
@@ -76,6 +84,7 @@ export function createApp(
     authenticate,
     takeRequest,
     checkReach,
+    runOnce,
     readBody,
     takeRoom,
     ownPace,

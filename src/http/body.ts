@@ -2,11 +2,18 @@ import bodyParser from 'koa-bodyparser';
 import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
 import { isStorable, parseJson } from './json.ts';
+import { parseListBody, type ListBody } from './list-body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/** `isForm`: what a page's form sends is read, and nothing else; JSON otherwise. */
-export type BodyReader = (ctx: Context, isForm?: boolean) => Promise<unknown>;
+/**
+ * `isForm`: what a page's form sends is read, and nothing else; JSON otherwise. `listBody`: JSON that is a
+ * list, which has a limit of its own and is read element by element.
+ */
+export type BodyReader = (
+  ctx: Context,
+  of?: { isForm?: boolean; listBody?: ListBody },
+) => Promise<unknown>;
 
 /**
  * Reads a JSON body of at most `limitBytes`, counted before and after decompression and before it is
@@ -15,14 +22,13 @@ export type BodyReader = (ctx: Context, isForm?: boolean) => Promise<unknown>;
  * might be a part of this body.
  */
 export function createBodyReader(limitBytes: number): BodyReader {
-  // It reads text, not JSON: the text is looked at before anything is built from it.
-  const readText: Middleware = bodyParser({
-    enableTypes: ['text'],
-    extendTypes: { text: ['application/json', 'application/*+json', formType] },
-    textLimit: limitBytes,
-    encoding: 'utf-8',
-  });
-  return async (ctx, isForm = false) => {
+  const readers = new Map<number, Middleware>();
+  const readerOf = (limit: number): Middleware => {
+    const reader = readers.get(limit) ?? createTextReader(limit);
+    readers.set(limit, reader);
+    return reader;
+  };
+  return async (ctx, { isForm = false, listBody } = {}) => {
     const types = isForm ? [formType] : ['application/json', 'application/*+json'];
     const isOfType = ctx.request.is(types);
     if (isOfType === null || ctx.get('content-length') === '0') return isForm ? {} : undefined;
@@ -30,11 +36,22 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
-    await readAll(ctx, readText);
+    await readAll(ctx, readerOf(listBody?.limitBytes ?? limitBytes));
     const { body } = ctx.request as { body?: unknown };
+    if (listBody) return parseListBody(typeof body === 'string' ? body : '', listBody);
     if (isForm) return readForm(typeof body === 'string' ? body : '');
     return typeof body === 'string' && body !== '' ? parseJson(body) : undefined;
   };
+}
+
+/** It reads text, not JSON: the text is looked at before anything is built from it. */
+function createTextReader(limitBytes: number): Middleware {
+  return bodyParser({
+    enableTypes: ['text'],
+    extendTypes: { text: ['application/json', 'application/*+json', formType] },
+    textLimit: limitBytes,
+    encoding: 'utf-8',
+  });
 }
 
 /** The fields of a form; of one that is there twice the last. Throws `invalid-input`. */

@@ -19,6 +19,7 @@ const statusByCode: Record<ErrorCode, number> = {
   'too-slow': 408,
   conflict: 409,
   'unsupported-type': 415,
+  'key-reused': 422,
   'too-many-requests': 429,
   unavailable: 503,
 };

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { tidySchemaNames } from './openapi-names.ts';
+import { KeyHeader } from './once.ts';
 import type { Route } from './route.ts';
 
 type Document = ReturnType<typeof createDocument>;
@@ -96,6 +97,7 @@ function describe(route: Route): Operation {
     requestParams: {
       ...(route.params instanceof z.ZodObject ? { path: route.params } : {}),
       ...(route.query instanceof z.ZodObject ? { query: route.query } : {}),
+      ...(route.takesKey ? { header: KeyHeader } : {}),
     },
     ...(route.body
       ? {
@@ -164,6 +166,7 @@ function failures(route: Route): Responses {
   if (route.auth !== 'none') statuses.add(401);
   if (route.auth === 'account') statuses.add(429);
   if (route.params) statuses.add(404);
+  if (route.takesKey) statuses.add(400).add(409).add(422);
   const entries = [...statuses]
     .toSorted((a, b) => a - b)
     .map((status) => [

@@ -44,11 +44,11 @@ export function parseInput(
   return { query: query?.data, body: body?.data, warnings };
 }
 
-const isStrictQuery = (query: unknown): boolean =>
+export const isStrictQuery = (query: unknown): boolean =>
   typeof query === 'object' && query !== null && 'strict' in query && query.strict === 'true';
 
 // A large array of wrong elements must not be answered with a larger list of errors.
-const maxProblems = 100;
+export const maxProblems = 100;
 /** Members that are checked before others have their turn. */
 const membersInTurn = 2_000;
 
@@ -76,7 +76,7 @@ export async function refuseLargeInvalid(
 }
 
 /** Of all problems the answer has the first hundred, and says so. */
-function invalid(problems: Problem[]): DomainError {
+export function invalid(problems: Problem[]): DomainError {
   const detail =
     problems.length < maxProblems
       ? 'The request is not valid.'
@@ -84,7 +84,7 @@ function invalid(problems: Problem[]): DomainError {
   return new DomainError('invalid-input', detail, { problems: problems.slice(0, maxProblems) });
 }
 
-function problemsOf(
+export function problemsOf(
   result: z.ZodSafeParseResult<unknown> | undefined,
   write: (path: readonly PropertyKey[]) => string,
 ): Problem[] {

@@ -45,7 +45,8 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
-    const body = route.body ? Math.min(bodyBytes(ctx, bodyLimitBytes), bodyLimitBytes) : 0;
+    const limitBytes = route.listBody?.limitBytes ?? bodyLimitBytes;
+    const body = route.body ? Math.min(bodyBytes(ctx, limitBytes), limitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
     const most = route.room ?? usualBytes;

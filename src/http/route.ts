@@ -4,7 +4,10 @@ import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
 import type { Problem } from '../errors.ts';
+import { parseListInput } from './parse-list.ts';
 import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
+import type { ListBody } from './list-body.ts';
+import { eachTime, type Once } from './once.ts';
 import type { KeyRights, Scope } from './scope.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
@@ -60,6 +63,8 @@ type Input<A extends Auth, P, Q, B, W> = {
   request: RequestInfo;
   /** What `warnOf` says of the body. */
   warnings: W[];
+  /** Makes what the route makes once for each Idempotency-Key, where it takes one. */
+  once: Once;
 };
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
@@ -119,6 +124,8 @@ type Documentation = {
   quiet?: boolean;
   /** Its body is a form of a page of this service; JSON otherwise. */
   isForm?: boolean;
+  /** Its body is a list, whose elements are read and checked one by one; `body` is the schema of the whole. */
+  listBody?: ListBody;
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
@@ -133,6 +140,8 @@ type Documentation = {
   scope?: Scope;
   /** No device by itself can be told apart in it: a key that is confined to labels does not open it. */
   isOfWholeAccount?: boolean;
+  /** It makes something, and takes an Idempotency-Key: its handler makes it by `once`. */
+  takesKey?: boolean;
 };
 
 type Definition<
@@ -161,6 +170,7 @@ type RawInput = {
   body: unknown;
   account: Account | Token | null;
   request: RequestInfo;
+  once?: Once | undefined;
 };
 
 /** A route with its types worn off, as the application and the reference take it. */
@@ -194,17 +204,19 @@ export function defineRoute<
       const parsedParams = parseParams(params, raw.params) as Parsed<P>;
       await refuseLargeInvalid(body, raw.body);
       const warn = (read: unknown) => (body && warnOf?.(body, raw.body, read as Parsed<B>)) ?? [];
-      const input = parseInput({ query, body }, raw, warn) as Pick<
-        Input<A, P, Q, B, W>,
-        'query' | 'body' | 'warnings'
-      >;
+      const { listBody } = rest;
+      const parsed = listBody
+        ? await parseListInput({ query, body, listBody }, raw, warnOf)
+        : parseInput({ query, body }, raw, warn);
+      const input = parsed as Pick<Input<A, P, Q, B, W>, 'query' | 'body' | 'warnings'>;
       if (isLarge(raw.body)) await nextTurn();
-      const { request } = raw;
+      const { request, once = eachTime } = raw;
       return handler({
         params: parsedParams,
         ...input,
         account: raw.account as AccountOf<A>,
         request,
+        once,
       });
     },
   };

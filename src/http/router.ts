@@ -8,11 +8,12 @@ import type { BodyReader } from './body.ts';
 import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
 import { isStorable } from './json.ts';
+import { fingerprintOf, readKey, type Once, type RunOnce } from './once.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
 import { checkRights, labelsOf } from './rights.ts';
-import { type Account, type Route, JsonText, Streamed } from './route.ts';
+import { type Account, type Route, JsonText, jsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
@@ -24,6 +25,8 @@ export type RouterDeps = {
     | undefined;
   /** Counts a request of an account; nothing is counted without it. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
+  /** Answers requests with an Idempotency-Key; without it they are answered as those without. */
+  runOnce?: RunOnce | undefined;
   readBody: BodyReader;
   takeRoom: TakeRoom;
   /** Requests whose bodies may take as long as they keep coming. */
@@ -88,14 +91,15 @@ async function answer(
   const account = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
-  const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
-  const result = await route.call({
-    params,
-    query: route.query ? storableQuery(ctx) : undefined,
-    body,
-    account,
-    request: new KoaRequestInfo(ctx, deps.stopping, deps.bodyStallMs),
-  });
+  const body = route.body ? await deps.readBody(ctx, route) : undefined;
+  const request = new KoaRequestInfo(ctx, deps.stopping, deps.bodyStallMs);
+  const query = route.query ? storableQuery(ctx) : undefined;
+  const call = (once?: Once) => route.call({ params, query, body, account, request, once });
+  const key = route.takesKey && deps.runOnce ? readKey(ctx) : null;
+  const result =
+    key !== null && deps.runOnce && account && 'accountId' in account
+      ? await runKeyed(deps.runOnce, { ctx, account, key, request }, call)
+      : await call();
   allowCompression(ctx, route, account && 'accountId' in account ? account : null);
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
@@ -107,6 +111,18 @@ async function answer(
   if (route.isEndless) place.leave();
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
+}
+
+type Keyed = { ctx: Context; account: Account; key: string; request: KoaRequestInfo };
+
+async function runKeyed(
+  runOnce: RunOnce,
+  { ctx, account, key, request }: Keyed,
+  call: (once: Once) => Promise<unknown>,
+): Promise<JsonText> {
+  const { receivedTs, signal } = request;
+  const keyed = { account, key, fingerprint: await fingerprintOf(ctx), receivedTs, signal };
+  return jsonText(await runOnce(keyed, async (once) => JSON.stringify(await call(once))));
 }
 
 async function identify(

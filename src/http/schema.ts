@@ -72,6 +72,10 @@ export const stateQuery = z
     const [puId = 0, stId = 0] = text.split(':').map(Number);
     return { puId, stId };
   })
+  .refine(
+    (state) => Object.values(state).every((id) => Math.abs(id) <= 2_147_483_647),
+    'is no number of a purpose and a state',
+  )
   .meta({ description: 'puId:stId', example: '1:2' });
 
 /** A query's number arrives as text; the reference shows what is meant. */

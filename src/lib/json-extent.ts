@@ -53,7 +53,7 @@ function isName(text: string, end: number): boolean {
 const isSpace = (char: number) => char === 0x20 || char === 0x0a || char === 0x0d || char === 0x09;
 
 /** Where the string that begins at `start` ends: the place of its quote, or the end of the text. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
   return end < 0 ? text.length : end;

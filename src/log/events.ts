@@ -111,6 +111,9 @@ export const logEvents = [
   'history.upkeep-failed',
   'history.jobs-failed',
   'history.purge-failed',
+
+  // Jobs on many devices.
+  'jobs.piece-failed',
 ] as const;
 
 export type LogEvent = (typeof logEvents)[number];
@@ -137,6 +140,7 @@ export const components = [
   'alarms',
   'notifications',
   'history',
+  'jobs',
 ] as const;
 
 export type Component = (typeof components)[number];

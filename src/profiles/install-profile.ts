@@ -48,12 +48,14 @@ const maxWarnedDevices = 1_000;
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
  * (`not-found`) or the purposes do not fit together (`invalid-input`), on none. Connected devices
  * are handed it at once. `labels`: a device without any of these is none of the caller's; null: all are.
+ * `onInstalled` is the last thing in its transaction, which may be run again.
  */
 export async function installProfile(
   { db, bus, quotas, limitsOf, warnOfSms }: InstallDeps,
   accountId: number,
   request: ProfileInstall,
   labels: readonly string[] | null = null,
+  onInstalled: (tx: Sql, pId: string) => Promise<void> = async () => undefined,
 ): Promise<{ pId: string; warnings: Warning[] }> {
   const uuids = normalize(request.deviceAuthUuids);
   const limits = limitsOf(accountId);
@@ -66,7 +68,11 @@ export async function installProfile(
   const problems = checkInstall(request, purposes, text, limits);
   const silenceMs = firstSilenceMs(purposes);
   const installing = { accountId, uuids, labels, text, problems, quotas, silenceMs };
-  const install = (tx: Sql) => installWithin(tx, installing);
+  const install = async (tx: Sql) => {
+    const installed = await installWithin(tx, installing);
+    await onInstalled(tx, installed.pId);
+    return installed;
+  };
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
   await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 

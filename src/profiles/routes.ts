@@ -38,13 +38,23 @@ function install(deps: InstallDeps): Route {
     response: InstalledProfile,
     errors: [403, 404],
     room: 4_194_304,
+    takesKey: true,
     warnOf,
-    handler: async ({ account, body, request, warnings: before }) => {
+    handler: async ({ account, body, request, warnings: before, once }) => {
       const { accountId } = account;
-      const install = () => installProfile(deps, accountId, body, labelsOf(account));
-      const { pId, warnings } = await inTurn(accountId, install);
-      const all = joinWarnings(before, warnings);
-      return { timestamp: request.now(), state: 'pending' as const, pId, warnings: all };
+      // Of an installation that is answered from what was made: the devices may have changed since.
+      let warnings = before;
+      const { pId, timestamp } = await once<{ pId: string; timestamp: number }>(async (keep) => {
+        const timestamp = request.now();
+        const install = () =>
+          installProfile(deps, accountId, body, labelsOf(account), async (tx, pId) =>
+            keep?.(tx, { pId, timestamp }),
+          );
+        const installed = await inTurn(accountId, install);
+        warnings = joinWarnings(before, installed.warnings);
+        return { pId: installed.pId, timestamp };
+      });
+      return { timestamp, state: 'pending' as const, pId, warnings };
     },
   });
 }

@@ -6,6 +6,7 @@ import { warnOfActions } from '../contract/warn-of-actions.ts';
 import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
 import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { begin } from '../http/begin.ts';
 import { defineRoute, stream } from '../http/route.ts';
@@ -78,21 +79,27 @@ function register(deps: PurposeRouteDeps): Route {
     method: 'post',
     path: '/v2/purposes',
     summary: 'Register New Purpose',
+    takesKey: true,
     body: Purpose,
     response: RegisteredPurpose,
     errors: [403],
     warnOf,
-    handler: async ({ account, body, request, warnings }) => {
+    handler: async ({ account, body, request, warnings, once }) => {
       const { accountId } = account;
       refuseOversized(checkPurposeSizes(body, limitsOf(accountId)));
       const text = toText(body);
       const adding = { purposes: 1, purposeBytes: text.bytes };
-      const store = () => insertPurpose(db, accountId, text, quotas);
-      const purposeUuid = await inTurn(accountId, () =>
-        storeWithin(db, { accountId, quotas, adding }, store),
-      );
-      const all = await warn(body, warnings, deps);
-      return { purposeUuid, timestamp: request.now(), warnings: all };
+      const made = await once<{ purposeUuid: string; timestamp: number }>((keep) => {
+        const store = async (sql: Sql) => {
+          const purposeUuid = await insertPurpose(sql, accountId, text, quotas);
+          const made = purposeUuid === null ? null : { purposeUuid, timestamp: request.now() };
+          if (made) await keep?.(sql, made);
+          return made;
+        };
+        const storeOnce = () => (keep ? db.transaction(store) : store(db));
+        return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, storeOnce));
+      });
+      return { ...made, warnings: await warn(body, warnings, deps) };
     },
   });
 }

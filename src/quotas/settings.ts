@@ -26,6 +26,8 @@ export const QuotaSettings = z.strictObject({
   sessions: count,
   streams: count,
   keys: count,
+  jobs: count,
+  idempotencyKeys: count,
   exports: count,
   imports: count,
   loginsPerAccount: count,

@@ -35,6 +35,12 @@ export async function storeWithin<T>(
   );
 }
 
+/** Throws what speaks against it, for whoever has the account's usage locked: before anything is stored. */
+export async function refuseBeyond(sql: Sql, within: Within): Promise<void> {
+  const refusal = await findRefusal(sql, within);
+  if (refusal) throw refusal;
+}
+
 /** Why something was not stored, for whoever has the account's usage locked. */
 export async function explainRefusal(sql: Sql, within: Within): Promise<DomainError> {
   const refusal = await findRefusal(sql, within);

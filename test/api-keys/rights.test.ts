@@ -83,6 +83,7 @@ test.each(ofDevice)('%s of a device is 404 for others', async (_name, route) => 
 /** Asked for what is not there, or for nothing. */
 const others: Record<string, number> = {
   getPurpose: 404,
+  getJob: 404,
   getRollOut: 404,
   queryMeasurements: 400,
   queryEvents: 400,

@@ -94,7 +94,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     });
   }
   const purged: number[][] = [];
-  const purging = { fails: false };
+  const purging = { fails: false, failed: 0 };
   const removal = createDeviceRemoval({
     db,
     bus,
@@ -102,7 +102,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       if (purging.fails) throw new Error('no purge now');
       purged.push(deviceIds);
     },
-    onPurgeError: () => {},
+    onPurgeError: () => void (purging.failed += 1),
   });
   const routes = [
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
@@ -118,6 +118,10 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       limitsOf,
       exports: createExports({ limitOf: () => 2, nowMs: monotonicClock }),
       newUuid: randomUUID,
+      startJob: async () => {
+        throw new Error('There are no jobs here.');
+      },
+      isAhead: () => true,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
     ...quotaRoutes({ db, quotas, retention: defaults.retention }),
@@ -172,6 +176,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     },
     async close() {
       await server.close();
+      await removal.close();
       await (beside ? db.close() : database.drop());
     },
   };

@@ -19,18 +19,22 @@ describe('4.3 Remove device', () => {
     const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     expect(answer.status).toBe(200);
     expect(answer.body).toEqual({ timestamp: expect.any(Number), message: expect.any(String) });
-    expect(app.purged).toContainEqual([device.deviceId]);
+    // Its history goes after the answer.
+    await expect.poll(() => app.purged.flat(), { timeout: 20_000 }).toContain(device.deviceId);
     const { deviceId } = device;
     expect(app.told).toEqual([{ channel: 'access', message: { deviceId, uuid: device.uuid } }]);
     const again = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
     expect(again.status).toBe(404);
-    const { rows } = await app.db.query(
-      `select from device_state where device_id = $1
-       union all select from device_profile where device_id = $1
-       union all select from removed_device where device_id = $1`,
-      [deviceId],
-    );
-    expect(rows).toEqual([]);
+    const leftOver = async () => {
+      const { rows } = await app.db.query(
+        `select from device_state where device_id = $1
+         union all select from device_profile where device_id = $1
+         union all select from removed_device where device_id = $1`,
+        [deviceId],
+      );
+      return rows;
+    };
+    await expect.poll(leftOver, { timeout: 20_000 }).toEqual([]);
   });
 
   test('what a failed purge left behind goes later', async () => {
@@ -38,8 +42,9 @@ describe('4.3 Remove device', () => {
     const device = await app.device(token);
     app.purging.fails = true;
     const answer = await app.call('DELETE', `/v2/devices/${device.uuid}`, { token });
-    app.purging.fails = false;
     expect(answer.status).toBe(200);
+    await expect.poll(() => app.purging.failed, { timeout: 20_000 }).toBe(1);
+    app.purging.fails = false;
     expect(app.purged).not.toContainEqual([device.deviceId]);
     await app.removal.resume();
     expect(app.purged).toContainEqual([device.deviceId]);

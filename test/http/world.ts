@@ -50,6 +50,7 @@ export type World = {
     id: string;
     alarmId: string;
     keyId: string;
+    jobId: string;
   };
 };
 
@@ -78,6 +79,7 @@ export async function buildWorld(url: string): Promise<World> {
   const { alarms } = await call('GET', '/v2/alarms', token);
   const [alarm] = alarms as { alarmId: number }[];
   const key = await call('POST', '/v2/accounts/keys', token, newKey());
+  const job = await call('POST', '/v2/devices/actions', token, unlabelling());
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -93,6 +95,7 @@ export async function buildWorld(url: string): Promise<World> {
       id: other?.id ?? '',
       alarmId: String(alarm?.alarmId),
       keyId: String(key['keyId']),
+      jobId: String(job['jobId']),
     },
   };
 }
@@ -107,6 +110,8 @@ function alarmingPurpose(puId: number, isGt: number) {
   return { ...purpose, states: alarming };
 }
 
+/** Of no device: it is done at once. */
+const unlabelling = () => ({ action: 'unlabel', labels: ['none'], filter: { label: 'none' } });
 const newKey = () => ({ name: 'a wall', scopes: ['data:read'] });
 const quiet = () => ({ untilTs: Date.now() + 3_600_000, reason: 'at work on it' });
 
@@ -142,6 +147,8 @@ const bodies: Record<string, (world: World) => unknown> = {
     email: `${crypto.randomUUID()}@example.com`,
   }),
   'post /v2/devices': () => configuration,
+  'post /v2/devices/actions': unlabelling,
+  'post /v2/devices/batch': () => ({ devices: [configuration, configuration] }),
   'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
   'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),
   'post /v2/purposes': () => thresholdPurpose(2, 5),

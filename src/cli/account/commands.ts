@@ -69,12 +69,13 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
 export const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
-  // The service clears within the hour what is left of a purge that fails here.
+  // The service clears what is left of a purge that fails here.
   const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError: () => {} });
   const onDevicesRemoved = (devices: { deviceId: number; uuid: string }[]) =>
     removal.finishRemoval(devices);
   const deps = { db, exclusively, revokeSessions: revokeWith(tools), onDevicesRemoved };
   await deleteAccount(deps, accountId);
+  await removal.idle();
   return [`Deleted ${email} with everything that belonged to it.`];
 };
 

@@ -1,0 +1,90 @@
+import type { DoPiece, PieceDone } from '../jobs/runner.ts';
+import { startJobRunner } from '../jobs/runner.ts';
+import { forgetJobs } from '../jobs/queries.ts';
+import { createStartJob, keptMs } from '../jobs/start-job.ts';
+import { quietenWithin, type ActDeps } from '../alarms/act.ts';
+import type { Sql } from '../db/sql.ts';
+import type { StoredAction } from '../devices/action-schema.ts';
+import { listReachable, relabelDevices } from '../devices/label-devices.ts';
+import type { DeviceRemoval } from '../devices/remove-devices.ts';
+import type { Piece } from '../jobs/turn-queries.ts';
+import type { Shared } from './shared.ts';
+
+type JobDeps = {
+  removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
+  acting: ActDeps;
+};
+
+/** Does what accounts begin with many devices. */
+export function startJobs(shared: Shared, deps: JobDeps) {
+  const { db, log, limitsOf, monotonicClock, clock, releases } = shared;
+  const jobsLog = log.child({ component: 'jobs' });
+  const runner = startJobRunner({
+    db,
+    doPiece: createDoPiece(deps, clock),
+    nowMs: monotonicClock,
+    onError: (err) =>
+      jobsLog.warn(
+        { event: 'jobs.piece-failed', err },
+        'Some devices of a job could not have their turn; it is tried again.',
+      ),
+  });
+  releases.add('jobs', () => runner.close());
+  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }) };
+}
+
+/** A chore of the upkeep. */
+export const forgetOldJobs =
+  ({ db, clock }: Pick<Shared, 'db' | 'clock'>) =>
+  (): Promise<void> =>
+    forgetJobs(db, { accountId: null, keep: 0, sinceTs: clock() - keptMs });
+
+function createDoPiece({ removal, acting }: JobDeps, clock: () => number): DoPiece {
+  return async (tx, piece) => {
+    const { accountId, uuids, labels } = piece;
+    const { action, ...of } = piece.action as StoredAction;
+    const by = { actor: piece.actor, ts: clock() };
+    switch (action) {
+      case 'label':
+      case 'unlabel':
+        return relabel(tx, piece, action, of.labels ?? []);
+      case 'remove': {
+        const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });
+        const after = () => removal.finishRemoval(removed);
+        return { failed: missing(uuids, removed), after };
+      }
+      case 'mute':
+      case 'unmute': {
+        const found = await listReachable(tx, accountId, { uuids, labels });
+        const quiet = action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: null } : null;
+        for (const device of found)
+          await quietenWithin(tx, acting, { ...device, accountId, within: labels, by }, quiet);
+        const deviceIds = found.map(({ deviceId }) => deviceId);
+        const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
+        return { failed: missing(uuids, found), after };
+      }
+    }
+  };
+}
+
+async function relabel(
+  tx: Sql,
+  { accountId, uuids }: Piece,
+  action: 'label' | 'unlabel',
+  labels: string[],
+): Promise<PieceDone> {
+  const [add, remove] = action === 'label' ? [labels, []] : [[], labels];
+  const { missing: gone, full } = await relabelDevices(tx, { accountId, uuids, add, remove });
+  return { failed: [...fail(gone, 'no-such-device'), ...fail(full, 'too-many-labels')] };
+}
+
+const fail = (uuids: readonly string[], reason: string) =>
+  uuids.map((deviceAuthUuid) => ({ deviceAuthUuid, reason }));
+
+function missing(uuids: readonly string[], found: readonly { uuid: string }[]) {
+  const there = new Set(found.map(({ uuid }) => uuid));
+  return fail(
+    uuids.filter((uuid) => !there.has(uuid)),
+    'no-such-device',
+  );
+}

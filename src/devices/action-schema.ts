@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { Labels } from '../contract/label.ts';
+import { uuidParam } from '../http/schema.ts';
+import { DeviceFilter } from './fleet-schema.ts';
+
+/** Devices that are named in one request; a filter finds any number. */
+const mostDevices = 10_000;
+
+const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
+export type ActionName = (typeof actions)[number];
+
+const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
+
+/** The body of POST /v2/devices/actions. */
+export const DeviceAction = z
+  .object({
+    action: z.enum(actions),
+    labels: Labels.min(1).optional().meta({ description: 'Of label and unlabel.' }),
+    untilTs: z.int().min(0).optional().meta({ description: 'Of mute: until when, ms.' }),
+    deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
+    filter: DeviceFilter.optional(),
+  })
+  .superRefine(({ action, labels, untilTs, deviceAuthUuids, filter }, context) => {
+    const say = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (takesLabels(action) !== (labels !== undefined))
+      say('labels', takesLabels(action) ? 'expected at least one' : `${action} takes none`);
+    if ((action === 'mute') !== (untilTs !== undefined))
+      say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
+    if ((deviceAuthUuids === undefined) === (filter === undefined))
+      say('filter', 'expected either deviceAuthUuids or filter');
+  });
+export type DeviceAction = z.output<typeof DeviceAction>;
+
+/** What a job is told of it. */
+export type StoredAction = { action: ActionName; labels?: string[]; untilTs?: number };

@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { doneBy } from '../audit/entry.ts';
+import type { Actor } from '../audit/entry.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import type { Keep } from '../http/once.ts';
+import { labelsOf } from '../http/rights.ts';
+import { defineRoute, type Account, type Route } from '../http/route.ts';
+import { timestamp } from '../http/schema.ts';
+import { DeviceAction, type StoredAction } from './action-schema.ts';
+import { selectDevices } from './find-devices.ts';
+
+type Started = { jobId: string; timestamp: number };
+
+export type ActionDeps = {
+  /** Stores it as a job within the quota `jobs`; throws `quota-exceeded`. */
+  startJob: (
+    job: {
+      accountId: number;
+      keyId: string | null;
+      action: StoredAction;
+      labels: readonly string[] | null;
+      actor: Actor;
+      ts: number;
+      select: (tx: Sql) => Promise<string[]>;
+      now: () => number;
+    },
+    keep: Keep<Started> | null,
+  ) => Promise<Started>;
+  /** Whether a mute may last until then; both in ms. */
+  isAhead: (untilTs: number, nowTs: number) => boolean;
+};
+
+/** Begins to do something with many devices. */
+export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
+  return defineRoute({
+    name: 'startDeviceAction',
+    scope: 'devices:write',
+    method: 'post',
+    path: '/v2/devices/actions',
+    summary: 'Do something with many devices',
+    description:
+      'Goes on after the answer, as a job: `GET /v2/jobs/{jobId}` says how far it is. Devices are those that ' +
+      'the filter lets through now, or those that are named. `mute` and `unmute` take the scope ' +
+      'alarms:write too; a key that is confined to labels changes no labels.',
+    tag: 'Devices',
+    auth: 'account',
+    takesKey: true,
+    body: DeviceAction,
+    response: z.object({ jobId: z.guid(), timestamp }),
+    errors: [403],
+    room: 1_048_576,
+    handler: async ({ account, body, request, once }) => {
+      const { action, labels, untilTs, deviceAuthUuids, filter } = body;
+      checkKey(account, action);
+      if (untilTs !== undefined && !isAhead(untilTs, request.receivedTs)) throw notAhead();
+      const { accountId } = account;
+      const within = labelsOf(account);
+      const { actor, ts } = doneBy(account, request);
+      const select = async (tx: Sql) =>
+        deviceAuthUuids
+          ? [...new Set(deviceAuthUuids)]
+          : selectDevices(tx, { ...filter, accountId, labels: within });
+      const job = {
+        accountId,
+        keyId: account.key ? account.sessionId : null,
+        action: { action, ...(labels ? { labels } : {}), ...(untilTs ? { untilTs } : {}) },
+        labels: within,
+        actor,
+        ts,
+        select,
+        now: request.now,
+      };
+      return once<Started>((keep) => startJob(job, keep));
+    },
+  });
+}
+
+function checkKey(account: Account, action: DeviceAction['action']): void {
+  const isOfAlarms = action === 'mute' || action === 'unmute';
+  if (isOfAlarms && account.key && !account.key.scopes.includes('alarms:write'))
+    throw new DomainError('forbidden', 'The API key lacks the scope alarms:write.');
+  if ((action === 'label' || action === 'unlabel') && labelsOf(account))
+    throw new DomainError(
+      'forbidden',
+      'The API key is confined to devices with certain labels, and changes no labels.',
+    );
+}
+
+function notAhead(): DomainError {
+  const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];
+  return new DomainError('invalid-input', 'The request is not valid.', { problems });
+}

@@ -1,0 +1,97 @@
+import { doneBy, type DoneBy } from '../audit/entry.ts';
+import { Configuration } from '../contract/configuration.ts';
+import { checkConfigurationSizes } from '../contract/sizes.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings } from '../contract/warning.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { inTurns } from '../lib/in-turns.ts';
+import { createInTurn } from '../quotas/in-turn.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
+import { pickConnector } from './pick-connector.ts';
+import { nameOf, type NewDevice } from './queries.ts';
+import { insertBatch } from './register-batch.ts';
+import { describeRegistered, type RegisterDeps, type Registered } from './register-route.ts';
+import { BatchRegistration, DescribedDevice, DeviceBatch } from './schema.ts';
+
+/** Devices of one request. */
+const mostDevices = 1_000;
+
+/** What is written down of a batch: identifier and connector of each, as short as can be. */
+type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number };
+
+/** Registers many devices, or none of them. */
+export function batchRoute(deps: RegisterDeps): Route {
+  const { db, quotas, limitsOf } = deps;
+  const inTurn = createInTurn(1);
+  return defineRoute({
+    name: 'registerDevices',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
+    method: 'post',
+    path: '/v2/devices/batch',
+    summary: 'Register many devices',
+    description:
+      `Up to ${mostDevices} of them, in a body of 4 MiB at most: all or none. The answer has them in the ` +
+      "order of the request. A problem's path, and a warning's, begins with the place of the device.",
+    tag: 'Devices',
+    auth: 'account',
+    takesKey: true,
+    body: DeviceBatch,
+    listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
+    room: 1_048_576,
+    response: BatchRegistration,
+    errors: [403],
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, body, request, warnings, once }) => {
+      const { accountId } = account;
+      await checkSizes(body.devices, limitsOf(accountId));
+      const made = await once<Made>(async (keep) => {
+        const devices = await prepare(deps, body.devices, doneBy(account, request));
+        const timestamp = request.now();
+        const registered = devices.map(({ uuid, connectorId }): Made['devices'][number] => [
+          uuid,
+          connectorId,
+        ]);
+        const made = { devices: registered, timestamp };
+        const store = () =>
+          insertBatch(db, { accountId, devices, quotas }, async (tx) => keep?.(tx, made));
+        await inTurn(accountId, store);
+        return made;
+      });
+      const described: ReturnType<typeof describeRegistered>[] = [];
+      await inTurns(made.devices, ([uuid, connectorId]) => {
+        const registered: Registered = { uuid, connectorId };
+        described.push(describeRegistered(deps, registered));
+      });
+      return { devices: described, timestamp: made.timestamp, ...sayWarnings(warnings) };
+    },
+  });
+}
+
+async function checkSizes(
+  devices: readonly Configuration[],
+  sizes: Parameters<typeof checkConfigurationSizes>[1],
+): Promise<void> {
+  const problems: ReturnType<typeof checkConfigurationSizes> = [];
+  await inTurns(devices.entries(), ([index, device]) => {
+    for (const one of checkConfigurationSizes(device, sizes))
+      problems.push({ ...one, path: `/devices/${index}${one.path}` });
+  });
+  refuseOversized(problems);
+}
+
+async function prepare(
+  { listConnectors, newUuid }: RegisterDeps,
+  configurations: readonly Configuration[],
+  by: DoneBy,
+): Promise<NewDevice[]> {
+  const connectors = listConnectors();
+  const devices: NewDevice[] = [];
+  await inTurns(configurations, (one) => {
+    const uuid = newUuid();
+    const { id: connectorId } = pickConnector(connectors, uuid);
+    const configuration = JSON.stringify(one);
+    devices.push({ uuid, connectorId, configuration, name: nameOf(one), ...by });
+  });
+  return devices;
+}

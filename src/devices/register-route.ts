@@ -1,0 +1,102 @@
+import { doneBy } from '../audit/entry.ts';
+import { Configuration } from '../contract/configuration.ts';
+import { checkConfigurationSizes } from '../contract/sizes.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings } from '../contract/warning.ts';
+import type { Database } from '../db/database.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { createInTurn } from '../quotas/in-turn.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
+import { refuseOversized } from '../quotas/refuse.ts';
+import type { QuotaSettings } from '../quotas/settings.ts';
+import { storeWithin } from '../quotas/store-within.ts';
+import { pickConnector, type ConnectorAddress } from './pick-connector.ts';
+import { insertDevices, nameOf } from './queries.ts';
+import { createRegistration } from './register.ts';
+import { DescribedDevice, Registration } from './schema.ts';
+import { deriveToken } from './token.ts';
+
+export type RegisterDeps = {
+  db: Database;
+  /** What device tokens are derived from, newest first. */
+  keys: readonly Buffer[];
+  /** Where devices connect; asked at each registration. */
+  listConnectors: () => readonly ConnectorAddress[];
+  quotas: QuotaSettings;
+  limitsOf: LimitsOf;
+  /** Makes the identifier of a new device. */
+  newUuid: () => string;
+};
+
+/** A registration as it is written down: all else of its answer follows from it. */
+export type Registered = { uuid: string; connectorId: number };
+
+/** Registers a device, within the account's quotas. */
+export function registerRoute(deps: RegisterDeps): Route {
+  const { db, listConnectors, quotas, limitsOf, newUuid } = deps;
+  const registerDevice = createRegistration(db, quotas);
+  const inTurn = createInTurn(2);
+  return defineRoute({
+    name: 'registerDevice',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
+    method: 'post',
+    path: '/v2/devices',
+    summary: 'Register Device',
+    tag: 'Devices',
+    auth: 'account',
+    takesKey: true,
+    body: Configuration,
+    response: Registration,
+    errors: [403],
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, body, request, warnings, once }) => {
+      const { accountId } = account;
+      refuseOversized(checkConfigurationSizes(body, limitsOf(accountId)));
+      const { timestamp, ...made } = await once<Registered & { timestamp: number }>(
+        async (keep) => {
+          const uuid = newUuid();
+          const connectorId = pickConnector(listConnectors(), uuid).id;
+          const configuration = JSON.stringify(body);
+          const by = doneBy(account, request);
+          const device = { uuid, connectorId, configuration, name: nameOf(body), ...by };
+          const made = { uuid, connectorId, timestamp: request.now() };
+          if (!keep) {
+            await registerDevice(accountId, device);
+            return { ...made, timestamp: request.now() };
+          }
+          const store = () =>
+            db.transaction(async (tx) => {
+              if (!(await insertDevices(tx, accountId, [device], quotas))) return null;
+              await keep(tx, made);
+              return made;
+            });
+          const adding = { devices: 1, devicesPerDay: 1 };
+          return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
+        },
+      );
+      return { ...describeRegistered(deps, made), timestamp, ...sayWarnings(warnings) };
+    },
+  });
+}
+
+/** What a new device has to know, but for when it was registered. */
+export function describeRegistered(
+  { keys, listConnectors }: Pick<RegisterDeps, 'keys' | 'listConnectors'>,
+  { uuid, connectorId }: Registered,
+) {
+  const connectors = listConnectors();
+  // One that is no longer configured is told as for a new device.
+  const connector =
+    connectors.find(({ id }) => id === connectorId) ?? pickConnector(connectors, uuid);
+  const { id, name, protocol, host, port } = connector;
+  return {
+    connectorId: id,
+    connectorName: name,
+    protocol,
+    host,
+    port,
+    deviceAuthUuid: uuid,
+    deviceAuthToken: deriveToken(keys, uuid, 1),
+  };
+}

@@ -1,0 +1,97 @@
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { labelsOf } from '../http/rights.ts';
+import { defineRoute, type Account, type Route } from '../http/route.ts';
+import { MessageResponse } from '../http/schema.ts';
+import { findJob, listJobs, stopJob, type JobOwner } from './queries.ts';
+import { Job, JobList, JobParams } from './schema.ts';
+
+const tag = 'Jobs';
+/** As many as are kept, and those under way. */
+const listed = 200;
+
+/** What became of what was begun with many devices. */
+export function jobRoutes({ db }: { db: Sql }): Route[] {
+  return [list(db), read(db), stop(db)];
+}
+
+/** A key that is confined to labels is told nothing of jobs on other devices. */
+const ownerOf = (account: Account): JobOwner => ({
+  accountId: account.accountId,
+  keyId: labelsOf(account) ? account.sessionId : null,
+});
+
+function list(db: Sql): Route {
+  return defineRoute({
+    name: 'listJobs',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/jobs',
+    summary: 'List jobs',
+    description: 'Newest first: those under way, and the last 100 of the last 30 days.',
+    tag,
+    auth: 'account',
+    errors: [],
+    response: JobList,
+    handler: async ({ account, request }) => {
+      const jobs = await listJobs(db, ownerOf(account), listed);
+      const told = jobs.map(({ action, endedTs, ...job }) => ({
+        ...job,
+        action: action.action,
+        ...(endedTs === null ? {} : { endedTs }),
+      }));
+      return { jobs: told, timestamp: request.now() };
+    },
+  });
+}
+
+function read(db: Sql): Route {
+  return defineRoute({
+    name: 'getJob',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/jobs/{jobId}',
+    summary: 'Show how far a job is',
+    tag,
+    auth: 'account',
+    params: JobParams,
+    errors: [404],
+    response: Job,
+    room: 262_144,
+    handler: async ({ account, params, request }) => {
+      const job = await findJob(db, ownerOf(account), params.jobId);
+      if (!job) throw noSuchJob();
+      const { jobId: _id, action, endedTs, failedMore, ...rest } = job;
+      return {
+        ...rest,
+        action: action.action,
+        ...(failedMore > 0 ? { failedMore } : {}),
+        ...(endedTs === null ? {} : { endedTs }),
+        timestamp: request.now(),
+      };
+    },
+  });
+}
+
+function stop(db: Sql): Route {
+  return defineRoute({
+    name: 'stopJob',
+    scope: 'devices:write',
+    method: 'delete',
+    path: '/v2/jobs/{jobId}',
+    summary: 'Stop a job',
+    description: 'What was done by then stays done. One that has ended stays as it is.',
+    tag,
+    auth: 'account',
+    params: JobParams,
+    errors: [404],
+    response: MessageResponse,
+    handler: async ({ account, params, request }) => {
+      const { receivedTs } = request;
+      if (!(await stopJob(db, ownerOf(account), params.jobId, receivedTs))) throw noSuchJob();
+      return { timestamp: request.now(), message: 'The job does nothing any more.' };
+    },
+  });
+}
+
+const noSuchJob = () => new DomainError('not-found', 'There is no such job.');

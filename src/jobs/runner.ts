@@ -1,0 +1,141 @@
+import type { Database } from '../db/database.ts';
+import { jobsLock } from '../db/locks.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { lockUsage } from '../quotas/queries.ts';
+import type { JobFailure } from './schema.ts';
+import { findNext, lockPiece, putOff, saveProgress, type Piece } from './turn-queries.ts';
+
+/** What was done with some devices. `after`: what follows the commit. */
+export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | void };
+
+/** Does what a job says with some of its devices, within the transaction. */
+export type DoPiece = (tx: Sql, piece: Piece) => Promise<PieceDone>;
+
+export type RunnerDeps = {
+  db: Database;
+  doPiece: DoPiece;
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  onError: (error: unknown) => void;
+  /** How often it looks for what another process has begun, or left. */
+  pollMs?: number;
+};
+
+export type JobRunner = {
+  /** There is something to do. */
+  wake(): void;
+  close(): Promise<void>;
+};
+
+/** Devices of one transaction. */
+const devicesAtOnce = 20;
+/** Of one device: after so many failures in a row the job goes on without it. */
+const maxFailures = 3;
+/** It rests as long as a piece took, so that others get at the database; and no longer than this. */
+const longestRestMs = 250;
+
+/**
+ * Does some devices of each job in turn, whosever it is; one process at a time does. The transaction that does it
+ * writes down how far the job is, so each device has its turn once, and what a killed process was at is
+ * another's.
+ */
+export function startJobRunner(deps: RunnerDeps): JobRunner {
+  const { db, doPiece, nowMs, onError, pollMs = 1_000 } = deps;
+  const stopping = new AbortController();
+  /** Failures in a row of what is next of a job. */
+  const failures = new Map<number, number>();
+  let wake = () => {};
+  let isWoken = false;
+
+  /** False where there is nothing to do. */
+  async function doSome(): Promise<boolean> {
+    const next = await findNext(db);
+    if (!next) return false;
+    const failed = failures.get(next.id) ?? 0;
+    // One of many fails: which one is found out by itself.
+    const limit = failed > 0 ? 1 : devicesAtOnce;
+    const work = async (tx: Sql, piece: Piece): Promise<PieceDone> =>
+      failed < maxFailures ? doPiece(tx, piece) : { failed: piece.uuids.map(unfit) };
+    try {
+      const done = await doIn(next, limit, work);
+      failures.delete(next.id);
+      if (done === 'others') return false;
+      await done?.after?.();
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'unavailable') throw error;
+      // The account was deleted, and with it the job.
+      if (error instanceof DomainError && error.code === 'unauthenticated') return true;
+      failures.set(next.id, failed + 1);
+      onError(error);
+      await putOff(db, next.id);
+    }
+    return true;
+  }
+
+  function doIn(
+    { id, accountId }: { id: number; accountId: number },
+    limit: number,
+    work: DoPiece,
+  ): Promise<PieceDone | 'others' | null> {
+    return db.transaction(async (tx) => {
+      if (!(await isAlone(tx))) return 'others';
+      // Before the job's row: whoever deletes the account goes the same way.
+      await lockUsage(tx, accountId);
+      const piece = await lockPiece(tx, id, limit);
+      if (!piece) return null;
+      const done = await work(tx, piece);
+      await saveProgress(tx, id, { count: piece.uuids.length, failed: done.failed });
+      return done;
+    });
+  }
+
+  async function rest(ms: number, isWakeful: boolean): Promise<void> {
+    if (stopping.signal.aborted || (isWakeful && isWoken)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, ms);
+    stopping.signal.addEventListener('abort', () => resolve(), { once: true });
+    if (isWakeful) wake = resolve;
+    await promise;
+    clearTimeout(timer);
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      isWoken = false;
+      const startedMs = nowMs();
+      const isBusy = await doSome().catch((error: unknown) => {
+        onError(error);
+        return false;
+      });
+      if (isBusy) await rest(Math.min(longestRestMs, nowMs() - startedMs), false);
+      else await rest(pollMs, true);
+    }
+  }
+
+  const running = run();
+  return {
+    wake() {
+      isWoken = true;
+      wake();
+    },
+    async close() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** One process at a time: jobs are to take no more of the database where there are more processes. */
+async function isAlone(tx: Sql): Promise<boolean> {
+  const { rows } = await tx.query<{ held: boolean }>(
+    'select pg_try_advisory_xact_lock($1) as held',
+    [jobsLock],
+  );
+  return rows[0]?.held === true;
+}
+
+const unfit = (deviceAuthUuid: string): JobFailure => ({
+  deviceAuthUuid,
+  reason: 'internal-error',
+});

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { timestamp, uuidParam } from '../http/schema.ts';
+
+export const JobParams = z.object({ jobId: uuidParam });
+
+/** `stopped`: by whoever asked for it; what was done by then stays done. */
+export const JobState = z.enum(['running', 'done', 'stopped']);
+export type JobState = z.infer<typeof JobState>;
+
+const JobFailure = z
+  .object({
+    deviceAuthUuid: z.guid(),
+    reason: z.string().meta({
+      description: 'no-such-device, too-many-labels, or internal-error: the log says more.',
+    }),
+  })
+  .meta({ id: 'JobFailure' });
+export type JobFailure = z.infer<typeof JobFailure>;
+
+const common = {
+  action: z.string(),
+  state: JobState,
+  done: z.int().meta({ description: 'Devices that had their turn, failed ones too.' }),
+  of: z.int().meta({ description: 'Devices of the job.' }),
+  startedTs: timestamp,
+  endedTs: timestamp.optional(),
+};
+
+export const Job = z.object({
+  ...common,
+  failed: z.array(JobFailure).meta({ description: 'The first thousand.' }),
+  failedMore: z.int().optional().meta({ description: 'How many more have failed.' }),
+  timestamp,
+});
+
+export const JobList = z.object({
+  jobs: z.array(z.object({ jobId: z.guid(), ...common }).meta({ id: 'JobEntry' })),
+  timestamp,
+});
+
+export const StartedJob = z.object({ jobId: z.guid(), timestamp });
+export type StartedJob = z.infer<typeof StartedJob>;

@@ -1,0 +1,50 @@
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import type { Keep } from '../http/once.ts';
+import { quotaExceeded } from '../quotas/exceeded.ts';
+import type { LimitsOf } from '../quotas/overrides.ts';
+import { lockUsage } from '../quotas/queries.ts';
+import { countRunning, forgetJobs, insertJob, type NewJob } from './queries.ts';
+import type { StartedJob } from './schema.ts';
+
+/** Jobs of an account that have ended and are kept, and how long at most. */
+const keptJobs = 100;
+export const keptMs = 30 * 86_400_000;
+
+export type StartJobDeps = {
+  db: Database;
+  limitsOf: LimitsOf;
+  /** There is a new job to do. */
+  onStarted: () => void;
+};
+
+/** A job before its devices are known: `select` finds them within the transaction. */
+export type JobToStart = Omit<NewJob, 'devices'> & {
+  select: (tx: Sql) => Promise<string[]>;
+  /** For the answer, ms. */
+  now: () => number;
+};
+
+export type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
+
+/** Stores a job within the quota `jobs`; throws `quota-exceeded`. */
+export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): StartJob {
+  return async ({ select, now, ...job }, keep) => {
+    const { accountId } = job;
+    const limit = limitsOf(accountId).jobs;
+    const started = await db.transaction(async (tx) => {
+      await lockUsage(tx, accountId);
+      const used = await countRunning(tx, accountId);
+      if (used >= limit) throw quotaExceeded({ quota: 'jobs', limit, used });
+      const devices = await select(tx);
+      const sinceTs = job.ts - keptMs;
+      await forgetJobs(tx, { accountId, keep: keptJobs - 1, sinceTs });
+      const jobId = await insertJob(tx, { ...job, devices });
+      const started = { jobId, timestamp: now() };
+      await keep?.(tx, started);
+      return started;
+    });
+    onStarted();
+    return started;
+  };
+}

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepareService, type ServiceProcess } from '../faults/service-process.ts';
+import { ask, openAccount } from '../idempotency/repeat.ts';
+import { configuration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
+import type { Registration } from '../journeys/app.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { testDatabase, type TestDatabase } from '../support/database.ts';
+
+const dir = makeTemporaryDir();
+let database: TestDatabase;
+let service: ServiceProcess;
+let other: ServiceProcess;
+let token: string;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const options = { dir, variables: { DATABASE_URL: database.url } };
+  service = await prepareService(options);
+  other = await prepareService(options);
+  await service.start();
+  token = await openAccount(service.url);
+}, 120_000);
+afterAll(async () => {
+  await service?.kill();
+  await other?.kill();
+  await database?.drop();
+});
+
+const call = async (url: string, method: string, path: string, body?: unknown) => {
+  const answer = await ask(url, { method, path, token, body });
+  if (answer.status !== 200) throw new Error(`${path}: ${answer.text}`);
+  return answer.body;
+};
+
+async function register(count: number): Promise<Registration[]> {
+  const devices = Array.from({ length: count }, () => configuration);
+  const { devices: registered } = await call(service.url, 'POST', '/v2/devices/batch', { devices });
+  return registered as Registration[];
+}
+
+test('a job goes on in another process, and each device has its turn once', async () => {
+  const { db } = database;
+  await register(200);
+  // Each change of labels is counted; a device's second one would be seen.
+  await db.query('create table turn (device_id bigint not null)');
+  await db.query(`
+    create function count_turn() returns trigger language plpgsql as
+      $$ begin insert into turn values (new.id); return new; end $$`);
+  await db.query(`
+    create trigger count_turn after update of labels on device
+      for each row execute function count_turn()`);
+  const action = { action: 'label', labels: ['x'], filter: {} };
+  const { jobId } = await call(service.url, 'POST', '/v2/devices/actions', action);
+  const path = `/v2/jobs/${String(jobId)}`;
+  const done = async () => Number((await call(service.url, 'GET', path))['done']);
+  await expect.poll(done, { timeout: 60_000, interval: 5 }).toBeGreaterThan(0);
+  await service.kill();
+  const { rows } = await db.query<{ done: number; state: string }>('select done, state from job');
+  expect(rows).toMatchObject([{ state: 'running' }]);
+  expect(rows[0]?.done).toBeLessThan(200);
+
+  await other.start();
+  const state = async () => (await call(other.url, 'GET', path))['state'];
+  await expect.poll(state, { timeout: 60_000 }).toBe('done');
+  expect(await call(other.url, 'GET', path)).toMatchObject({ done: 200, of: 200, failed: [] });
+  const { rows: turns } = await db.query<{ all: number; each: number }>(
+    'select count(*) as all, count(distinct device_id) as each from turn',
+  );
+  expect(turns).toEqual([{ all: 200, each: 200 }]);
+  await other.kill();
+  await service.start();
+}, 180_000);
+
+const waiters = `
+  from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+async function waiting(): Promise<number> {
+  const { rows } = await database.db.query(`select ${waiters}`);
+  return rows.length;
+}
+
+test('a removed device is gone with the answer; its history goes later, also after a restart', async () => {
+  const { db } = database;
+  const [device] = await register(1);
+  if (!device) throw new Error('No device was registered.');
+  const { deviceAuthUuid } = device;
+  const client = await connectDevice(device);
+  for (const val of [1, 2, 3]) await client.publish('up/measurements', { sId: '0x01', val });
+  const found = await db.query<{ id: number }>('select id from device where uuid = $1', [
+    deviceAuthUuid,
+  ]);
+  const id = found.rows[0]?.id;
+  const left = async () => {
+    const { rows } = await db.query<{ count: number }>(
+      `select count(*) as count from measurement m join series s on s.id = m.series_id
+        where s.device_id = $1`,
+      [id],
+    );
+    return rows[0]?.count;
+  };
+  expect(await left()).toBe(3);
+  const closed = new Promise<void>((resolve) => client.client.once('close', () => resolve()));
+  // Nobody can delete these rows while they are locked.
+  await db.transaction(async (tx) => {
+    await tx.query(
+      `select from measurement m join series s on s.id = m.series_id
+        where s.device_id = $1 for update of m`,
+      [id],
+    );
+    await call(service.url, 'DELETE', `/v2/devices/${deviceAuthUuid}`);
+    await closed;
+    for (const path of [
+      `/v2/measurements/${deviceAuthUuid}`,
+      `/v2/events/${deviceAuthUuid}`,
+      `/v2/devices/${deviceAuthUuid}/configuration`,
+      `/v2/devices/${deviceAuthUuid}/rejections`,
+    ]) {
+      const { status } = await ask(service.url, { method: 'GET', path, token });
+      expect([path, status]).toEqual([path, 404]);
+    }
+    const { latest } = await call(service.url, 'GET', '/v2/measurements/latest');
+    expect(latest).toEqual([]);
+    const many = `/v2/measurements?devices=${deviceAuthUuid}&end=9999999999999`;
+    const { text } = await ask(service.url, { method: 'GET', path: many, token });
+    expect(text).not.toContain('"val"');
+    await expect.poll(waiting, { timeout: 30_000 }).toBe(1);
+    await service.kill();
+    // The server would go on with the statement of a client that is gone.
+    await db.query(`select pg_terminate_backend(pid) ${waiters}`);
+    await expect.poll(waiting, { timeout: 30_000 }).toBe(0);
+  });
+  await client.end();
+  expect(await left()).toBe(3);
+  await service.start();
+  await expect.poll(left, { timeout: 60_000 }).toBe(0);
+}, 180_000);
+
+test('a deleted account is gone with the answer, and its address can be used at once', async () => {
+  const { db } = database;
+  const credentials = { email: `${crypto.randomUUID()}@example.org`, password: 'correct horse 1' };
+  const open = async () => {
+    const path = '/v2/accounts';
+    const { status, body } = await ask(service.url, { path, token: '', body: credentials });
+    expect(status).toBe(200);
+    return String(body['accountAuthToken']);
+  };
+  token = await open();
+  const [device] = await register(1);
+  if (!device) throw new Error('No device was registered.');
+  const client = await connectDevice(device);
+  await client.publish('up/measurements', { sId: '0x01', val: 1 });
+  const rowsLeft = async () => {
+    const { rows } = await db.query('select from measurement');
+    return rows.length;
+  };
+  expect(await rowsLeft()).toBe(1);
+  await db.transaction(async (tx) => {
+    await tx.query('select from measurement for update');
+    await call(service.url, 'DELETE', '/v2/accounts');
+    expect((await ask(service.url, { method: 'GET', path: '/v2/devices', token })).status).toBe(
+      401,
+    );
+    token = await open();
+    const { devices } = await call(service.url, 'GET', '/v2/devices');
+    expect(devices).toEqual([]);
+  });
+  await client.end();
+  await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
+}, 120_000);

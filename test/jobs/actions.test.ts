@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startJobWorld, type JobWorld } from './world.ts';
+
+let world: JobWorld;
+beforeAll(async () => {
+  world = await startJobWorld();
+});
+afterAll(() => world?.close());
+beforeEach(() => world.openAccount());
+
+describe('an action on many devices', () => {
+  test('labels those that are named, each once, and says which are not there', async () => {
+    const uuids = await world.register(45);
+    const stranger = crypto.randomUUID();
+    const named = [...uuids.slice(0, 40), stranger, String(uuids[0]).toUpperCase()];
+    const started = await world.act({
+      action: 'label',
+      labels: ['attic', 'a'],
+      deviceAuthUuids: named,
+    });
+    const job = await world.finished(started);
+    expect(job).toEqual({
+      action: 'label',
+      state: 'done',
+      done: 41,
+      of: 41,
+      failed: [{ deviceAuthUuid: stranger, reason: 'no-such-device' }],
+      startedTs: expect.any(Number),
+      endedTs: expect.any(Number),
+      timestamp: expect.any(Number),
+    });
+    const labels = await world.labelsByUuid();
+    expect(uuids.map((uuid) => labels.get(uuid)?.length)).toEqual([
+      ...Array.from({ length: 40 }, () => 2),
+      ...Array.from({ length: 5 }, () => 0),
+    ]);
+    await world.finished(
+      await world.act({ action: 'label', labels: ['a', 'b'], filter: { label: 'attic' } }),
+    );
+    await world.finished(await world.act({ action: 'unlabel', labels: ['attic'], filter: {} }));
+    expect((await world.labelsByUuid()).get(String(uuids[0]))).toEqual(['a', 'b']);
+  });
+
+  test('leaves a device as it is that would have too many labels', async () => {
+    const [uuid = ''] = await world.register(1);
+    const many = Array.from({ length: 19 }, (_, n) => `label ${n}`);
+    await world.finished(await world.act({ action: 'label', labels: many, filter: {} }));
+    const job = await world.finished(
+      await world.act({ action: 'label', labels: ['x', 'y'], filter: {} }),
+    );
+    expect(job['failed']).toEqual([{ deviceAuthUuid: uuid, reason: 'too-many-labels' }]);
+    expect((await world.labelsByUuid()).get(uuid)).toEqual(many);
+  });
+
+  test('mutes, and ends it', async () => {
+    const uuids = await world.register(25);
+    const untilTs = Date.now() + 3_600_000;
+    const muted = async () => {
+      const { rows } = await world.db.query<{ until: number }>(
+        `select m.until_at as until from device_mute m join device d on d.id = m.device_id
+          where d.uuid = any($1)`,
+        [uuids],
+      );
+      return rows.map(({ until }) => until);
+    };
+    await world.finished(
+      await world.act({ action: 'mute', untilTs, filter: { search: 'device' } }),
+    );
+    expect(await muted()).toEqual(uuids.map(() => untilTs));
+    await world.finished(await world.act({ action: 'unmute', filter: {} }));
+    expect(await muted()).toEqual([]);
+  });
+
+  test('removes those that the filter finds, with an entry of each', async () => {
+    const gone = await world.register(30, 'old');
+    const stays = await world.register(3, 'new');
+    const job = await world.finished(
+      await world.act({ action: 'remove', filter: { search: 'old' } }),
+    );
+    expect(job).toMatchObject({ state: 'done', done: 30, of: 30, failed: [] });
+    expect([...(await world.labelsByUuid()).keys()].toSorted()).toEqual(stays.toSorted());
+    const { body } = await world.get('/v2/accounts/audit?kinds=device-removed&limit=100');
+    const entries = body['entries'] as { by: string; details: { deviceAuthUuid: string } }[];
+    expect(entries.map(({ details }) => details.deviceAuthUuid).toSorted()).toEqual(
+      gone.toSorted(),
+    );
+    expect(new Set(entries.map(({ by }) => by))).toEqual(new Set(['session']));
+  });
+
+  test('of no device is done at once', async () => {
+    const job = await world.finished(
+      await world.act({ action: 'remove', filter: { online: true } }),
+    );
+    expect(job).toMatchObject({ state: 'done', done: 0, of: 0 });
+  });
+
+  const refused: [string, object, string][] = [
+    ['no devices', { action: 'remove' }, 'filter'],
+    ['both', { action: 'remove', filter: {}, deviceAuthUuids: [crypto.randomUUID()] }, 'filter'],
+    ['no labels', { action: 'label', filter: {} }, 'labels'],
+    ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
+    ['no time', { action: 'mute', filter: {} }, 'untilTs'],
+    ['a time that is past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
+    ['an unknown filter', { action: 'remove', filter: { nmae: 'x' } }, 'filter'],
+    ['a state beyond all', { action: 'remove', filter: { state: '0:9000000000' } }, 'filter/state'],
+  ];
+  test.each(refused)('with %s is 400', async (_what, body, path) => {
+    const answer = await world.act(body);
+    expect(answer.status).toBe(400);
+    expect(answer.body['errors']).toMatchObject([{ path: `/${path}` }]);
+  });
+});
