@@ -24,7 +24,7 @@ import { nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
-import { DescribedDevice, Registration } from './schema.ts';
+import { DescribedDevice, exampleConfiguration, Registration } from './schema.ts';
 import { tokenRoute } from './token-routes.ts';
 import { deriveToken } from './token.ts';
 
@@ -78,6 +78,7 @@ function register(deps: DeviceRouteDeps): Route {
     tag,
     auth: 'account',
     body: Configuration,
+    example: exampleConfiguration,
     response: Registration,
     errors: [403],
     warnOf: warnOfUnknownTo(Configuration, DescribedDevice),

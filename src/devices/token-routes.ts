@@ -26,6 +26,7 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
     auth: 'account',
     params: DeviceParams,
     body: TokenRotation,
+    example: { revoke: false },
     response: RotatedToken,
     errors: [404],
     handler: async ({ account, params, body, request }) => {

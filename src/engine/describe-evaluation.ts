@@ -7,7 +7,7 @@ import { CauseExplanation, EventExplanation, Explanation } from './explain.ts';
 import { describeInstant } from './time-words.ts';
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
-export const LateSense = z.object({ count: z.int(), newestTs: z.int() });
+export const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
 export type LateSense = z.infer<typeof LateSense>;
 
 const text = z.string().meta({ description: 'The same in words.' });
@@ -21,10 +21,14 @@ export const Description = Explanation.extend({
         description: 'Whom a firing concerns.',
       }),
       alarm: AlarmStanding.optional(),
-      causes: z.array(CauseExplanation.extend({ text, late: LateSense.optional() })),
-    }),
+      causes: z.array(
+        CauseExplanation.extend({ text, late: LateSense.optional() }).meta({
+          id: 'CauseExplanation',
+        }),
+      ),
+    }).meta({ id: 'EventExplanation' }),
   ),
-});
+}).meta({ id: 'Explanation' });
 export type Description = z.infer<typeof Description>;
 
 /** What stands outside the engine; absent where it is not known. */

@@ -36,7 +36,7 @@ const DeviceEventView = z
     ...common,
     type: z.literal('device'),
     event: z.string().meta({ example: 'purposeChanged' }),
-    cause: z.object({ engine: EngineCause }),
+    cause: z.object({ engine: EngineCause }).meta({ id: 'DeviceEventCause' }),
     newValue: z.int(),
     oldValue: z.int(),
   })
@@ -47,7 +47,9 @@ const SenseEventView = z
   .object({
     ...common,
     type: z.literal('sense'),
-    cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
+    cause: z
+      .object({ engine: EngineCause, senses: z.array(CauseSense) })
+      .meta({ id: 'SenseEventCause' }),
     why: z
       .array(z.record(z.string(), z.unknown()))
       .optional()
@@ -60,7 +62,9 @@ const SenseEventView = z
   })
   .meta({ id: 'SenseEvent' });
 
-export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);
+export const EventView = z
+  .discriminatedUnion('type', [DeviceEventView, SenseEventView])
+  .meta({ id: 'Event' });
 export type EventView = z.infer<typeof EventView>;
 
 /** Where a page ends: the event's time in ms and its key. */

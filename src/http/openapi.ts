@@ -1,6 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { capitalized } from '../lib/capitalized.ts';
+import { nameInnerSchemas } from './openapi-inner.ts';
 import { tidySchemaNames } from './openapi-names.ts';
 import type { Route } from './route.ts';
 
@@ -17,7 +19,7 @@ const ProblemResponse = z
     timestamp: z.int(),
     requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
     errors: z
-      .array(z.object({ path: z.string(), message: z.string() }))
+      .array(z.object({ path: z.string(), message: z.string() }).meta({ id: 'InvalidMember' }))
       .optional()
       .meta({
         description:
@@ -83,7 +85,7 @@ export function createOpenApi(
       },
     },
   });
-  return tidySchemaNames(document);
+  return nameInnerSchemas(tidySchemaNames(document));
 }
 
 function describe(route: Route): Operation {
@@ -101,7 +103,12 @@ function describe(route: Route): Operation {
       ? {
           requestBody: {
             required: !route.body.safeParse(undefined).success,
-            content: { 'application/json': { schema: route.body } },
+            content: {
+              'application/json': {
+                schema: route.body,
+                ...(route.example === undefined ? {} : { example: route.example }),
+              },
+            },
           },
         }
       : {}),
@@ -187,5 +194,3 @@ function pathAsName({ method, path }: Route): string {
   const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
   return method + words.map(capitalized).join('');
 }
-
-const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

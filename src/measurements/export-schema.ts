@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lastTs, timestamp } from '../http/schema.ts';
+import { exampleIds, lastTs, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
 import { BucketView, LatestView, namesOf, sensesQuery } from './schema.ts';
 
@@ -20,8 +20,8 @@ const Time = z
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       Object.assign(jsonSchema, {
         type: 'string',
-        description: 'Inclusive: milliseconds since 1970, or ISO 8601 with an offset.',
-        example: '2026-11-23T08:00:00Z',
+        description:
+          'Inclusive: milliseconds since 1970, or ISO 8601 with an offset: 2026-11-23T08:00:00Z.',
       });
     },
   });
@@ -37,7 +37,7 @@ const Bucket = z
     const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
     return { count: Number(digits), unit: unit as Unit };
   })
-  .meta({ description: 'Width: a whole number of s, m, h, d or months (mo).', example: '1d' });
+  .meta({ description: 'Width: a whole number of s, m, h, d or months: 15m, 1d, 1mo.' });
 
 export const statNames = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'delta'] as const;
 export type StatName = (typeof statNames)[number];
@@ -58,7 +58,10 @@ export const ExportQuery = z
       .transform(namesOf)
       .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
       .optional()
-      .meta({ description: `These devices, ${maxDevices} at most, by \`deviceAuthUuid\`.` }),
+      .meta({
+        description: `These devices, ${maxDevices} at most, by \`deviceAuthUuid\`.`,
+        example: exampleIds.device,
+      }),
     label: z.string().min(1).max(64).optional().meta({ description: 'Devices with this label.' }),
     senses: sensesQuery,
     start: Time.optional(),
@@ -111,7 +114,7 @@ const ExportedBucket = BucketView.partial({
   .meta({ id: 'DeviceBucket' });
 
 export const ExportResponse = z.union([
-  z.object({ measurements: z.array(LatestView), timestamp }),
-  z.object({ series: z.array(Series), timestamp }),
-  z.object({ buckets: z.array(ExportedBucket), timestamp }),
+  z.object({ measurements: z.array(LatestView), timestamp }).meta({ id: 'DeviceMeasurementList' }),
+  z.object({ series: z.array(Series), timestamp }).meta({ id: 'SeriesList' }),
+  z.object({ buckets: z.array(ExportedBucket), timestamp }).meta({ id: 'DeviceBucketList' }),
 ]);

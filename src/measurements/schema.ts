@@ -29,7 +29,7 @@ export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 export const LatestView = z
   .object({ deviceAuthUuid: z.guid(), ...measured })
-  .meta({ id: 'LatestMeasurement' });
+  .meta({ id: 'DeviceMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
@@ -45,7 +45,7 @@ const bucketQuery = z
   .transform((text) => Number.parseInt(text, 10) * unitMs[text.at(-1) as keyof typeof unitMs])
   .refine((ms) => ms <= maxBucketMs, 'is wider than 36500 days')
   .optional()
-  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
+  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d: 15m.' });
 
 export const namesOf = (text: string) =>
   [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
@@ -68,8 +68,8 @@ export const MeasurementQuery = z.object({
 export type MeasurementQuery = z.output<typeof MeasurementQuery>;
 
 export const MeasurementResponse = z.union([
-  z.object({ measurements: z.array(MeasurementView), timestamp }),
-  z.object({ buckets: z.array(BucketView), timestamp }),
+  z.object({ measurements: z.array(MeasurementView), timestamp }).meta({ id: 'MeasurementList' }),
+  z.object({ buckets: z.array(BucketView), timestamp }).meta({ id: 'BucketList' }),
 ]);
 
 /** Devices of a page, and so named in one request. */

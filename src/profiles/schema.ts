@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { profileStates } from '../contract/profile-state.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { Warnings } from '../contract/warning.ts';
-import { timestamp, uuidParam } from '../http/schema.ts';
+import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 
-export const ProfileParams = z.object({ pId: uuidParam });
+export const ProfileParams = z.object({ pId: uuidParam.meta({ example: exampleIds.profile }) });
 
 /** Specification section 4.3: the body of Install device profile. */
 export const ProfileInstall = z

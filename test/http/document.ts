@@ -3,8 +3,14 @@ import { z } from 'zod';
 /** A JSON Schema as the document has it, references resolved. */
 export type Schema = Record<string, unknown>;
 
-type Parameter = { name: string; in: 'path' | 'query'; required?: boolean; schema: Schema };
-type Content = Record<string, { schema: Schema }>;
+type Parameter = {
+  name: string;
+  in: 'path' | 'query';
+  required?: boolean;
+  example?: unknown;
+  schema: Schema;
+};
+type Content = Record<string, { schema: Schema; example?: unknown }>;
 
 /** One operation of the OpenAPI document the service serves. */
 export type Operation = {
@@ -16,6 +22,8 @@ export type Operation = {
   pathParameters: Parameter[];
   queryParameters: Parameter[];
   body: Schema | null;
+  /** The body that the reference shows. */
+  example: unknown;
   responses: Record<string, { content?: Content }>;
 };
 
@@ -39,6 +47,7 @@ export async function fetchOperations(url: string): Promise<Operation[]> {
         pathParameters: parameters.filter((parameter) => parameter.in === 'path'),
         queryParameters: parameters.filter((parameter) => parameter.in === 'query'),
         body: requestBody?.content['application/json']?.schema ?? null,
+        example: requestBody?.content['application/json']?.example,
         responses: operation['responses'] as Operation['responses'],
       };
     }),
