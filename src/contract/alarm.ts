@@ -105,17 +105,19 @@ export const AlarmChangeKind = z
 export type AlarmChangeKind = z.infer<typeof AlarmChangeKind>;
 
 /** A change of an alarm, on event streams: the SSE event `alarm`. */
-export const AlarmChange = z.object({
-  timestamp: ts.meta({ description: 'When it changed, by the clock of the service, ms.' }),
-  change: AlarmChangeKind.meta({
-    description:
-      'One message for each alarm that a transaction changed, with the first of these that applies. ' +
-      'removed: with its device. not-told: it was tried without a firing, and nobody was reached.',
-  }),
-  alarmId: z.int(),
-  deviceAuthUuid: z.guid(),
-  alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
-});
+export const AlarmChange = z
+  .object({
+    timestamp: ts.meta({ description: 'When it changed, by the clock of the service, ms.' }),
+    change: AlarmChangeKind.meta({
+      description:
+        'One message for each alarm that a transaction changed, with the first of these that applies. ' +
+        'removed: with its device. not-told: it was tried without a firing, and nobody was reached.',
+    }),
+    alarmId: z.int(),
+    deviceAuthUuid: z.guid(),
+    alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
+  })
+  .meta({ id: 'AlarmChange' });
 export type AlarmChange = z.infer<typeof AlarmChange>;
 
 /** A change as the feed of streams keeps it; `body` is all of it but its time (ms) and device. */

@@ -4,6 +4,8 @@ import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { capitalized } from '../lib/capitalized.ts';
 import { nameInnerSchemas } from './openapi-inner.ts';
 import { tidySchemaNames } from './openapi-names.ts';
+import { messagesOf, sayMessages } from './openapi-streams.ts';
+import { describeWebhook, type WebhookDocs } from './openapi-webhooks.ts';
 import type { Route } from './route.ts';
 
 type Document = ReturnType<typeof createDocument>;
@@ -33,12 +35,6 @@ const ProblemResponse = z
     used: z.int().optional().meta({ description: 'What it has.' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
-
-/** What this service posts to others, by name: `body` is what they get. */
-export type WebhookDocs = Record<
-  string,
-  { summary: string; description: string; body: z.ZodType; headers: Record<string, string> }
->;
 
 /** The reference of all routes that are not hidden, from the very schemas that validate them. */
 export function createOpenApi(
@@ -85,7 +81,7 @@ export function createOpenApi(
       },
     },
   });
-  return nameInnerSchemas(tidySchemaNames(document));
+  return nameInnerSchemas(tidySchemaNames(sayMessages(document)));
 }
 
 function describe(route: Route): Operation {
@@ -122,28 +118,12 @@ function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
   return scope === undefined ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [scope] }];
 }
 
-function describeWebhook({ summary, description, body, headers }: WebhookDocs[string]): Operation {
-  const described = Object.entries(headers).map(
-    ([name, text]) => [name, z.string().meta({ description: text })] as const,
-  );
-  return {
-    summary,
-    description,
-    tags: ['Accounts'],
-    security: [],
-    requestParams: { header: z.object(Object.fromEntries(described)) },
-    requestBody: { required: true, content: { 'application/json': { schema: body } } },
-    responses: {
-      '2XX': { description: 'It is taken.' },
-      '4XX': { description: 'It is sent again later, as with no answer within 5 s.' },
-    },
-  };
-}
-
 function success(route: Route): Responses['200'] {
   const content: Record<string, { schema: z.ZodType }> = {};
-  if (route.streams?.json !== false) content['application/json'] = { schema: route.response };
-  for (const type of route.streams?.types ?? []) content[type] = { schema: z.string() };
+  const isJson = route.streams?.json !== false;
+  if (isJson) content['application/json'] = { schema: route.response };
+  for (const type of route.streams?.types ?? [])
+    content[type] = isJson ? { schema: z.string() } : messagesOf(route.response);
   const headers = Object.entries(route.responseHeaders ?? {}).map(
     ([name, description]) => [name, z.string().optional().meta({ description })] as const,
   );
@@ -180,7 +160,8 @@ function nameSchemas(routes: Route[]): Record<string, z.ZodType> {
   for (const { name, body, response, streams } of routes) {
     if (name === undefined) continue;
     if (body) addName(names, body, `${capitalized(name)}Request`);
-    if (streams?.json !== false) addName(names, response, `${capitalized(name)}Response`);
+    const answered = streams?.json === false ? 'Message' : 'Response';
+    addName(names, response, capitalized(name) + answered);
   }
   return Object.fromEntries([...names].map(([schema, name]) => [name, schema]));
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { WebhookDocs } from '../http/openapi.ts';
+import type { WebhookDocs } from '../http/openapi-webhooks.ts';
 import { timestamp } from '../http/schema.ts';
 import type { Turn } from './turn.ts';
 
