@@ -8,7 +8,7 @@ import { cursorText, exampleIds, limitQuery, timestamp } from '../http/schema.ts
 export const AlarmCursor = z.object({ id: z.int().min(0) });
 
 export const AlarmQuery = z.object({
-  state: AlarmState.optional(),
+  state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
   device: z.guid().toLowerCase().optional().meta({ description: 'Only of this `deviceAuthUuid`.' }),
   label: cursorText.optional().meta({ description: 'Only of devices that have this label.' }),
   limit: limitQuery(100, 10),

@@ -73,7 +73,7 @@ export type EventCursor = z.infer<typeof EventCursor>;
 
 /** Specification section 4.4. */
 export const EventQuery = z.object({
-  type: z.enum(['device', 'sense']).optional(),
+  type: z.enum(['device', 'sense']).optional().meta({ description: 'Only events of this type.' }),
   senses: z
     .string()
     .transform((text) => [...new Set(text.split(',').map((sId) => sId.trim()))].filter(Boolean))

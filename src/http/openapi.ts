@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { capitalized } from '../lib/capitalized.ts';
 import { nameInnerSchemas } from './openapi-inner.ts';
+import { describeParameters } from './openapi-parameters.ts';
 import { tidySchemaNames } from './openapi-names.ts';
 import { messagesOf, sayMessages } from './openapi-streams.ts';
 import { describeWebhook, type WebhookDocs } from './openapi-webhooks.ts';
@@ -81,7 +82,7 @@ export function createOpenApi(
       },
     },
   });
-  return nameInnerSchemas(tidySchemaNames(sayMessages(document)));
+  return describeParameters(nameInnerSchemas(tidySchemaNames(sayMessages(document))));
 }
 
 function describe(route: Route): Operation {

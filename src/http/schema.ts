@@ -58,14 +58,17 @@ export const timestampQuery = z
     },
   });
 
-/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
-export function limitQuery(max: number, fallback: number = max) {
-  return z
+const limitOf = (max: number) =>
+  z
     .string()
     .regex(/^\d{1,15}$/, 'expected a positive integer')
     .transform(Number)
     .refine((limit) => limit >= 1, 'expected a positive integer')
-    .transform((limit) => Math.min(limit, max))
+    .transform((limit) => Math.min(limit, max));
+
+/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
+export function limitQuery(max: number, fallback: number = max) {
+  return limitOf(max)
     .default(fallback)
     .meta({
       override: ({ jsonSchema }: { jsonSchema: object }) => {
@@ -79,8 +82,32 @@ export function limitQuery(max: number, fallback: number = max) {
     });
 }
 
+/** The same where its absence means something. */
+export function optionalLimitQuery(max: number, description: string) {
+  return limitOf(max)
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'integer', minimum: 1, description });
+      },
+    });
+}
+
+/** `true` or `false` in a query. */
+export function flagQuery(description: string) {
+  return z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'boolean', description });
+      },
+    });
+}
+
 /** A query's number arrives as text; the reference shows what is meant. */
-function describeAs(jsonSchema: object, meant: object): void {
+export function describeAs(jsonSchema: object, meant: object): void {
   for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
   Object.assign(jsonSchema, meant);
 }

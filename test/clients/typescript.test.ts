@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { blocksOf, readProjectFile } from '../docs/readme.ts';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { type TestService, testService } from '../journeys/service.ts';
 
@@ -34,6 +35,8 @@ const options = ['--default-non-nullable=false'];
 test('a generated client compiles under strict, and leads from an account to a measurement', async () => {
   const document = await (await fetch(`${service.url}/v2/openapi.json`)).text();
   await writeFile(join(directory, 'openapi.json'), document);
+  const [shown = ''] = blocksOf(readProjectFile('docs/clients.md'), 'ts');
+  await writeFile(join(directory, 'documented.ts'), shown);
   await tool('openapi-typescript/bin/cli.js', 'openapi.json', ...options, '-o', 'api.d.ts');
   await tool('typescript/bin/tsc');
   expect(JSON.parse(await run(process.execPath, 'journey.ts', service.url))).toEqual({

@@ -12,6 +12,7 @@ const document = createOpenApi(routes, '1.2.3', webhookDocs) as unknown as {
 type Content = { 'application/json'?: { schema: { $ref?: string }; example?: unknown } };
 type Operation = {
   operationId: string;
+  parameters?: object[];
   requestBody?: { content: Content };
   responses: Record<string, { content?: Content }>;
 };
@@ -87,4 +88,14 @@ test('each operation that takes a body shows one that works', () => {
 
 test('the reference is of the service that it comes from, whatever its address', () => {
   expect(document.servers).toEqual([{ url: '/', description: 'This service' }]);
+});
+
+test('each parameter says what it is for', () => {
+  type Parameter = { name: string; in: string; description?: string };
+  const silent = operations.flatMap(({ operationId, parameters = [] }: Operation) =>
+    (parameters as Parameter[])
+      .filter((it) => it.in === 'query' && it.description === undefined)
+      .map(({ name }) => `${operationId} ${name}`),
+  );
+  expect(silent).toEqual([]);
 });
