@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
 import { capitalized } from '../lib/capitalized.ts';
+import { failures } from './openapi-failures.ts';
 import { nameInnerSchemas } from './openapi-inner.ts';
 import { describeParameters } from './openapi-parameters.ts';
 import { tidySchemaNames } from './openapi-names.ts';
@@ -12,30 +12,6 @@ import type { Route } from './route.ts';
 type Document = ReturnType<typeof createDocument>;
 type Operation = NonNullable<ZodOpenApiPathsObject[string]['get']>;
 type Responses = NonNullable<Operation['responses']>;
-
-const ProblemResponse = z
-  .object({
-    type: z.string().meta({ description: 'Stable; for programs.' }),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string().meta({ description: 'For people.' }),
-    timestamp: z.int(),
-    requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
-    errors: z
-      .array(z.object({ path: z.string(), message: z.string() }).meta({ id: 'InvalidMember' }))
-      .optional()
-      .meta({
-        description:
-          'The problems, a hundred at most; `path` is a JSON Pointer or a query parameter.',
-      }),
-    quota: z
-      .string()
-      .optional()
-      .meta({ description: 'The name of the quota that this would go beyond.' }),
-    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
-    used: z.int().optional().meta({ description: 'What it has.' }),
-  })
-  .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
 
 /** The reference of all routes that are not hidden, from the very schemas that validate them. */
 export function createOpenApi(
@@ -133,26 +109,6 @@ function success(route: Route): Responses['200'] {
     content,
     ...(headers.length > 0 ? { headers: z.object(Object.fromEntries(headers)) } : {}),
   };
-}
-
-/** What every route can answer is not repeated by its author. */
-function failures(route: Route): Responses {
-  const statuses = new Set([...route.errors, 500, 503]);
-  if (route.body ?? route.query) statuses.add(400);
-  if (route.body) statuses.add(413).add(415);
-  if (route.auth !== 'none') statuses.add(401);
-  if (route.auth === 'account') statuses.add(429);
-  if (route.params) statuses.add(404);
-  const entries = [...statuses]
-    .toSorted((a, b) => a - b)
-    .map((status) => [
-      String(status),
-      {
-        description: `${STATUS_CODES[status] ?? 'Error'}.`,
-        content: { 'application/json': { schema: ProblemResponse } },
-      },
-    ]);
-  return Object.fromEntries(entries) as Responses;
 }
 
 /** What routes take and give, by names for generated types; a schema of several routes has one of its own. */

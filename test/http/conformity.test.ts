@@ -49,6 +49,23 @@ describe('section 4, every operation', () => {
     if (operation.body) expect(JSON.parse(answer.text)).not.toHaveProperty('warnings.0');
   });
 
+  test('what a key is refused is in the document too', async () => {
+    const world = await buildWorld(service.url);
+    const body = { name: 'alarms alone', scopes: ['alarms:write'] };
+    const path = '/v2/accounts/keys';
+    const made = await send(service.url, { method: 'POST', path, token: world.token, body });
+    const { key } = JSON.parse(made.text) as { key: string };
+    const statuses: number[] = [];
+    for (const operation of served.values()) {
+      const request = exampleOf(operation, world);
+      if (request.token === null) continue;
+      const answer = await send(service.url, { ...request, token: key });
+      expect(findDeviations(operation, answer)).toEqual([]);
+      statuses.push(answer.status);
+    }
+    expect(statuses.filter((status) => status === 403).length).toBeGreaterThan(20);
+  });
+
   test('an answer that is not as the document says would be found', () => {
     const operation = served.get('get /v2/accounts') as Operation;
     const contentType = 'application/json';
