@@ -42,7 +42,7 @@ while [ "$number" -le "$days" ]; do
       --retry "${RETRIES:-5}" --retry-connrefused --output "$file.part" \
       --header 'Accept: text/csv' --get "$base/v2/measurements" --data-urlencode "$which" \
       --data "start=${day}T00:00:00Z" --data "end=${day}T23:59:59.999Z"; then
-    if [ -s "$file.part" ]; then head -c 1000 "$file.part" >&2; fi
+    if [ -s "$file.part" ]; then head -c 1000 "$file.part" >&2 && echo >&2; fi
     echo "$day failed; the same command goes on there." >&2
     exit 1
   fi

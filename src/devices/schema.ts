@@ -2,9 +2,7 @@ import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { SomeWarnings } from '../contract/warning.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { exampleIds, limitQuery, timestamp } from '../http/schema.ts';
-
-const uuid = z.guid().meta({ example: exampleIds.device });
+import { deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
 
 const deviceToken = z.string().meta({
   description: 'The password of the device at its connector; its user name is its uuid.',
@@ -17,7 +15,7 @@ export const Registration = z.object({
   protocol: z.string().meta({ example: 'mqtt' }),
   host: z.string(),
   port: z.int(),
-  deviceAuthUuid: uuid,
+  deviceAuthUuid: deviceUuid,
   deviceAuthToken: deviceToken,
   timestamp,
   warnings: SomeWarnings,
@@ -34,7 +32,7 @@ export const DeviceList = z.object({
   devices: z.array(
     z
       .object({
-        uuid,
+        uuid: deviceUuid,
         token: deviceToken,
         state: DeviceState,
         name: z.string(),

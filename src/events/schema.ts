@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NotNotified } from '../contract/not-notified.ts';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
+import { cursorText, cursorTs, deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';
 
 const EngineCause = z
@@ -26,7 +26,7 @@ const CauseSense = z
 
 const common = {
   timestamp: timestamp.meta({ description: 'When it happened, in ms since the Unix epoch.' }),
-  deviceAuthUuid: z.guid(),
+  deviceAuthUuid: deviceUuid,
   eventId: z.string().meta({ description: 'The same wherever this event is read or streamed.' }),
 };
 

@@ -29,7 +29,10 @@ export function createOpenApi(
     info: {
       title: 'Sensorium',
       version,
-      description: 'Devices, purposes, events and measurements.',
+      description:
+        'Devices, purposes, events and measurements. Begin with `POST /v2/accounts`: its `accountAuthToken` is ' +
+        'the bearer token of all that follows. Identifiers in examples are to be replaced by your own. Times ' +
+        'are milliseconds since the Unix epoch.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'This service' }],
@@ -48,7 +51,8 @@ export function createOpenApi(
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'accountAuthToken of /v2/accounts/login, or data.token of /v1/auth/login.',
+          description:
+            'accountAuthToken of /v2/accounts or /v2/accounts/login, or data.token of /v1/auth/login.',
         },
         apiKey: {
           type: 'http',

@@ -25,6 +25,9 @@ export const exampleLogin = {
 /** A UUID in a path; anything else is answered 404. */
 export const uuidParam = z.guid().toLowerCase();
 
+/** The device in an answer. */
+export const deviceUuid = z.guid().meta({ example: exampleIds.device });
+
 /** The device in a path. */
 export const DeviceParams = z.object({
   deviceAuthUuid: uuidParam.meta({ example: exampleIds.device }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exampleIds, lastTs, timestamp } from '../http/schema.ts';
+import { deviceUuid, exampleIds, lastTs, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
 import { BucketView, LatestView, namesOf, sensesQuery } from './schema.ts';
 
@@ -91,7 +91,7 @@ export type ExportQuery = z.output<typeof ExportQuery>;
 
 const Series = z
   .object({
-    deviceAuthUuid: z.guid(),
+    deviceAuthUuid: deviceUuid,
     sId: z.string(),
     ts: z.array(timestamp),
     val: z.array(LatestView.shape.val),
@@ -106,7 +106,7 @@ const ExportedBucket = BucketView.partial({
   last: true,
 })
   .extend({
-    deviceAuthUuid: z.guid(),
+    deviceAuthUuid: deviceUuid,
     sum: z.number().optional(),
     first: z.number().optional(),
     delta: z.number().optional().meta({ description: 'The last value less the first.' }),

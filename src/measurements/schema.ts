@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
+import {
+  cursorText,
+  cursorTs,
+  deviceUuid,
+  limitQuery,
+  timestamp,
+  timestampQuery,
+} from '../http/schema.ts';
 
 const measured = { sId: z.string(), val: z.union([z.number(), Position]), ts: timestamp };
 
@@ -28,7 +35,7 @@ export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cur
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 export const LatestView = z
-  .object({ deviceAuthUuid: z.guid(), ...measured })
+  .object({ deviceAuthUuid: deviceUuid, ...measured })
   .meta({ id: 'DeviceMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 

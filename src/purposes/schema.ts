@@ -9,7 +9,7 @@ export const PurposeParams = z.object({
 
 /** Specification section 4.5: the answer of Register New Purpose. */
 export const RegisteredPurpose = z.object({
-  purposeUuid: z.guid(),
+  purposeUuid: z.guid().meta({ example: exampleIds.purpose }),
   timestamp,
   warnings: Warnings,
 });
