@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { capitalized } from '../../src/lib/capitalized.ts';
 import { downTopics, upTopics } from '../../src/contract/topic.ts';
 import { published, sent, type ContractMessage } from './messages.ts';
 import { describeContract } from './describe-contract.ts';
@@ -19,7 +20,7 @@ export function asyncApiDocument(): Record<string, unknown> {
     { schema, summary, example }: ContractMessage,
   ): void {
     const channel = `${direction}-${topic}`;
-    const name = capitalised(direction) + capitalised(topic);
+    const name = capitalized(direction) + capitalized(topic);
     schemas[name] = toSchema(schema, direction);
     messages[name] = {
       name,
@@ -81,14 +82,22 @@ export function asyncApiDocument(): Record<string, unknown> {
   };
 }
 
+/** What is said of schemas but their names, which OpenAPI has: each message is written out as a whole. */
+class DescriptionsOnly extends z.core.$ZodRegistry<z.core.GlobalMeta> {
+  override get(schema: z.core.$ZodType) {
+    const { id: _, ...rest } = z.globalRegistry.get(schema) ?? {};
+    return rest;
+  }
+}
+const withoutNames = new DescriptionsOnly();
+
 function toSchema(schema: z.ZodType, direction: 'up' | 'down'): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     target: 'draft-7',
     // What a device sends may leave out what has a default; what it is sent has everything.
     io: direction === 'up' ? 'input' : 'output',
     unrepresentable: 'any',
+    metadata: withoutNames,
   });
   return rest;
 }
-
-const capitalised = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -66,6 +66,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [],
       body: AccountUpdate,
+      example: { name: 'Ada', timeZone: 'Europe/Berlin', language: 'en' },
       response: TimestampResponse.extend({ warnings: SomeWarnings }),
       warnOf: warnOfUnknownTo(AccountUpdate, z.object({ timestamp })),
       handler: async ({ account, body, request, warnings }) => {

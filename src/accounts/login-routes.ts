@@ -4,18 +4,22 @@ import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import { DomainError } from '../errors.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
-import { timestamp } from '../http/schema.ts';
+import { exampleLogin, timestamp } from '../http/schema.ts';
 import { logIn, type LoginOwner } from './login.ts';
 import { registerAccount } from './register.ts';
 import type { AccountsDeps } from './deps.ts';
 import { AccountLogin, NewCredentials } from './schema.ts';
 
-const TokenPairResponse = z.object({
-  data: z.object({
-    token: z.string().meta({ description: 'Access token, good for 15 minutes.' }),
-    refreshToken: z.string().meta({ description: 'Good once, for 30 days.' }),
-  }),
-});
+const TokenPairResponse = z
+  .object({
+    data: z
+      .object({
+        token: z.string().meta({ description: 'Access token, good for 15 minutes.' }),
+        refreshToken: z.string().meta({ description: 'Good once, for 30 days.' }),
+      })
+      .meta({ id: 'TokenPair' }),
+  })
+  .meta({ id: 'TokenPairResponse' });
 
 const AccountTokenResponse = z.object({
   timestamp,
@@ -46,6 +50,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [401, 403, 429],
       body: AccountLogin,
+      example: exampleLogin,
       response: TokenPairResponse,
       handler: async ({ body, request }) => {
         const session = await enter({ body, request }, sessions.startPair);
@@ -67,6 +72,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       auth: 'token',
       errors: [],
       body: z.object({ refreshToken: z.string() }),
+      example: { refreshToken: 'the refreshToken of the last answer' },
       response: TokenPairResponse,
       handler: async ({ body, account, request: { address } }) => ({
         data: await sessions.refresh(account.token, body.refreshToken, address),
@@ -81,6 +87,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [403, 409, 429],
       body: NewCredentials,
+      example: exampleLogin,
       response: AccountTokenResponse.extend({ warnings: SomeWarnings }),
       warnOf: warnOfUnknown,
       handler: async ({ body, request, warnings }) => {
@@ -112,6 +119,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [401, 403, 429],
       body: AccountLogin,
+      example: exampleLogin,
       response: AccountTokenResponse,
       handler: async ({ body, request }) => {
         const login = await enter({ body, request }, sessions.startAccountSession);

@@ -2,7 +2,7 @@ import { doneBy } from '../audit/entry.ts';
 import { DomainError } from '../errors.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { MessageResponse } from '../http/schema.ts';
+import { exampleLogin, MessageResponse } from '../http/schema.ts';
 import { askForEmailChange } from './change-email.ts';
 import type { AccountsDeps } from './deps.ts';
 import { askForReset, resetPassword } from './forgotten-password.ts';
@@ -24,6 +24,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [429],
       body: ForgottenPassword,
+      example: { email: exampleLogin.email },
       response: MessageResponse,
       handler: async ({ body: { email }, request }) => {
         const { address, receivedTs } = request;
@@ -42,6 +43,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       auth: 'none',
       errors: [429],
       body: PasswordReset,
+      example: { token: 'what the link has behind ?token=', password: exampleLogin.password },
       response: MessageResponse,
       handler: async ({ body, request }) => {
         const { address, receivedTs: ts } = request;
@@ -63,6 +65,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [403],
       body: EmailChange,
+      example: { password: exampleLogin.password, email: 'ada.lovelace@example.org' },
       response: MessageResponse,
       handler: async ({ account, body, request }) => {
         const { accountId } = account;

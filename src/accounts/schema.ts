@@ -24,10 +24,12 @@ export const NewCredentials = z.object({ email: Email, password: Password });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
 /** What is no address, or too short a password, opens nothing; it need not be said here. */
-export const AccountLogin = z.object({
-  email: z.string(),
-  password: z.string().meta({ format: 'password' }),
-});
+export const AccountLogin = z
+  .object({
+    email: z.string(),
+    password: z.string().meta({ format: 'password' }),
+  })
+  .meta({ id: 'AccountLogin' });
 export type AccountLogin = z.infer<typeof AccountLogin>;
 
 /** Specification 4.2, Update Account. What is absent stays as it is. */

@@ -1,22 +1,25 @@
 import { z } from 'zod';
 import { doneBy } from '../audit/entry.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { MessageResponse, timestamp, TimestampResponse, uuidParam } from '../http/schema.ts';
+import { exampleIds, exampleLogin, MessageResponse, timestamp } from '../http/schema.ts';
+import { TimestampResponse, uuidParam } from '../http/schema.ts';
 import { changePassword } from './change-password.ts';
 import { endSession } from './end-session.ts';
 import type { AccountsDeps } from './deps.ts';
 import { PasswordChange } from './schema.ts';
 
-const SessionEntry = z.object({
-  id: z.guid(),
-  kind: z
-    .enum(['pair', 'account'])
-    .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
-  createdTs: z.int(),
-  lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
-  expiresTs: z.int(),
-  current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
-});
+const SessionEntry = z
+  .object({
+    id: z.guid(),
+    kind: z
+      .enum(['pair', 'account'])
+      .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
+    createdTs: z.int(),
+    lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
+    expiresTs: z.int(),
+    current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
+  })
+  .meta({ id: 'Session' });
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
 export function sessionRoutes(deps: AccountsDeps): Route[] {
@@ -32,6 +35,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       auth: 'account',
       errors: [403, 429],
       body: PasswordChange,
+      example: { oldPassword: exampleLogin.password, newPassword: 'battery staple correct horse' },
       response: TimestampResponse,
       handler: async ({ account, body, request }) => {
         const { accountId } = account;
@@ -65,7 +69,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       tag: 'Sessions',
       auth: 'account',
       errors: [],
-      params: z.object({ id: uuidParam }),
+      params: z.object({ id: uuidParam.meta({ example: exampleIds.session }) }),
       response: MessageResponse,
       handler: async ({ account, params: { id }, request }) => {
         await endSession(deps, account.accountId, id, doneBy(account, request));

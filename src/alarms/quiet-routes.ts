@@ -3,7 +3,7 @@ import { defineRoute, type Account, type RequestInfo, type Route } from '../http
 import { DeviceParams } from '../http/schema.ts';
 import { muteDevice, snoozeAlarm, unmuteDevice, unsnoozeAlarm, type ActDeps } from './act.ts';
 import { actOf, actRoute } from './act-route.ts';
-import { AlarmParams, isAhead, QuietBody } from './schema.ts';
+import { AlarmParams, exampleQuiet, isAhead, QuietBody } from './schema.ts';
 
 export type QuietRouteDeps = ActDeps & {
   /** Throws `not-found` unless the device is the account's. */
@@ -27,6 +27,7 @@ function snooze(deps: QuietRouteDeps): Route {
       'an acknowledgement are taken back: what is still true then is told. Another profile ends it.',
     params: AlarmParams,
     body: QuietBody,
+    example: exampleQuiet,
     handler: async ({ account, params, body, request }) => {
       const quiet = quietOf(body, request);
       await snoozeAlarm(deps, actOf(account, request), params.alarmId, quiet);
@@ -63,6 +64,7 @@ function mute(deps: QuietRouteDeps): Route {
       'planned is put off to its end.',
     params: DeviceParams,
     body: QuietBody,
+    example: exampleQuiet,
     handler: async ({ account, params, body, request }) => {
       const quiet = quietOf(body, request);
       await muteDevice(deps, await targetOf(deps, account, params.deviceAuthUuid, request), quiet);

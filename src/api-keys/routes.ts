@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { MessageResponse, uuidParam } from '../http/schema.ts';
+import { exampleIds, MessageResponse, uuidParam } from '../http/schema.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
@@ -39,6 +39,7 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
       takesKey: true,
       errors: [403],
       body: NewKey,
+      example: { name: 'Dashboard', scopes: ['devices:read', 'data:read'] },
       response: MadeKey,
       handler: async ({ account, body, request, once }) => {
         if (body.expiresTs !== undefined && body.expiresTs <= request.receivedTs)
@@ -77,7 +78,7 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
       tag,
       auth: 'account',
       errors: [],
-      params: z.object({ keyId: uuidParam }),
+      params: z.object({ keyId: uuidParam.meta({ example: exampleIds.key }) }),
       response: MessageResponse,
       handler: async ({ account, params: { keyId }, request }) => {
         const { accountId } = account;

@@ -3,8 +3,7 @@ import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { TimestampResponse, uuidParam } from '../http/schema.ts';
-import { z } from 'zod';
+import { DeviceParams, TimestampResponse } from '../http/schema.ts';
 import { describeContacts } from './describe-contacts.ts';
 import { pageRoutes } from './page-routes.ts';
 import { listContacts, saveLabels } from './queries.ts';
@@ -51,6 +50,10 @@ function replace(deps: ContactRouteDeps): Route {
     auth: 'account',
     errors: [403],
     body: ContactsUpdate,
+    example: {
+      emails: [{ address: 'cellar@example.org', labels: ['cellar'] }],
+      webhooks: [{ url: 'https://hooks.example.org/sensorium', whenOver: true }],
+    },
     response: Contacts.extend({ warnings: SomeWarnings }),
     warnOf: warnOfUnknownTo(ContactsUpdate, Contacts),
     handler: async ({ account, body, request, warnings }) => {
@@ -112,8 +115,9 @@ function label({ db, alarms }: ContactRouteDeps): Route {
     tag: 'Devices',
     auth: 'account',
     errors: [404],
-    params: z.object({ deviceAuthUuid: uuidParam }),
+    params: DeviceParams,
     body: LabelsUpdate,
+    example: { labels: ['cellar'] },
     response: TimestampResponse,
     handler: async ({ account: { accountId }, params, body: { labels }, request }) => {
       const uuid = params.deviceAuthUuid;

@@ -4,6 +4,7 @@ import { NotNotified } from './not-notified.ts';
 const ts = z.int().meta({ description: 'Milliseconds since the Unix epoch.' });
 
 export const AlarmState = z.enum(['open', 'acknowledged', 'closed']).meta({
+  id: 'AlarmState',
   description: 'Exactly one of the three; one that is snoozed is `open`.',
 });
 export type AlarmState = z.infer<typeof AlarmState>;
@@ -12,6 +13,7 @@ export type AlarmState = z.infer<typeof AlarmState>;
 export const Closing = z
   .enum(['cleared', 'left-state', 'profile', 'configuration', 'expired', 'person'])
   .meta({
+    id: 'AlarmClosing',
     description:
       'cleared: a cause disagreed. left-state: the device left the state that it lasted with. profile: ' +
       'another one, or another engine. configuration: a sense of its event is gone. expired: no further ' +
@@ -21,90 +23,101 @@ export type Closing = z.infer<typeof Closing>;
 
 /** How far people were told of an alarm. */
 export const AlarmTold = z.enum(['none', 'queued', 'told', 'withdrawn']).meta({
+  id: 'AlarmTold',
   description:
     'queued: messages are on their way. told: one was delivered. withdrawn: taken back, because none ' +
     'could be delivered or by a snooze; it is told again.',
 });
 export type AlarmTold = z.infer<typeof AlarmTold>;
 
-const Value = z.object({
-  sId: z.string(),
-  val: z.number(),
-  ts,
-  lat: z.number().optional(),
-  long: z.number().optional(),
-});
+const Value = z
+  .object({
+    sId: z.string(),
+    val: z.number(),
+    ts,
+    lat: z.number().optional(),
+    long: z.number().optional(),
+  })
+  .meta({ id: 'AlarmValue' });
 
-const Quiet = z.object({
-  untilTs: ts,
-  reason: z.string().nullable(),
-  by: z.string().meta({ description: 'The session that asked for it.' }),
-});
+const Quiet = z
+  .object({
+    untilTs: ts,
+    reason: z.string().nullable(),
+    by: z.string().meta({ description: 'The session that asked for it.' }),
+  })
+  .meta({ id: 'Quiet' });
 
 /** An alarm as it is listed and streamed. */
-export const AlarmView = z.object({
-  alarmId: z.int(),
-  deviceAuthUuid: z.guid(),
-  deviceName: z.string(),
-  pId: z.string().meta({ description: 'The profile whose event it is.' }),
-  puId: z.int(),
-  purposeName: z.string(),
-  stId: z.int(),
-  stateName: z.string(),
-  evId: z.int(),
-  eventName: z.string(),
-  state: AlarmState,
-  sinceTs: ts.meta({ description: 'Time of the first firing, ms.' }),
-  lastFiringTs: ts.meta({ description: 'Time of the newest firing, ms.' }),
-  firings: z.int(),
-  values: z.array(Value).meta({
-    description: 'The newest value of each of its senses; on streams those of its newest firing.',
-  }),
-  told: AlarmTold,
-  notNotified: NotNotified.nullable().meta({
-    description: 'Why the last attempt to tell of it told nobody; null where somebody was told.',
-  }),
-  announcedTs: ts.nullable().meta({ description: 'Since when it counts as told, ms.' }),
-  acknowledgedTs: ts.nullable(),
-  acknowledgedBy: z.string().nullable().meta({ description: 'The session that did it.' }),
-  snoozed: Quiet.nullable().meta({ description: 'Its event is: this alarm and later ones.' }),
-  muted: Quiet.nullable().meta({ description: 'Its device is: all events.' }),
-  endsTs: ts.nullable().meta({
-    description: 'What it stands for is over; it closes then, unless it fires again (`keepMs`).',
-  }),
-  closedTs: ts.nullable(),
-  closedBy: Closing.nullable(),
-});
+export const AlarmView = z
+  .object({
+    alarmId: z.int(),
+    deviceAuthUuid: z.guid(),
+    deviceName: z.string(),
+    pId: z.string().meta({ description: 'The profile whose event it is.' }),
+    puId: z.int(),
+    purposeName: z.string(),
+    stId: z.int(),
+    stateName: z.string(),
+    evId: z.int(),
+    eventName: z.string(),
+    state: AlarmState,
+    sinceTs: ts.meta({ description: 'Time of the first firing, ms.' }),
+    lastFiringTs: ts.meta({ description: 'Time of the newest firing, ms.' }),
+    firings: z.int(),
+    values: z.array(Value).meta({
+      description: 'The newest value of each of its senses; on streams those of its newest firing.',
+    }),
+    told: AlarmTold,
+    notNotified: NotNotified.nullable().meta({
+      description: 'Why the last attempt to tell of it told nobody; null where somebody was told.',
+    }),
+    announcedTs: ts.nullable().meta({ description: 'Since when it counts as told, ms.' }),
+    acknowledgedTs: ts.nullable(),
+    acknowledgedBy: z.string().nullable().meta({ description: 'The session that did it.' }),
+    snoozed: Quiet.nullable().meta({ description: 'Its event is: this alarm and later ones.' }),
+    muted: Quiet.nullable().meta({ description: 'Its device is: all events.' }),
+    endsTs: ts.nullable().meta({
+      description: 'What it stands for is over; it closes then, unless it fires again (`keepMs`).',
+    }),
+    closedTs: ts.nullable(),
+    closedBy: Closing.nullable(),
+  })
+  .meta({ id: 'AlarmNow' });
 export type AlarmView = z.infer<typeof AlarmView>;
 
 /** What happened to an alarm. */
-export const AlarmChangeKind = z.enum([
-  'removed',
-  'closed',
-  'opened',
-  'acknowledged',
-  'snoozed',
-  'unsnoozed',
-  'withdrawn',
-  'told',
-  'not-told',
-  'ending',
-  'fired',
-]);
+export const AlarmChangeKind = z
+  .enum([
+    'removed',
+    'closed',
+    'opened',
+    'acknowledged',
+    'snoozed',
+    'unsnoozed',
+    'withdrawn',
+    'told',
+    'not-told',
+    'ending',
+    'fired',
+  ])
+  .meta({ id: 'AlarmChangeKind' });
 export type AlarmChangeKind = z.infer<typeof AlarmChangeKind>;
 
 /** A change of an alarm, on event streams: the SSE event `alarm`. */
-export const AlarmChange = z.object({
-  timestamp: ts.meta({ description: 'When it changed, by the clock of the service, ms.' }),
-  change: AlarmChangeKind.meta({
-    description:
-      'One message for each alarm that a transaction changed, with the first of these that applies. ' +
-      'removed: with its device. not-told: it was tried without a firing, and nobody was reached.',
-  }),
-  alarmId: z.int(),
-  deviceAuthUuid: z.guid(),
-  alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
-});
+export const AlarmChange = z
+  .object({
+    timestamp: ts.meta({ description: 'When it changed, by the clock of the service, ms.' }),
+    change: AlarmChangeKind.meta({
+      description:
+        'One message for each alarm that a transaction changed, with the first of these that applies. ' +
+        'removed: with its device. not-told: it was tried without a firing, and nobody was reached.',
+    }),
+    alarmId: z.int(),
+    deviceAuthUuid: z.guid(),
+    alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
+  })
+  .meta({ id: 'AlarmChange' });
 export type AlarmChange = z.infer<typeof AlarmChange>;
 
 /** A change as the feed of streams keeps it; `body` is all of it but its time (ms) and device. */

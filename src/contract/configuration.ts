@@ -16,27 +16,32 @@ export const Sense = z
   .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
     path: ['min'],
     error: 'expected min not to be above max',
-  });
+  })
+  .meta({ id: 'Sense' });
 export type Sense = z.infer<typeof Sense>;
 
-const Module = z.object({
-  moduleId: Text,
-  moduleName: Text.optional(),
-  senses: z.array(Sense).default([]),
-});
+const Module = z
+  .object({
+    moduleId: Text,
+    moduleName: Text.optional(),
+    senses: z.array(Sense).default([]),
+  })
+  .meta({ id: 'Module' });
 
 const maxRepeated = 100;
 
 /** A device's description of itself; specification section 2.4. A `sId` is unique in the device. */
 export const Configuration = z
   .object({
-    device: z.object({
-      name: Text.optional(),
-      swName: Text.optional(),
-      swVersion: Text.optional(),
-      hwVersion: Text.optional(),
-      serial: Text.optional(),
-    }),
+    device: z
+      .object({
+        name: Text.optional(),
+        swName: Text.optional(),
+        swVersion: Text.optional(),
+        hwVersion: Text.optional(),
+        serial: Text.optional(),
+      })
+      .meta({ id: 'DeviceDescription' }),
     module: z.array(Module),
   })
   .superRefine(({ module }, context) => {
@@ -51,5 +56,6 @@ export const Configuration = z
         seen.add(sId);
       }
     }
-  });
+  })
+  .meta({ id: 'Configuration' });
 export type Configuration = z.infer<typeof Configuration>;

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 
 /** A place on Earth in degrees (WGS 84). */
-export const Position = z.object({
-  lat: z.number().min(-90).max(90),
-  long: z.number().min(-180).max(180),
-});
+export const Position = z
+  .object({
+    lat: z.number().min(-90).max(90),
+    long: z.number().min(-180).max(180),
+  })
+  .meta({ id: 'Position', description: 'A place on Earth in degrees (WGS 84).' });
 export type Position = z.infer<typeof Position>;
 
 /** What one sense measured at one moment; `ts` in milliseconds since the Unix epoch. */

@@ -62,15 +62,17 @@ export const maxWarnings = 100;
 /** As answers have them. */
 export const Warnings = z
   .array(
-    z.object({
-      path: z.string(),
-      code: z.string(),
-      message: z.string(),
-      meant: z
-        .string()
-        .optional()
-        .meta({ description: 'Of an unknown member: the known name that was meant.' }),
-    }),
+    z
+      .object({
+        path: z.string(),
+        code: z.string(),
+        message: z.string(),
+        meant: z
+          .string()
+          .optional()
+          .meta({ description: 'Of an unknown member: the known name that was meant.' }),
+      })
+      .meta({ id: 'Warning' }),
   )
   .meta({
     description:

@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts';
 import type { Keep } from '../http/once.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Account, type Route } from '../http/route.ts';
-import { timestamp } from '../http/schema.ts';
+import { exampleIds, timestamp } from '../http/schema.ts';
 import { DeviceAction, type StoredAction } from './action-schema.ts';
 import { selectDevices } from './find-devices.ts';
 
@@ -47,6 +47,7 @@ export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
     auth: 'account',
     takesKey: true,
     body: DeviceAction,
+    example: { action: 'label', labels: ['cellar'], deviceAuthUuids: [exampleIds.device] },
     response: z.object({ jobId: z.guid(), timestamp }),
     errors: [403],
     room: 1_048_576,

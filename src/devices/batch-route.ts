@@ -11,7 +11,7 @@ import { pickConnector } from './pick-connector.ts';
 import { nameOf, type NewDevice } from './queries.ts';
 import { insertBatch } from './register-batch.ts';
 import { describeRegistered, type RegisterDeps, type Registered } from './register-route.ts';
-import { BatchRegistration, DescribedDevice, DeviceBatch } from './schema.ts';
+import { BatchRegistration, DescribedDevice, DeviceBatch, exampleConfiguration } from './schema.ts';
 
 /** Devices of one request. */
 const mostDevices = 1_000;
@@ -37,6 +37,7 @@ export function batchRoute(deps: RegisterDeps): Route {
     auth: 'account',
     takesKey: true,
     body: DeviceBatch,
+    example: { devices: [exampleConfiguration, exampleConfiguration] },
     listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
     room: 1_048_576,
     response: BatchRegistration,

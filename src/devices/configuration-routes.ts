@@ -15,7 +15,7 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import { updateConfiguration } from './configuration-queries.ts';
 import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { DescribedDevice } from './schema.ts';
+import { DescribedDevice, exampleConfiguration } from './schema.ts';
 
 /** A device's configuration, its state and its profiles. */
 export function describeRoute({ db }: { db: Sql }): Route {
@@ -71,6 +71,7 @@ export function configureRoute({
     auth: 'account',
     params: DeviceParams,
     body: Configuration,
+    example: exampleConfiguration,
     response: TimestampResponse.extend({ warnings: SomeWarnings }),
     errors: [404],
     warnOf: warnOfUnknownTo(Configuration, DescribedDevice),

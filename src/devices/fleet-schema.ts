@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, limitQuery, stateQuery } from '../http/schema.ts';
+import { cursorText, flagQuery, optionalLimitQuery, stateQuery } from '../http/schema.ts';
 
 const sortKeys = ['name', 'lastSeenTs', 'registeredTs'] as const;
 
@@ -20,29 +20,21 @@ export const FleetQuery = z.object({
   search: z.string().min(1).max(200).optional().meta({
     description: 'A part of the name or of the serial number, or how the uuid begins.',
   }),
-  label: z.string().min(1).max(64).optional(),
-  online: z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .optional(),
+  label: z.string().min(1).max(64).optional().meta({ description: 'Only with this label.' }),
+  online: flagQuery('Only those that are connected, or those that are not.'),
   alarm: z.literal('open').optional().meta({
     description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
   }),
-  state: stateQuery.optional(),
+  state: stateQuery.optional().meta({
+    description: 'Only where the purpose engine is there: puId:stId',
+  }),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
     description: 'pending: one waits for an answer; current: one runs; none: neither.',
   }),
   sort: Sort.optional(),
-  counts: z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .optional()
-    .meta({ description: 'Adds how many devices there are, whatever the filters.' }),
+  counts: flagQuery('Adds how many devices there are, whatever the filters.'),
   // Its default would make a page of what was asked for without any parameter.
-  limit: limitQuery(1_000)
-    .unwrap()
-    .optional()
-    .meta({ description: 'At most 1000; 100 if absent.' }),
+  limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),
   cursor: cursorQuery(FleetCursor),
 });
 export type FleetQuery = z.output<typeof FleetQuery>;

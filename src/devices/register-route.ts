@@ -13,7 +13,7 @@ import { storeWithin } from '../quotas/store-within.ts';
 import { pickConnector, type ConnectorAddress } from './pick-connector.ts';
 import { insertDevices, nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
-import { DescribedDevice, Registration } from './schema.ts';
+import { DescribedDevice, exampleConfiguration, Registration } from './schema.ts';
 import { deriveToken } from './token.ts';
 
 export type RegisterDeps = {
@@ -47,6 +47,7 @@ export function registerRoute(deps: RegisterDeps): Route {
     auth: 'account',
     takesKey: true,
     body: Configuration,
+    example: exampleConfiguration,
     response: Registration,
     errors: [403],
     warnOf: warnOfUnknownTo(Configuration, DescribedDevice),

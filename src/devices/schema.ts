@@ -2,9 +2,7 @@ import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { SomeWarnings } from '../contract/warning.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { limitQuery, timestamp } from '../http/schema.ts';
-
-const uuid = z.guid().meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
+import { deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
 
 const deviceToken = z.string().meta({
   description: 'The password of the device at its connector; its user name is its uuid.',
@@ -17,7 +15,7 @@ export const Registration = z.object({
   protocol: z.string().meta({ example: 'mqtt' }),
   host: z.string(),
   port: z.int(),
-  deviceAuthUuid: uuid,
+  deviceAuthUuid: deviceUuid,
   deviceAuthToken: deviceToken,
   timestamp,
   warnings: SomeWarnings,
@@ -45,7 +43,7 @@ export const DeviceList = z.object({
   devices: z.array(
     z
       .object({
-        uuid,
+        uuid: deviceUuid,
         token: deviceToken,
         state: DeviceState,
         name: z.string(),
@@ -130,3 +128,18 @@ export const RejectionList = z.object({
   timestamp,
 });
 export type RejectionList = z.infer<typeof RejectionList>;
+
+/** For the reference: a room with two senses. */
+export const exampleConfiguration: z.input<typeof Configuration> = {
+  device: { name: 'Cold room', swName: 'probe', swVersion: '1.0', hwVersion: 'A', serial: 'CR-1' },
+  module: [
+    {
+      moduleId: 'climate',
+      moduleName: 'Climate',
+      senses: [
+        { sId: '0x01', name: 'Temperature', unit: '°C', decimals: 1, min: -40, max: 85 },
+        { sId: '0x02', name: 'Humidity', unit: '%', decimals: 0, min: 0, max: 100 },
+      ],
+    },
+  ],
+};

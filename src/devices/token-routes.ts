@@ -30,6 +30,7 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
     auth: 'account',
     params: DeviceParams,
     body: TokenRotation,
+    example: { revoke: false },
     response: RotatedToken,
     takesKey: true,
     errors: [404],

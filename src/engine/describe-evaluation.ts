@@ -8,11 +8,11 @@ import { CauseExplanation } from './explain-cause.ts';
 import { describeInstant } from './time-words.ts';
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
-export const LateSense = z.object({ count: z.int(), newestTs: z.int() });
+export const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
 export type LateSense = z.infer<typeof LateSense>;
 
 /** A sense whose newest measurement has a time that had not come yet when it arrived. */
-export const AheadSense = z.object({ newestTs: z.int() });
+export const AheadSense = z.object({ newestTs: z.int() }).meta({ id: 'AheadSense' });
 export type AheadSense = z.infer<typeof AheadSense>;
 
 const text = z.string().meta({ description: 'The same in words.' });
@@ -31,9 +31,9 @@ export const Description = Explanation.extend({
           text,
           late: LateSense.optional(),
           ahead: AheadSense.optional(),
-        }),
+        }).meta({ id: 'CauseExplanation' }),
       ),
-    }),
+    }).meta({ id: 'EventExplanation' }),
   ),
   clockAheadTs: z.int().optional().meta({
     description: 'When the device was last told that a time of its measurements had not come yet.',
@@ -41,7 +41,7 @@ export const Description = Explanation.extend({
   clockBackTs: z.int().optional().meta({
     description: 'When it was last told that its clock was set back.',
   }),
-});
+}).meta({ id: 'Explanation' });
 export type Description = z.infer<typeof Description>;
 
 /** What stands outside the engine; absent where it is not known. */

@@ -5,13 +5,15 @@ import type { Tells } from './outcome.ts';
 import { describeInstant } from './time-words.ts';
 
 /** What is known of an event's alarm, and of what keeps it quiet; without members there is neither. Ms. */
-export const AlarmStanding = z.object({
-  state: z.enum(['open', 'acknowledged']).optional(),
-  told: z.enum(['none', 'queued', 'told', 'withdrawn']).optional(),
-  notNotified: NotNotified.optional(),
-  snoozedUntilTs: z.int().optional(),
-  mutedUntilTs: z.int().optional(),
-});
+export const AlarmStanding = z
+  .object({
+    state: z.enum(['open', 'acknowledged']).optional(),
+    told: z.enum(['none', 'queued', 'told', 'withdrawn']).optional(),
+    notNotified: NotNotified.optional(),
+    snoozedUntilTs: z.int().optional(),
+    mutedUntilTs: z.int().optional(),
+  })
+  .meta({ id: 'AlarmStanding' });
 export type AlarmStanding = z.infer<typeof AlarmStanding>;
 
 /** What an event still lacks, and whether people would be told if it fired now. */

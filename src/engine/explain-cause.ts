@@ -35,10 +35,14 @@ export const CauseExplanation = z.object({
       lat: z.number().optional(),
       long: z.number().optional(),
     })
+    .meta({ id: 'AgreedMeasurement' })
     .optional(),
   ...timeMembers,
   /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
-  seen: z.object({ val: z.union([z.number(), Position]), ts: z.int() }).optional(),
+  seen: z
+    .object({ val: z.union([z.number(), Position]), ts: z.int() })
+    .meta({ id: 'SeenMeasurement' })
+    .optional(),
 });
 export type CauseExplanation = z.infer<typeof CauseExplanation>;
 

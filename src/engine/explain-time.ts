@@ -9,7 +9,10 @@ export const timeMembers = {
   forMs: z.int().optional(),
   noneForMs: z.int().optional(),
   maxAgeMs: z.int().optional(),
-  over: z.object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) }).optional(),
+  over: z
+    .object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) })
+    .meta({ id: 'OverTimeExplanation' })
+    .optional(),
   /** When the run of `forMs` began, by its measurement, or the silence of `noneForMs`; absent where there is none. */
   sinceTs: z.int().optional(),
   /** When it comes to hold, if nothing happens before that. */

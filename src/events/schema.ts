@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { NotNotified } from '../contract/not-notified.ts';
 import { namesOf } from '../exports/query.ts';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, cursorTs, limitQuery, timestamp } from '../http/schema.ts';
+import { cursorText, cursorTs, deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';
 
 const EngineCause = z
@@ -27,7 +27,7 @@ const CauseSense = z
 
 const common = {
   timestamp: timestamp.meta({ description: 'When it happened, in ms since the Unix epoch.' }),
-  deviceAuthUuid: z.guid(),
+  deviceAuthUuid: deviceUuid,
   eventId: z.string().meta({ description: 'The same wherever this event is read or streamed.' }),
 };
 
@@ -37,7 +37,7 @@ const DeviceEventView = z
     ...common,
     type: z.literal('device'),
     event: z.string().meta({ example: 'purposeChanged' }),
-    cause: z.object({ engine: EngineCause }),
+    cause: z.object({ engine: EngineCause }).meta({ id: 'DeviceEventCause' }),
     newValue: z.int(),
     oldValue: z.int(),
   })
@@ -48,7 +48,9 @@ const SenseEventView = z
   .object({
     ...common,
     type: z.literal('sense'),
-    cause: z.object({ engine: EngineCause, senses: z.array(CauseSense) }),
+    cause: z
+      .object({ engine: EngineCause, senses: z.array(CauseSense) })
+      .meta({ id: 'SenseEventCause' }),
     why: z
       .array(z.record(z.string(), z.unknown()))
       .optional()
@@ -61,7 +63,9 @@ const SenseEventView = z
   })
   .meta({ id: 'SenseEvent' });
 
-export const EventView = z.discriminatedUnion('type', [DeviceEventView, SenseEventView]);
+export const EventView = z
+  .discriminatedUnion('type', [DeviceEventView, SenseEventView])
+  .meta({ id: 'Event' });
 export type EventView = z.infer<typeof EventView>;
 
 /** Where a page ends: the event's time in ms and its key. */
@@ -70,7 +74,7 @@ export type EventCursor = z.infer<typeof EventCursor>;
 
 /** Of which kind, and by which senses. */
 export const eventFilters = {
-  type: z.enum(['device', 'sense']).optional(),
+  type: z.enum(['device', 'sense']).optional().meta({ description: 'Only events of this type.' }),
   senses: z
     .string()
     .transform(namesOf)

@@ -42,7 +42,7 @@ const documentation = {
   tag: 'Events',
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
-  response: z.union([EventView, AlarmChange]),
+  response: z.union([EventView, AlarmChange]).meta({ id: 'EventMessage' }),
   room: 8_192,
   isEndless: true,
 };

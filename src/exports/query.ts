@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { exampleIds } from '../http/schema.ts';
 import { readTime } from '../lib/read-time.ts';
 
 /** `a,b` as a list, each once. */
@@ -20,8 +21,8 @@ const Time = z
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       Object.assign(jsonSchema, {
         type: 'string',
-        description: 'Inclusive: milliseconds since 1970, or ISO 8601 with an offset.',
-        example: '2026-11-23T08:00:00Z',
+        description:
+          'Inclusive: milliseconds since 1970, or ISO 8601 with an offset: 2026-11-23T08:00:00Z.',
       });
     },
   });
@@ -38,6 +39,7 @@ export const devicesMembers = {
     .optional()
     .meta({
       description: `Only these devices, ${maxNamedDevices} at most, by \`deviceAuthUuid\` with commas.`,
+      example: exampleIds.device,
     }),
   label: z
     .string()

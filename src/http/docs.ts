@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
-import { createOpenApi, type WebhookDocs } from './openapi.ts';
+import { createOpenApi } from './openapi.ts';
+import type { WebhookDocs } from './openapi-webhooks.ts';
 import {
   defineRoute,
   type RequestInfo,

@@ -6,26 +6,34 @@ const refPattern = /"#\/components\/schemas\/([^"]+)"/g;
 const suffix = 'Output';
 
 /**
- * Leaves out schemas that nothing refers to, and gives the plain name to one that is only answered: the library
- * makes both forms of each that it is given by name.
+ * Leaves out schemas that nothing refers to, and gives the plain name to one that is only answered, or answered as
+ * it is asked for: the library makes both forms of each that it is given by name.
  */
 export function tidySchemaNames<D extends Referring>(document: D): D {
   const { schemas = {} } = document.components ?? {};
   const used = findUsed(document, schemas);
-  const kept = Object.entries(schemas).filter(([name]) => used.has(name));
-  const text = JSON.stringify({
+  const alike = findAlike(schemas);
+  const plainNameOf = (name: string) => {
+    const plain = plainOf(name);
+    return alike.has(name) || !used.has(plain) ? plain : name;
+  };
+  const withPlainNames = <T>(part: T): T => {
+    const text = JSON.stringify(part).replaceAll(
+      refPattern,
+      (_, name: string) => `"#/components/schemas/${plainNameOf(name)}"`,
+    );
+    return JSON.parse(text) as T;
+  };
+  // Of two that are alike the one as it is asked for comes first, and stays.
+  const named = new Map<string, unknown>();
+  for (const [name, schema] of Object.entries(schemas)) {
+    const plain = plainNameOf(name);
+    if (used.has(name) && !(named.has(plain) && plain !== name)) named.set(plain, schema);
+  }
+  return withPlainNames({
     ...document,
-    components: { ...document.components, schemas: Object.fromEntries(kept) },
+    components: { ...document.components, schemas: Object.fromEntries(named) },
   });
-  const tidied = text.replaceAll(refPattern, (_, name: string) => {
-    return `"#/components/schemas/${plainNameOf(name, used)}"`;
-  });
-  const result = JSON.parse(tidied) as D;
-  const named = Object.entries(result.components?.schemas ?? {}).map(
-    ([name, schema]) => [plainNameOf(name, used), schema] as const,
-  );
-  if (result.components) result.components.schemas = Object.fromEntries(named);
-  return result;
 }
 
 /** Those that are referred to from elsewhere than other schemas, and those that these refer to. */
@@ -40,12 +48,28 @@ function findUsed(document: Referring, schemas: Schemas): ReadonlySet<string> {
   return used;
 }
 
+/**
+ * Answered forms that say the same as what is asked for, but that nothing else is in them. All may be alike until
+ * they are found to differ; what refers to one that differs does too.
+ */
+function findAlike(schemas: Schemas): ReadonlySet<string> {
+  const alike = new Set(Object.keys(schemas).filter((name) => plainOf(name) in schemas));
+  for (const name of alike) if (plainOf(name) === name) alike.delete(name);
+  const textOf = (name: string) =>
+    JSON.stringify(schemas[name])
+      .replaceAll(/,?"additionalProperties":false/g, '')
+      .replaceAll(refPattern, (all, ref: string) => (alike.has(ref) ? `"${plainOf(ref)}"` : all))
+      .replaceAll('#/components/schemas/', '');
+  for (let before = -1; before !== alike.size;) {
+    before = alike.size;
+    for (const name of alike) if (textOf(name) !== textOf(plainOf(name))) alike.delete(name);
+  }
+  return alike;
+}
+
 function namesIn(part: unknown): string[] {
   const text = JSON.stringify(part) ?? '';
   return [...text.matchAll(refPattern)].map(([, name = '']) => name);
 }
 
-function plainNameOf(name: string, used: ReadonlySet<string>): string {
-  const plain = name.endsWith(suffix) ? name.slice(0, -suffix.length) : name;
-  return used.has(plain) ? name : plain;
-}
+const plainOf = (name: string) => (name.endsWith(suffix) ? name.slice(0, -suffix.length) : name);

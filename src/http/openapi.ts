@@ -1,43 +1,18 @@
-import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
+import { capitalized } from '../lib/capitalized.ts';
+import { failures } from './openapi-failures.ts';
+import { nameInnerSchemas } from './openapi-inner.ts';
+import { describeParameters } from './openapi-parameters.ts';
 import { tidySchemaNames } from './openapi-names.ts';
 import { KeyHeader } from './once.ts';
+import { messagesOf, sayMessages } from './openapi-streams.ts';
+import { describeWebhook, type WebhookDocs } from './openapi-webhooks.ts';
 import type { Route } from './route.ts';
 
 type Document = ReturnType<typeof createDocument>;
 type Operation = NonNullable<ZodOpenApiPathsObject[string]['get']>;
 type Responses = NonNullable<Operation['responses']>;
-
-const ProblemResponse = z
-  .object({
-    type: z.string().meta({ description: 'Stable; for programs.' }),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string().meta({ description: 'For people.' }),
-    timestamp: z.int(),
-    requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
-    errors: z
-      .array(z.object({ path: z.string(), message: z.string() }))
-      .optional()
-      .meta({
-        description:
-          'The problems, a hundred at most; `path` is a JSON Pointer or a query parameter.',
-      }),
-    quota: z
-      .string()
-      .optional()
-      .meta({ description: 'The name of the quota that this would go beyond.' }),
-    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
-    used: z.int().optional().meta({ description: 'What it has.' }),
-  })
-  .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
-
-/** What this service posts to others, by name: `body` is what they get. */
-export type WebhookDocs = Record<
-  string,
-  { summary: string; description: string; body: z.ZodType; headers: Record<string, string> }
->;
 
 /** The reference of all routes that are not hidden, from the very schemas that validate them. */
 export function createOpenApi(
@@ -55,7 +30,10 @@ export function createOpenApi(
     info: {
       title: 'Sensorium',
       version,
-      description: 'Devices, purposes, events and measurements.',
+      description:
+        'Devices, purposes, events and measurements. Begin with `POST /v2/accounts`: its `accountAuthToken` is ' +
+        'the bearer token of all that follows. Identifiers in examples are to be replaced by your own. Times ' +
+        'are milliseconds since the Unix epoch.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'This service' }],
@@ -74,7 +52,8 @@ export function createOpenApi(
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'accountAuthToken of /v2/accounts/login, or data.token of /v1/auth/login.',
+          description:
+            'accountAuthToken of /v2/accounts or /v2/accounts/login, or data.token of /v1/auth/login.',
         },
         apiKey: {
           type: 'http',
@@ -84,7 +63,7 @@ export function createOpenApi(
       },
     },
   });
-  return tidySchemaNames(document);
+  return describeParameters(nameInnerSchemas(tidySchemaNames(sayMessages(document))));
 }
 
 function describe(route: Route): Operation {
@@ -103,7 +82,12 @@ function describe(route: Route): Operation {
       ? {
           requestBody: {
             required: !route.body.safeParse(undefined).success,
-            content: { 'application/json': { schema: route.body } },
+            content: {
+              'application/json': {
+                schema: route.body,
+                ...(route.example === undefined ? {} : { example: route.example }),
+              },
+            },
           },
         }
       : {}),
@@ -125,28 +109,12 @@ function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
   return scope === undefined ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [scope] }];
 }
 
-function describeWebhook({ summary, description, body, headers }: WebhookDocs[string]): Operation {
-  const described = Object.entries(headers).map(
-    ([name, text]) => [name, z.string().meta({ description: text })] as const,
-  );
-  return {
-    summary,
-    description,
-    tags: ['Accounts'],
-    security: [],
-    requestParams: { header: z.object(Object.fromEntries(described)) },
-    requestBody: { required: true, content: { 'application/json': { schema: body } } },
-    responses: {
-      '2XX': { description: 'It is taken.' },
-      '4XX': { description: 'It is sent again later, as with no answer within 5 s.' },
-    },
-  };
-}
-
 function success(route: Route): Responses['200'] {
   const content: Record<string, { schema: z.ZodType }> = {};
-  if (route.streams?.json !== false) content['application/json'] = { schema: route.response };
-  for (const type of route.streams?.types ?? []) content[type] = { schema: z.string() };
+  const isJson = route.streams?.json !== false;
+  if (isJson) content['application/json'] = { schema: route.response };
+  for (const type of route.streams?.types ?? [])
+    content[type] = isJson ? { schema: z.string() } : messagesOf(route.response);
   const headers = Object.entries(route.responseHeaders ?? {}).map(
     ([name, description]) => [name, z.string().optional().meta({ description })] as const,
   );
@@ -157,35 +125,14 @@ function success(route: Route): Responses['200'] {
   };
 }
 
-/** What every route can answer is not repeated by its author. */
-function failures(route: Route): Responses {
-  const statuses = new Set([...route.errors, 500, 503]);
-  if (route.body ?? route.query) statuses.add(400);
-  if (route.body) statuses.add(413).add(415);
-  if (route.takes) statuses.add(400).add(408).add(415);
-  if (route.auth !== 'none') statuses.add(401);
-  if (route.auth === 'account') statuses.add(429);
-  if (route.params) statuses.add(404);
-  if (route.takesKey) statuses.add(400).add(409).add(422);
-  const entries = [...statuses]
-    .toSorted((a, b) => a - b)
-    .map((status) => [
-      String(status),
-      {
-        description: `${STATUS_CODES[status] ?? 'Error'}.`,
-        content: { 'application/json': { schema: ProblemResponse } },
-      },
-    ]);
-  return Object.fromEntries(entries) as Responses;
-}
-
 /** What routes take and give, by names for generated types; a schema of several routes has one of its own. */
 function nameSchemas(routes: Route[]): Record<string, z.ZodType> {
   const names = new Map<z.ZodType, string>();
   for (const { name, body, response, streams } of routes) {
     if (name === undefined) continue;
     if (body) addName(names, body, `${capitalized(name)}Request`);
-    if (streams?.json !== false) addName(names, response, `${capitalized(name)}Response`);
+    const answered = streams?.json === false ? 'Message' : 'Response';
+    addName(names, response, capitalized(name) + answered);
   }
   return Object.fromEntries([...names].map(([schema, name]) => [name, schema]));
 }
@@ -199,5 +146,3 @@ function pathAsName({ method, path }: Route): string {
   const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
   return method + words.map(capitalized).join('');
 }
-
-const capitalized = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);

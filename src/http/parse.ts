@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { checkInParts, isLarge } from '../lib/check-parts.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
+import { describeAs } from './schema.ts';
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
 export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
@@ -15,7 +16,14 @@ export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknow
 const strict = z
   .enum(['true', 'false'], 'expected true or false')
   .optional()
-  .meta({ description: 'true: what would be warned of because it is not known is refused.' });
+  .meta({
+    override: ({ jsonSchema }: { jsonSchema: object }) => {
+      describeAs(jsonSchema, {
+        type: 'boolean',
+        description: 'What would be warned of because it is not known is refused.',
+      });
+    },
+  });
 
 /** The query of a route that refuses, when it is asked to, what it otherwise warns of. */
 export function strictly(query: z.ZodType | undefined): z.ZodType {

@@ -157,6 +157,8 @@ type Definition<
   params?: P;
   query?: Q;
   body?: B;
+  /** A body that works as it is, but for identifiers and tokens: the reference's, and each is sent in a test. */
+  example?: B extends z.ZodType ? z.input<B> : never;
   response: R;
   /** What there is to say of a body as it was sent, and read if it is valid; with `?strict=true` it is 400. */
   warnOf?: (schema: z.ZodType, sent: unknown, body?: Parsed<B>) => W[];
@@ -179,6 +181,7 @@ export type Route = Documentation & {
   params?: z.ZodType;
   query?: z.ZodType;
   body?: z.ZodType;
+  example?: unknown;
   response: z.ZodType;
   /** Parses, then handles. Throws `invalid-input` with every problem, or `not-found` for a wrong path parameter. */
   call(raw: RawInput): Promise<unknown>;

@@ -6,14 +6,33 @@ export const timestamp = z.int().meta({
   example: 1795219200000,
 });
 
+/** The same identifiers in all examples of the reference, so that they go together. */
+export const exampleIds = {
+  device: '0f8fad5b-d9cb-469f-a165-70867728950e',
+  purpose: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+  profile: '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11',
+  session: 'b3e1f0a2-4c5d-4e6f-8a7b-9c0d1e2f3a4b',
+  key: '5a0c7e4d-2b1f-4d3c-9e8a-7f6b5c4d3e2f',
+  job: '9e107d9d-372b-4a6b-8c1f-3d5e7f9a1b2c',
+  alarm: 4711,
+} as const;
+
+/** Whose account the examples are about. */
+export const exampleLogin = {
+  email: 'ada@example.org',
+  password: 'correct horse battery staple',
+} as const;
+
 /** A UUID in a path; anything else is answered 404. */
-export const uuidParam = z
-  .guid()
-  .toLowerCase()
-  .meta({ example: '0f8fad5b-d9cb-469f-a165-70867728950e' });
+export const uuidParam = z.guid().toLowerCase();
+
+/** The device in an answer. */
+export const deviceUuid = z.guid().meta({ example: exampleIds.device });
 
 /** The device in a path. */
-export const DeviceParams = z.object({ deviceAuthUuid: uuidParam });
+export const DeviceParams = z.object({
+  deviceAuthUuid: uuidParam.meta({ example: exampleIds.device }),
+});
 
 /** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
 export const lastTs = 8_640_000_000_000_000;
@@ -43,14 +62,17 @@ export const timestampQuery = z
     },
   });
 
-/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
-export function limitQuery(max: number, fallback: number = max) {
-  return z
+const limitOf = (max: number) =>
+  z
     .string()
     .regex(/^\d{1,15}$/, 'expected a positive integer')
     .transform(Number)
     .refine((limit) => limit >= 1, 'expected a positive integer')
-    .transform((limit) => Math.min(limit, max))
+    .transform((limit) => Math.min(limit, max));
+
+/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
+export function limitQuery(max: number, fallback: number = max) {
+  return limitOf(max)
     .default(fallback)
     .meta({
       override: ({ jsonSchema }: { jsonSchema: object }) => {
@@ -77,16 +99,41 @@ export const stateQuery = z
     'is no number of a purpose and a state',
   )
   .meta({ description: 'puId:stId', example: '1:2' });
+/** The same where its absence means something. */
+export function optionalLimitQuery(max: number, description: string) {
+  return limitOf(max)
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'integer', minimum: 1, description });
+      },
+    });
+}
+
+/** `true` or `false` in a query. */
+export function flagQuery(description: string) {
+  return z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        describeAs(jsonSchema, { type: 'boolean', description });
+      },
+    });
+}
 
 /** A query's number arrives as text; the reference shows what is meant. */
-function describeAs(jsonSchema: object, meant: object): void {
+export function describeAs(jsonSchema: object, meant: object): void {
   for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
   Object.assign(jsonSchema, meant);
 }
 
 /** `{ message, timestamp }`: what removals answer. */
-export const MessageResponse = z.object({ timestamp, message: z.string() });
+export const MessageResponse = z
+  .object({ timestamp, message: z.string() })
+  .meta({ id: 'MessageResponse' });
 export type MessageResponse = z.infer<typeof MessageResponse>;
 
-export const TimestampResponse = z.object({ timestamp });
+export const TimestampResponse = z.object({ timestamp }).meta({ id: 'TimestampResponse' });
 export type TimestampResponse = z.infer<typeof TimestampResponse>;

@@ -2,6 +2,7 @@ import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { exampleIds } from '../http/schema.ts';
 import { createSlots } from '../quotas/slots.ts';
 import type { ImportPorts } from './ports.ts';
 import { csvType, ndjsonType } from './reader.ts';
@@ -23,7 +24,7 @@ const waitMs = 10_000;
 /** Of all accounts: the database has other work than imports. */
 const parallel = 2;
 
-const device = '5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10';
+const { device } = exampleIds;
 const examples = {
   [csvType]: `deviceAuthUuid,sId,ts,val,lat,long\r\n${device},0x01,1795219200000,21.5,,\r\n`,
   [ndjsonType]: `{"deviceAuthUuid":"${device}","sId":"0x01","val":21.5,"ts":1795219200000}\n`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { timestamp, uuidParam } from '../http/schema.ts';
+import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 
-export const JobParams = z.object({ jobId: uuidParam });
+export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.job }) });
 
 /** `stopped`: by whoever asked for it; what was done by then stays done. */
 export const JobState = z.enum(['running', 'done', 'stopped']);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { devicesMembers, namesOf, needDevices, rangeMembers } from '../exports/query.ts';
-import { timestamp } from '../http/schema.ts';
+import { deviceUuid, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
 import { BucketView, LatestView, sensesQuery } from './schema.ts';
 
@@ -15,7 +15,7 @@ const Bucket = z
     const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
     return { count: Number(digits), unit: unit as Unit };
   })
-  .meta({ description: 'Width: a whole number of s, m, h, d or months (mo).', example: '1d' });
+  .meta({ description: 'Width: a whole number of s, m, h, d or months: 15m, 1d, 1mo.' });
 
 export const statNames = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'delta'] as const;
 export type StatName = (typeof statNames)[number];
@@ -55,7 +55,7 @@ export type ExportQuery = z.output<typeof ExportQuery>;
 
 const Series = z
   .object({
-    deviceAuthUuid: z.guid(),
+    deviceAuthUuid: deviceUuid,
     sId: z.string(),
     ts: z.array(timestamp),
     val: z.array(LatestView.shape.val),
@@ -70,7 +70,7 @@ const ExportedBucket = BucketView.partial({
   last: true,
 })
   .extend({
-    deviceAuthUuid: z.guid(),
+    deviceAuthUuid: deviceUuid,
     sum: z.number().optional(),
     first: z.number().optional(),
     delta: z.number().optional().meta({ description: 'The last value less the first.' }),
@@ -78,7 +78,7 @@ const ExportedBucket = BucketView.partial({
   .meta({ id: 'DeviceBucket' });
 
 export const ExportResponse = z.union([
-  z.object({ measurements: z.array(LatestView), timestamp }),
-  z.object({ series: z.array(Series), timestamp }),
-  z.object({ buckets: z.array(ExportedBucket), timestamp }),
+  z.object({ measurements: z.array(LatestView), timestamp }).meta({ id: 'DeviceMeasurementList' }),
+  z.object({ series: z.array(Series), timestamp }).meta({ id: 'SeriesList' }),
+  z.object({ buckets: z.array(ExportedBucket), timestamp }).meta({ id: 'DeviceBucketList' }),
 ]);

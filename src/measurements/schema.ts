@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
 import { devicesMembers, maxNamedDevices, namesOf } from '../exports/query.ts';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
+import {
+  cursorText,
+  cursorTs,
+  deviceUuid,
+  limitQuery,
+  timestamp,
+  timestampQuery,
+} from '../http/schema.ts';
 
 const measured = { sId: z.string(), val: z.union([z.number(), Position]), ts: timestamp };
 
@@ -29,8 +36,8 @@ export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cur
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 export const LatestView = z
-  .object({ deviceAuthUuid: z.guid(), ...measured })
-  .meta({ id: 'LatestMeasurement' });
+  .object({ deviceAuthUuid: deviceUuid, ...measured })
+  .meta({ id: 'DeviceMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
@@ -46,7 +53,7 @@ const bucketQuery = z
   .transform((text) => Number.parseInt(text, 10) * unitMs[text.at(-1) as keyof typeof unitMs])
   .refine((ms) => ms <= maxBucketMs, 'is wider than 36500 days')
   .optional()
-  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
+  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d: 15m.' });
 
 export const sensesQuery = z
   .string()
@@ -66,8 +73,8 @@ export const MeasurementQuery = z.object({
 export type MeasurementQuery = z.output<typeof MeasurementQuery>;
 
 export const MeasurementResponse = z.union([
-  z.object({ measurements: z.array(MeasurementView), timestamp }),
-  z.object({ buckets: z.array(BucketView), timestamp }),
+  z.object({ measurements: z.array(MeasurementView), timestamp }).meta({ id: 'MeasurementList' }),
+  z.object({ buckets: z.array(BucketView), timestamp }).meta({ id: 'BucketList' }),
 ]);
 
 export const LatestQuery = z.strictObject({

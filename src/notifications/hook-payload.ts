@@ -1,15 +1,17 @@
 import { z } from 'zod';
-import type { WebhookDocs } from '../http/openapi.ts';
+import type { WebhookDocs } from '../http/openapi-webhooks.ts';
 import { timestamp } from '../http/schema.ts';
 import type { Turn } from './turn.ts';
 
-const Engine = z.object({
-  pId: z.string(),
-  puId: z.int(),
-  stId: z.int(),
-  evId: z.int(),
-  ts: timestamp,
-});
+const Engine = z
+  .object({
+    pId: z.string(),
+    puId: z.int(),
+    stId: z.int(),
+    evId: z.int(),
+    ts: timestamp,
+  })
+  .meta({ id: 'HookEngineCause' });
 
 const eventMembers = {
   eventId: z.string().optional().meta({
@@ -22,49 +24,62 @@ const eventMembers = {
   evId: z.int(),
   title: z.string(),
   body: z.string(),
-  cause: z.object({
-    engine: Engine,
-    senses: z.array(
-      z.object({
-        sId: z.string(),
-        val: z.number(),
-        ts: timestamp,
-        lat: z.number().optional(),
-        long: z.number().optional(),
-      }),
-    ),
-  }),
+  cause: z
+    .object({
+      engine: Engine,
+      senses: z.array(
+        z
+          .object({
+            sId: z.string(),
+            val: z.number(),
+            ts: timestamp,
+            lat: z.number().optional(),
+            long: z.number().optional(),
+          })
+          .meta({ id: 'HookSense' }),
+      ),
+    })
+    .meta({ id: 'HookCause' }),
 };
 
 /** A message to a webhook about an event of a device. */
-export const NoticeHook = z.object({
-  type: z.literal('notice'),
-  timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
-  data: z.object(eventMembers),
-});
+export const NoticeHook = z
+  .object({
+    type: z.literal('notice'),
+    timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
+    data: z.object(eventMembers).meta({ id: 'NoticeHookData' }),
+  })
+  .meta({ id: 'NoticeHook' });
 export type NoticeHook = z.infer<typeof NoticeHook>;
 
 /** A message to a webhook about an alarm. `cause`: of the firing that it tells of. */
-export const AlarmHook = z.object({
-  type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
-  timestamp: timestamp.meta({ description: 'When it was due.' }),
-  data: z.object({
-    alarmId: z.int().meta({ description: 'The same in all messages about this alarm.' }),
-    ...eventMembers,
-    closedBy: z.string().optional().meta({ description: 'Of `alarm.closed`: by what.' }),
-    url: z.string().optional().meta({
-      description: 'Where the alarm is read: Get an alarm. Absent where `PUBLIC_URL` is not set.',
-    }),
-  }),
-});
+export const AlarmHook = z
+  .object({
+    type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
+    timestamp: timestamp.meta({ description: 'When it was due.' }),
+    data: z
+      .object({
+        alarmId: z.int().meta({ description: 'The same in all messages about this alarm.' }),
+        ...eventMembers,
+        closedBy: z.string().optional().meta({ description: 'Of `alarm.closed`: by what.' }),
+        url: z.string().optional().meta({
+          description:
+            'Where the alarm is read: Get an alarm. Absent where `PUBLIC_URL` is not set.',
+        }),
+      })
+      .meta({ id: 'AlarmHookData' }),
+  })
+  .meta({ id: 'AlarmHook' });
 export type AlarmHook = z.infer<typeof AlarmHook>;
 
 /** A trial. */
-export const TestHook = z.object({
-  type: z.literal('test'),
-  timestamp,
-  data: z.object({ title: z.string(), body: z.string() }),
-});
+export const TestHook = z
+  .object({
+    type: z.literal('test'),
+    timestamp,
+    data: z.object({ title: z.string(), body: z.string() }).meta({ id: 'TestHookData' }),
+  })
+  .meta({ id: 'TestHook' });
 export type TestHook = z.infer<typeof TestHook>;
 
 /** What a turn does not say: the event's identifier, and where its alarm is read; undefined: there is none. */

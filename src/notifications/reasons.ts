@@ -30,7 +30,9 @@ export const reasons = {
   fault: 'The message could not be handed over.',
 } as const;
 
-export const Reason = z.enum(Object.keys(reasons) as [Reason, ...Reason[]]);
+export const Reason = z
+  .enum(Object.keys(reasons) as [Reason, ...Reason[]])
+  .meta({ id: 'NotificationReason' });
 export type Reason = keyof typeof reasons;
 
 /** What holds a message back until another day; anything else fails. */

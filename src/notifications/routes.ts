@@ -4,7 +4,7 @@ import { DomainError } from '../errors.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { cursorTs, limitQuery, uuidParam } from '../http/schema.ts';
+import { cursorTs, DeviceParams, limitQuery } from '../http/schema.ts';
 import { listNotifications } from './queries.ts';
 import { NotificationsResponse } from './schema.ts';
 
@@ -28,7 +28,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
       description: 'Push and SMS of a device, newest first: one outcome for each recipient.',
       tag: 'Devices',
       auth: 'account',
-      params: z.object({ deviceAuthUuid: uuidParam }),
+      params: DeviceParams,
       query: z.object({ limit: limitQuery(100, 10), cursor: cursorQuery(Cursor) }),
       response: NotificationsResponse,
       responseHeaders: { Link: 'The next page, where there is one.' },

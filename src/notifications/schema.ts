@@ -6,14 +6,9 @@ import { Reason } from './reasons.ts';
  * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
  * `held-back`: a limit of the day was reached. `planned`: it waits for its contact's `afterMs`.
  */
-export const NotificationState = z.enum([
-  'planned',
-  'queued',
-  'sent',
-  'logged',
-  'failed',
-  'held-back',
-]);
+export const NotificationState = z
+  .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
+  .meta({ id: 'NotificationState' });
 export type NotificationState = z.infer<typeof NotificationState>;
 
 /** Outcome for one recipient, as the account that owns the device sees it. */
@@ -47,15 +42,19 @@ export const NotificationOutcome = z
     }),
     title: z.string(),
     body: z.string(),
-    cause: z.object({
-      engine: z.object({
-        pId: z.string(),
-        puId: z.int(),
-        stId: z.int(),
-        evId: z.int(),
-        ts: timestamp,
-      }),
-    }),
+    cause: z
+      .object({
+        engine: z
+          .object({
+            pId: z.string(),
+            puId: z.int(),
+            stId: z.int(),
+            evId: z.int(),
+            ts: timestamp,
+          })
+          .meta({ id: 'NotificationEngineCause' }),
+      })
+      .meta({ id: 'NotificationCause' }),
   })
   .meta({ id: 'Notification' });
 export type NotificationOutcome = z.infer<typeof NotificationOutcome>;

@@ -10,6 +10,7 @@ import { createInTurn } from '../quotas/in-turn.ts';
 import { installProfile } from './install-profile.ts';
 import type { InstallDeps } from './install-profile.ts';
 import { findRollOut } from './queries.ts';
+import { exampleIds } from '../http/schema.ts';
 import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './schema.ts';
 
 /** Specification section 4.3, Install device profile; and how far a profile's roll-out is. */
@@ -35,6 +36,7 @@ function install(deps: InstallDeps): Route {
     tag: 'Profiles',
     auth: 'account',
     body: ProfileInstall,
+    example: { deviceAuthUuids: [exampleIds.device], purposeUuids: [exampleIds.purpose] },
     response: InstalledProfile,
     errors: [403, 404],
     room: 4_194_304,

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { profileStates } from '../contract/profile-state.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { Warnings } from '../contract/warning.ts';
-import { timestamp, uuidParam } from '../http/schema.ts';
+import { deviceUuid, exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 
-export const ProfileParams = z.object({ pId: uuidParam });
+export const ProfileParams = z.object({ pId: uuidParam.meta({ example: exampleIds.profile }) });
 
 /** Specification section 4.3: the body of Install device profile. */
 export const ProfileInstall = z
@@ -22,7 +22,7 @@ export type ProfileInstall = z.infer<typeof ProfileInstall>;
 export const InstalledProfile = z.object({
   timestamp,
   state: z.literal('pending'),
-  pId: z.guid(),
+  pId: z.guid().meta({ example: exampleIds.profile }),
   warnings: Warnings,
 });
 
@@ -31,7 +31,7 @@ export const RollOut = z.object({
   devices: z.array(
     z
       .object({
-        deviceAuthUuid: z.guid(),
+        deviceAuthUuid: deviceUuid,
         state: z.enum(profileStates),
         text: z.string().optional().meta({ description: "The device's words, where it had any." }),
         ts: timestamp.meta({ description: 'When it came to this state.' }),

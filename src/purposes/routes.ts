@@ -29,7 +29,13 @@ import {
   updatePurpose,
 } from './queries.ts';
 import { writePurposeList } from './list-purposes.ts';
-import { PurposeList, PurposeParams, RegisteredPurpose, UpdatedPurpose } from './schema.ts';
+import {
+  examplePurpose,
+  PurposeList,
+  PurposeParams,
+  RegisteredPurpose,
+  UpdatedPurpose,
+} from './schema.ts';
 
 export type PurposeRouteDeps = {
   db: Database;
@@ -81,6 +87,7 @@ function register(deps: PurposeRouteDeps): Route {
     summary: 'Register New Purpose',
     takesKey: true,
     body: Purpose,
+    example: examplePurpose,
     response: RegisteredPurpose,
     errors: [403],
     warnOf,
@@ -155,6 +162,7 @@ function update(deps: PurposeRouteDeps): Route {
     description: 'Installed profiles keep the copy they were installed with.',
     params: PurposeParams,
     body: Purpose,
+    example: examplePurpose,
     response: UpdatedPurpose,
     errors: [403, 404],
     warnOf,

@@ -3,8 +3,14 @@ import { z } from 'zod';
 /** A JSON Schema as the document has it, references resolved. */
 export type Schema = Record<string, unknown>;
 
-type Parameter = { name: string; in: 'path' | 'query'; required?: boolean; schema: Schema };
-type Content = Record<string, { schema: Schema }>;
+type Parameter = {
+  name: string;
+  in: 'path' | 'query';
+  required?: boolean;
+  example?: unknown;
+  schema: Schema;
+};
+type Content = Record<string, { schema: Schema; example?: unknown }>;
 
 /** One operation of the OpenAPI document the service serves. */
 export type Operation = {
@@ -15,7 +21,12 @@ export type Operation = {
   secured: boolean;
   pathParameters: Parameter[];
   queryParameters: Parameter[];
+  /** Of a body in JSON. */
   body: Schema | null;
+  /** Where it may be of several, the first. */
+  bodyType: string | null;
+  /** The body that the reference shows. */
+  example: unknown;
   responses: Record<string, { content?: Content }>;
 };
 
@@ -31,6 +42,8 @@ export async function fetchOperations(url: string): Promise<Operation[]> {
     Object.entries(item).map(([method, operation]) => {
       const parameters = (operation['parameters'] ?? []) as Parameter[];
       const requestBody = operation['requestBody'] as { content: Content } | undefined;
+      const content = requestBody?.content ?? {};
+      const [bodyType = null] = Object.keys(content);
       return {
         name: `${method} ${path}`,
         method: method.toUpperCase(),
@@ -38,7 +51,9 @@ export async function fetchOperations(url: string): Promise<Operation[]> {
         secured: (operation['security'] as unknown[]).length > 0,
         pathParameters: parameters.filter((parameter) => parameter.in === 'path'),
         queryParameters: parameters.filter((parameter) => parameter.in === 'query'),
-        body: requestBody?.content['application/json']?.schema ?? null,
+        body: content['application/json']?.schema ?? null,
+        bodyType,
+        example: bodyType === null ? undefined : content[bodyType]?.example,
         responses: operation['responses'] as Operation['responses'],
       };
     }),

@@ -1,3 +1,4 @@
+import { exampleIds, exampleLogin } from '../../src/http/schema.ts';
 import { configuration, thresholdPurpose, type Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import type { Operation } from './document.ts';
@@ -56,7 +57,7 @@ export type World = {
 
 export async function buildWorld(url: string): Promise<World> {
   const email = `${crypto.randomUUID()}@example.com`;
-  const password = 'correct horse';
+  const { password } = exampleLogin;
   const call = async (method: string, path: string, token: string | null, body?: unknown) => {
     const { status, text } = await send(url, { method, path, token, body });
     if (status !== 200) throw new Error(`${method} ${path}: ${status} ${text}`);
@@ -78,8 +79,13 @@ export async function buildWorld(url: string): Promise<World> {
   await client.end();
   const { alarms } = await call('GET', '/v2/alarms', token);
   const [alarm] = alarms as { alarmId: number }[];
-  const key = await call('POST', '/v2/accounts/keys', token, newKey());
-  const job = await call('POST', '/v2/devices/actions', token, unlabelling());
+  const key = await call('POST', '/v2/accounts/keys', token, {
+    name: 'a wall',
+    scopes: ['data:read'],
+  });
+  // Of no device: it is done at once.
+  const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
+  const job = await call('POST', '/v2/devices/actions', token, unlabelling);
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -110,82 +116,65 @@ function alarmingPurpose(puId: number, isGt: number) {
   return { ...purpose, states: alarming };
 }
 
-/** Of no device: it is done at once. */
-const unlabelling = () => ({ action: 'unlabel', labels: ['none'], filter: { label: 'none' } });
-const newKey = () => ({ name: 'a wall', scopes: ['data:read'] });
-const quiet = () => ({ untilTs: Date.now() + 3_600_000, reason: 'at work on it' });
+type Scalar = string | number;
 
-/** A body each operation accepts, by its name; what is not named takes none. */
-const bodies: Record<string, (world: World) => unknown> = {
-  'post /v1/auth/login': ({ email, password }) => ({ email, password }),
-  'post /v1/auth/refresh': ({ pair: { refreshToken } }) => ({ refreshToken }),
-  'post /v2/accounts': ({ password }) => ({
-    email: `${crypto.randomUUID()}@example.com`,
-    password,
-  }),
-  'put /v2/accounts': () => ({ name: 'Ada', apn: [{ token: 'phone' }] }),
-  'post /v2/accounts/login': ({ email, password }) => ({ email, password }),
-  'put /v2/accounts/contacts': () => ({
-    emails: [{ address: `${crypto.randomUUID()}@example.com`, labels: ['cellar'] }],
-    webhooks: [{ url: 'https://hooks.example/sensorium', whenOver: true }],
-  }),
-  'put /v2/devices/{deviceAuthUuid}/labels': () => ({ labels: ['cellar'] }),
-  'put /v2/accounts/password': ({ password }) => ({
-    oldPassword: password,
-    newPassword: 'battery staple',
-  }),
-  'post /v2/accounts/keys': newKey,
-  'post /v2/alarms/{alarmId}/snooze': quiet,
-  'put /v2/devices/{deviceAuthUuid}/mute': quiet,
-  'post /v2/accounts/password/forgotten': ({ email }) => ({ email }),
-  'post /v2/accounts/password/reset': ({ resetToken }) => ({
-    token: resetToken,
-    password: 'battery staple',
-  }),
-  'put /v2/accounts/email': ({ password }) => ({
-    password,
-    email: `${crypto.randomUUID()}@example.com`,
-  }),
-  'post /v2/devices': () => configuration,
-  'post /v2/devices/actions': unlabelling,
-  'post /v2/devices/batch': () => ({ devices: [configuration, configuration] }),
-  'put /v2/devices/{deviceAuthUuid}/configuration': () => configuration,
-  'post /v2/devices/{deviceAuthUuid}/token': () => ({ revoke: true }),
-  'post /v2/purposes': () => thresholdPurpose(2, 5),
-  'put /v2/purposes/{purposeUuid}': () => thresholdPurpose(3, 7),
-  'post /v2/devices/profile': ({ ids }) => ({
-    deviceAuthUuids: [ids.deviceAuthUuid],
-    purposeUuids: [ids.purposeUuid],
-    purposes: [thresholdPurpose(9, 1)],
-  }),
-};
+/** What a client that fills in the form of the reference sends: of a parameter its example, or its default. */
+function queryOf({ queryParameters }: Operation): string {
+  const query = new URLSearchParams();
+  for (const { name, example, schema } of queryParameters) {
+    const value = (example ?? schema['example'] ?? schema['default']) as Scalar | undefined;
+    if (value !== undefined) query.set(name, String(value));
+  }
+  return query.size > 0 ? `?${query.toString()}` : '';
+}
 
-/** The same of those that take text; CSV. */
-const texts: Record<string, (world: World) => string> = {
-  'post /v2/measurements/import': ({ ids }) =>
-    `deviceAuthUuid,sId,ts,val\n${ids.deviceAuthUuid},0x01,2026-11-01T00:00:00Z,1\n`,
-};
+/** What the examples name, and what is the world's own instead. */
+function ownOf(world: World, ids: World['ids']): [documented: string, own: string][] {
+  return [
+    [exampleLogin.email, world.email],
+    [exampleIds.device, ids.deviceAuthUuid],
+    [exampleIds.purpose, ids.purposeUuid],
+    [exampleIds.profile, ids.pId],
+    [exampleIds.session, ids.id],
+    [exampleIds.key, ids.keyId],
+    [exampleIds.job, ids.jobId],
+    [String(exampleIds.alarm), ids.alarmId],
+    ['the refreshToken of the last answer', world.pair.refreshToken],
+    ['what the link has behind ?token=', world.resetToken ?? ''],
+  ];
+}
 
-/** What a query must have, by the operation's name. */
-const queries: Record<string, (ids: World['ids']) => string> = {
-  'get /v2/measurements': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
-  'get /v2/events': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
-};
-
-/** A request that the operation answers with 200 for the owner of this world. */
+/**
+ * The example of the reference as it stands there, but for identifiers and tokens: these are the world's. It is
+ * answered with 200 for the owner of this world.
+ */
 export function exampleOf(operation: Operation, world: World, ids = world.ids): Request {
-  const { name, method, path, secured } = operation;
-  const token = name === 'post /v1/auth/refresh' ? world.pair.token : world.token;
+  const { name, method, path, secured, pathParameters } = operation;
   const filled = path.replaceAll(/\{(\w+)\}/g, (_all, key: string) => {
-    const id = (ids as Record<string, string>)[key];
-    if (id === undefined) throw new Error(`The world has no ${key} for ${name}.`);
-    return id;
+    const parameter = pathParameters.find((it) => it.name === key);
+    const shown = (parameter?.example ?? parameter?.schema['example']) as Scalar | undefined;
+    if (shown === undefined) throw new Error(`${name} has no example of ${key}.`);
+    return String(shown);
   });
+  const own = ownOf(world, ids);
+  // Nobody registers twice.
+  if (name === 'post /v2/accounts')
+    own[0] = [exampleLogin.email, `${crypto.randomUUID()}@example.org`];
+  const fill = (text: string) =>
+    own.reduce((before, [documented, mine]) => before.replaceAll(documented, mine), text);
   return {
     method,
-    path: filled + (queries[name]?.(ids) ?? ''),
-    token: secured ? token : null,
-    ...(operation.body ? { body: bodies[name]?.(world) } : {}),
-    ...(texts[name] ? { body: texts[name](world), type: 'text/csv' } : {}),
+    path: fill(filled + queryOf(operation)),
+    token: secured ? (name === 'post /v1/auth/refresh' ? world.pair.token : world.token) : null,
+    ...bodyOf(operation, fill),
   };
+}
+
+function bodyOf(
+  { body, bodyType, example }: Operation,
+  fill: (text: string) => string,
+): Pick<Request, 'body' | 'type'> {
+  if (bodyType === null) return {};
+  if (!body) return { body: fill(String(example)), type: bodyType };
+  return { body: JSON.parse(fill(JSON.stringify(example))) as unknown };
 }

@@ -1,6 +1,8 @@
 import type { TestProject } from 'vitest/node';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from './cluster.ts';
+import { hasChromium } from './chromium.ts';
 import { findProgram } from './program.ts';
+import { hasPandas } from './python.ts';
 import { sweepAbandoned } from './sweep.ts';
 import { createTemplate, runOn, type Template } from './template.ts';
 
@@ -54,6 +56,8 @@ function listMissing(templates: Template[]): string[] {
     missing.push(
       'TimescaleDB (neither TEST_DATABASE_URL nor the PostgreSQL of this machine has it)',
     );
+  if (!hasChromium) missing.push('chromium');
+  if (!hasPandas) missing.push('python3-pandas and python3-matplotlib');
   if (process.getuid?.() !== 0) missing.push('root (how the embedded database runs as root)');
   return missing;
 }

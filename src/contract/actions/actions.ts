@@ -10,13 +10,18 @@ import { showText, showTextMembers } from './show-text.ts';
 import { sms, smsMembers } from './sms.ts';
 
 /** What a firing does, beside being recorded by the event's own `eventLog`; specification section 2.5. */
-export const Actions = z.object({
-  sms: z.object(smsMembers).optional(),
-  cloud: z.object({ ...recordMembers, ...pushMembers }).optional(),
-  engine: z.object(moveMembers).optional(),
-  display: z.object(showTextMembers).optional(),
-  ...alarmMembers,
-});
+export const Actions = z
+  .object({
+    sms: z.object(smsMembers).meta({ id: 'SmsAction' }).optional(),
+    cloud: z
+      .object({ ...recordMembers, ...pushMembers })
+      .meta({ id: 'CloudAction' })
+      .optional(),
+    engine: z.object(moveMembers).meta({ id: 'EngineAction' }).optional(),
+    display: z.object(showTextMembers).meta({ id: 'DisplayAction' }).optional(),
+    ...alarmMembers,
+  })
+  .meta({ id: 'Actions' });
 export type Actions = z.infer<typeof Actions>;
 
 /** Every kind of action there is: one more is a file beside these, its members above, and its name here. */
