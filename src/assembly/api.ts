@@ -15,7 +15,6 @@ import { keyRoutes } from '../api-keys/routes.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { deviceRoutes } from '../devices/routes.ts';
-import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
@@ -34,6 +33,8 @@ import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
+import { createStreamCount } from '../streams/count-streams.ts';
+import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import { startAccountMail } from './account-mail.ts';
 import { createFindAround } from './around.ts';
@@ -46,13 +47,16 @@ import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { startHistoryCare } from './history-care.ts';
+import { createStreams } from './streams.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
 export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
   const { config, log, db, metrics, clock, monotonicClock } = shared;
   const doors = await startDoors(shared);
-  const routes = await listRoutes(shared, doors, connector, () => http.port);
+  const { bus } = shared;
+  const tickets = createTickets({ db, bus, clock, findHolder: doors.findHolder });
+  const routes = await listRoutes(shared, { ...doors, tickets }, connector, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const [database, sessionsUp] = await Promise.all([
@@ -71,6 +75,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
     authenticate: doors.authenticate,
+    authenticateTicket: tickets.authenticate,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
@@ -99,7 +104,7 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
 
 async function listRoutes(
   shared: Shared,
-  { sessions, authenticate }: Doors,
+  { sessions, authenticate, tickets }: Doors & { tickets: Tickets },
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
@@ -125,6 +130,9 @@ async function listRoutes(
     if (deviceId === null) throw noSuchDevice();
     return deviceId;
   };
+  const { walkAlarms } = alarms;
+  const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
+  const { eventHub, routes: streamRoutes } = createStreams(shared, parts);
   return [
     ...accountsRoutes({
       db,
@@ -159,14 +167,15 @@ async function listRoutes(
     ...eventRoutes({
       db,
       bus,
+      hub: eventHub,
       getDeviceId,
       authenticate,
       streams,
       exports,
-      walkAlarms: alarms.walkAlarms,
-      monotonicClock,
+      walkAlarms,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
+    ...streamRoutes,
     ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...notificationRoutes({ db, findDeviceId: findId }),

@@ -6,6 +6,7 @@ import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
 import { forgetGaps } from '../listening/queries.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
+import { forgetTickets } from '../streams/ticket-queries.ts';
 import { forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries } from './audit.ts';
 import type { Shared } from './shared.ts';
@@ -37,6 +38,7 @@ export async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
     () => compactActivity(db, retention),
     () => forgetGaps(db),
+    () => forgetTickets(db),
     forgetOldEntries(shared),
     forgetOldAlarms(shared),
   ];

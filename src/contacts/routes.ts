@@ -16,6 +16,8 @@ export type ContactRouteDeps = ReplaceDeps & {
   linkKeys: readonly Buffer[];
   /** What the secrets of webhooks are derived from, newest first. */
   webhookKeys: readonly Buffer[];
+  /** Labels of a device of the account changed. */
+  onLabelled: (accountId: number) => void;
 };
 
 /** Whom an account is told by, and what confines them. */
@@ -92,7 +94,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
   });
 }
 
-function label({ db }: ContactRouteDeps): Route {
+function label({ db, onLabelled }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
     scope: 'devices:write',
@@ -111,6 +113,7 @@ function label({ db }: ContactRouteDeps): Route {
       const uuid = params.deviceAuthUuid;
       if (!(await saveLabels(db, accountId, { uuid, labels })))
         throw new DomainError('not-found', 'There is no such device.');
+      onLabelled(accountId);
       return { timestamp: request.now() };
     },
   });

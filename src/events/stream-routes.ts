@@ -5,17 +5,18 @@ import type { Bus } from '../bus/bus.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
 import type { Exports } from '../quotas/exports.ts';
-import type { StreamCount } from './count-streams.ts';
+import type { StreamCount } from '../streams/count-streams.ts';
 import type { WalkAlarms } from './catch-up.ts';
-import { createHub } from './hub.ts';
+import type { Hub } from './hub.ts';
 import { EventView } from './schema.ts';
-import { eventStreamType } from './server-sent.ts';
+import { bearerOf } from '../streams/bearer.ts';
+import { eventStreamType } from '../streams/server-sent.ts';
 import { openEventStream } from './stream.ts';
 
 export type StreamRoutesDeps = {
   db: Database;
+  hub: Hub;
   bus: Bus;
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
@@ -28,7 +29,6 @@ export type StreamRoutesDeps = {
   exports: Pick<Exports, 'page'>;
   /** Alarms that changed while a reader was away for long. */
   walkAlarms?: WalkAlarms;
-  monotonicClock: MonotonicClock;
   /** 15 s. */
   heartbeatMs?: number;
   /** How long a reader may let a page wait; 30 s. */
@@ -55,8 +55,7 @@ const description =
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
-  const { db, bus, heartbeatMs = 15_000, patienceMs = 30_000, monotonicClock } = deps;
-  const hub = createHub({ db, bus, heartbeatMs, monotonicClock });
+  const { db, bus, hub, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
@@ -74,10 +73,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   };
   const read = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
     const { accountId, sessionId } = account;
-    const token = request
-      .header('authorization')
-      .replace(/^\S+\s+/, '')
-      .trim();
+    const token = bearerOf(request);
     const getDeviceId = async () =>
       deviceUuid === null
         ? null

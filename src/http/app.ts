@@ -17,6 +17,8 @@ export type AppOptions = {
   authenticate: (token: string) => Promise<Account>;
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
+  /** Whom a ticket of a stream speaks for; absent: there are none. */
+  authenticateTicket?: RouterDeps['authenticateTicket'];
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
   log: Logger;
@@ -55,13 +57,20 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
-  const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
+  const {
+    authenticateTicket,
+    takeRequest,
+    checkReach,
+    bodyLimitBytes = 1_048_576,
+    isShort = () => false,
+  } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
   const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
   mountRoutes(app, {
     routes,
     authenticate,
+    authenticateTicket,
     takeRequest,
     checkReach,
     readBody,

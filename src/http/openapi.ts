@@ -80,6 +80,12 @@ export function createOpenApi(
           scheme: 'bearer',
           description: 'A key of /v2/accounts/keys, with the scope that the operation names.',
         },
+        ticket: {
+          type: 'apiKey',
+          in: 'query',
+          name: 'ticket',
+          description: 'Of an address that POST /v2/streams made.',
+        },
       },
     },
   });
@@ -112,6 +118,7 @@ function describe(route: Route): Operation {
 /** OpenAPI 3.1, Security Requirement Object: of a scheme without scopes of its own the list names roles. */
 function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
   if (auth === 'none') return [];
+  if (auth === 'ticket') return [{ ticket: [] }];
   return scope === undefined ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [scope] }];
 }
 
@@ -153,7 +160,7 @@ function failures(route: Route): Responses {
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);
   if (route.auth !== 'none') statuses.add(401);
-  if (route.auth === 'account') statuses.add(429);
+  if (route.auth === 'account' || route.auth === 'ticket') statuses.add(429);
   if (route.params) statuses.add(404);
   const entries = [...statuses]
     .toSorted((a, b) => a - b)

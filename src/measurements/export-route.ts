@@ -9,7 +9,7 @@ import { ExportQuery, ExportResponse } from './export-schema.ts';
 import { listExportSeries, refuseTooMuch } from './export-series.ts';
 import * as text from './export-text.ts';
 import { listFilteredDevices } from './latest.ts';
-import { refuseUnknown } from './refuse-unknown.ts';
+import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { csvType } from './write-list.ts';
 
 export type ExportRouteDeps = { db: Database; exports: Exports };

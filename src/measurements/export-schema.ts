@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { devicesQuery, namesOf, sensesQuery } from '../http/list-query.ts';
 import { lastTs, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
-import { BucketView, LatestView, namesOf, sensesQuery } from './schema.ts';
+import { BucketView, LatestView } from './schema.ts';
 
 /** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
 const Time = z
@@ -53,12 +54,7 @@ const maxDevices = 500;
 
 export const ExportQuery = z
   .strictObject({
-    devices: z
-      .string()
-      .transform(namesOf)
-      .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
-      .optional()
-      .meta({ description: `These devices, ${maxDevices} at most, by \`deviceAuthUuid\`.` }),
+    devices: devicesQuery(maxDevices),
     label: z.string().min(1).max(64).optional().meta({ description: 'Devices with this label.' }),
     senses: sensesQuery,
     start: Time.optional(),

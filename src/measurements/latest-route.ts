@@ -3,7 +3,7 @@ import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { listFilteredDevices, listLatest } from './latest.ts';
-import { refuseUnknown } from './refuse-unknown.ts';
+import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { LatestQuery, LatestResponse } from './schema.ts';
 
 /** The newest value of each sense of many devices, for lists and walls. */

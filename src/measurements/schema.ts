@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
+import { devicesQuery, sensesQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, limitQuery, timestamp, timestampQuery } from '../http/schema.ts';
 
@@ -47,16 +48,6 @@ const bucketQuery = z
   .optional()
   .meta({ description: 'Width of a bucket: a whole number of s, m, h or d.', example: '15m' });
 
-export const namesOf = (text: string) =>
-  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
-
-export const sensesQuery = z
-  .string()
-  .transform(namesOf)
-  .refine((senses) => senses.length <= 256, 'names more than 256 senses')
-  .optional()
-  .meta({ description: 'Only these senses: 0x1a,0x1b' });
-
 export const MeasurementQuery = z.object({
   senses: sensesQuery,
   start: timestampQuery.default(0),
@@ -76,14 +67,7 @@ export const MeasurementResponse = z.union([
 const maxDevices = 500;
 
 export const LatestQuery = z.strictObject({
-  devices: z
-    .string()
-    .transform(namesOf)
-    .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxDevices))
-    .optional()
-    .meta({
-      description: `Only these devices, ${maxDevices} at most, by \`deviceAuthUuid\` with commas.`,
-    }),
+  devices: devicesQuery(maxDevices),
   label: z
     .string()
     .min(1)
