@@ -5,17 +5,19 @@ import { openDatabase, type Database } from '../src/db/database.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { fill, type Size } from './load/fill.ts';
 import { timeBulk } from './load/bulk.ts';
+import { timeStreams } from './load/streams.ts';
 import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
 const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
-                      [--bulk 1000000]
+                      [--bulk 1000000] [--streams]
 
 Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
 asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
 bench_small and bench_large and leaves them; with --loaded it asks what it left there before.
 
 Then --bulk measurements are imported and exported through the service, and lists are read, each beside what
-the database does alone; 0: they are not. --rows 0: nothing else is.`;
+the database does alone; 0: they are not. Then 1,000 devices send a value a second to 20 streams; with
+--streams that alone is measured. --rows 0: no history is loaded.`;
 
 const { values } = parseArgs({
   options: {
@@ -25,6 +27,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '300' },
     bulk: { type: 'string', default: '1000000' },
     loaded: { type: 'boolean', default: false },
+    streams: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -79,6 +82,14 @@ function write(name: string, small: Figures, large: Figures): string {
 
 type UrlOf = (name: string) => Promise<string>;
 
+async function measureStreams(databaseUrl: string): Promise<void> {
+  const load = { devices: 1_000, streams: 20, seconds: 20 };
+  const { p50, p99, received, expected } = await timeStreams(databaseUrl, load);
+  const name = `a value, from its acknowledgement to ${load.streams} streams, ${load.devices} devices at 1 Hz`;
+  const figures = `${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+  tell(`\n${name}: ${figures}; ${received} of ${expected} arrived`);
+}
+
 async function askQuestions(urlOf: UrlOf): Promise<void> {
   const devices = Number(values.devices);
   const nowTs = Date.now();
@@ -109,6 +120,7 @@ async function run(): Promise<void> {
   const urlOf: UrlOf = (name) =>
     own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
+    if (values.streams) return await measureStreams(await urlOf('bench_streams'));
     if (Number(values.rows) > 0) await askQuestions(urlOf);
     const bulk = Number(values.bulk);
     if (bulk > 0 && !values.loaded) {
@@ -116,6 +128,7 @@ async function run(): Promise<void> {
       await migrate(url, { log: silent });
       await timeBulk(url, bulk, tell);
     }
+    await measureStreams(await urlOf('bench_streams'));
   } finally {
     await own?.remove();
   }

@@ -28,6 +28,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'delivery-side.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
+  'src/streams/*.ts': { 'ticket-text.ts': 'Tickets: nobody may foresee them.' },
   'src/http/*.ts': {
     'guard.ts': 'Names each request, and measures how long it took.',
     'refuse.ts': 'Names what never became a request.',

@@ -133,7 +133,12 @@ export const rooms: Room[] = [
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('exports', 'db/ http/ lib/ errors.ts'),
-  featureRoom('events', 'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('streams', 'bus/ contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureRoom(
+    'events',
+    'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
+  ),
+  featureRoom('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
   featureRoom(
     'measurements',
     'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',

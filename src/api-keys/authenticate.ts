@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import type { Account } from '../http/route.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { hashKeyText } from './key-text.ts';
-import { loadKeys, noteUse, type FoundKey } from './queries.ts';
+import { findKey, loadKeys, noteUse, type FoundKey } from './queries.ts';
 
 export type KeyAuthDeps = {
   db: Sql;
@@ -15,16 +15,23 @@ export type KeyAuthDeps = {
 
 const minuteMs = 60_000;
 
+export type KeyAuthentication = {
+  /** Throws `unauthenticated`. */
+  authenticate: (key: string) => Promise<Account>;
+  /** The same by its identifier, for what a key has made. */
+  find: (accountId: number, keyId: string) => Promise<Account>;
+};
+
 /**
  * Says whose a key is. It is looked up each time, so that one that was revoked opens nothing from then on,
- * in any process. Throws `unauthenticated`.
+ * in any process.
  */
 export function createKeyAuthentication({
   db,
   clock,
   isDisabled,
   onError,
-}: KeyAuthDeps): (key: string) => Promise<Account> {
+}: KeyAuthDeps): KeyAuthentication {
   const { find } = coalesce({ load: (hashes: string[]) => loadKeys(db, hashes), parallel: 2 });
 
   function note({ id, usedTs }: FoundKey, nowTs: number): void {
@@ -32,15 +39,21 @@ export function createKeyAuthentication({
     void noteUse(db, id, nowTs).catch(onError);
   }
 
-  return async (text) => {
-    const hash = hashKeyText(text);
-    const found = hash && (await find(hash.toString('hex')));
+  function accept(found: FoundKey | null): Account {
     const nowTs = clock();
     if (!found || (found.expiresTs !== null && found.expiresTs <= nowTs)) throw noSuchKey();
     const { accountId, accountUuid, keyId, scopes, labels } = found;
     if (isDisabled(accountId)) throw noSuchKey();
     note(found, nowTs);
     return { accountId, accountUuid, sessionId: keyId, key: { keyId, scopes, labels } };
+  }
+
+  return {
+    async authenticate(text) {
+      const hash = hashKeyText(text);
+      return accept(hash && (await find(hash.toString('hex'))));
+    },
+    find: async (accountId, keyId) => accept(await findKey(db, accountId, keyId)),
   };
 }
 

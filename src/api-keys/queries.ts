@@ -31,6 +31,25 @@ export async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, 
   return new Map(rows.map(({ hash, ...key }) => [hash, key]));
 }
 
+/** Null when the account has no such key. */
+export async function findKey(
+  sql: Sql,
+  accountId: number,
+  keyId: string,
+): Promise<FoundKey | null> {
+  const { rows } = await sql.query<FoundKey>({
+    name: 'find-api-key',
+    text: `
+      select k.id, k.uuid as "keyId", k.account_id as "accountId", a.uuid as "accountUuid",
+             k.scopes, k.labels, k.expires_at as "expiresTs", k.used_at as "usedTs"
+        from api_key k
+        join account a on a.id = k.account_id
+       where k.account_id = $1 and k.uuid = $2`,
+    values: [accountId, keyId],
+  });
+  return rows[0] ?? null;
+}
+
 /** Writes when a key was used last, never back. */
 export async function noteUse(sql: Sql, id: number, usedTs: number): Promise<void> {
   await sql.query(

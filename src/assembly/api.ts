@@ -16,7 +16,6 @@ import { keyRoutes } from '../api-keys/routes.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { deviceRoutes } from '../devices/routes.ts';
-import { createStreamCount } from '../events/count-streams.ts';
 import { eventRoutes } from '../events/routes.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
@@ -38,6 +37,8 @@ import { createExports } from '../quotas/exports.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
+import { createStreamCount } from '../streams/count-streams.ts';
+import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import { startAccountMail } from './account-mail.ts';
 import { createFindAround } from './around.ts';
@@ -53,6 +54,7 @@ import { listImportRoutes } from './imports.ts';
 import { startJobs } from './jobs.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 import { startHistoryCare } from './history-care.ts';
+import { createStreams } from './streams.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
 /** The devices that this process serves too. */
@@ -63,7 +65,9 @@ export async function startApi(shared: Shared, devices: OwnDevices | null): Prom
   const connector = devices?.connector ?? null;
   const { config, log, db, metrics, clock, monotonicClock } = shared;
   const doors = await startDoors(shared);
-  const routes = await listRoutes(shared, doors, devices, () => http.port);
+  const { bus } = shared;
+  const tickets = createTickets({ db, bus, clock, findHolder: doors.findHolder });
+  const routes = await listRoutes(shared, { ...doors, tickets }, devices, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const [database, sessionsUp] = await Promise.all([
@@ -82,6 +86,7 @@ export async function startApi(shared: Shared, devices: OwnDevices | null): Prom
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
     authenticate: doors.authenticate,
+    authenticateTicket: tickets.authenticate,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     runOnce: createRunOnce({
       db,
@@ -116,7 +121,7 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
 
 async function listRoutes(
   shared: Shared,
-  { sessions, authenticate }: Doors,
+  { sessions, authenticate, tickets }: Doors & { tickets: Tickets },
   devices: OwnDevices | null,
   httpPort: () => number,
 ): Promise<Route[]> {
@@ -144,6 +149,9 @@ async function listRoutes(
     if (deviceId === null) throw noSuchDevice();
     return deviceId;
   };
+  const { walkAlarms } = alarms;
+  const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
+  const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
   return [
     ...accountsRoutes({
       db,
@@ -182,14 +190,16 @@ async function listRoutes(
     ...eventRoutes({
       db,
       bus,
+      hub: eventHub,
+      reaches,
       getDeviceId,
       authenticate,
       streams,
       exports,
-      walkAlarms: alarms.walkAlarms,
-      monotonicClock,
+      walkAlarms,
       onAccountDisabled: shared.disabled.onDisabled,
     }),
+    ...streamRoutes,
     ...alarms.listRoutes(getDeviceId),
     ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
     ...listImportRoutes(shared, { authenticate, othersWait }),

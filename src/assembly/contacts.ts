@@ -53,7 +53,7 @@ export function contactOptions(shared: Shared): ContactOptions {
 
 /** The routes of contacts, and the pages that links in mails lead to. */
 export function listContactRoutes(shared: Shared): Route[] {
-  const { config, db, keys, clock, limitsOf } = shared;
+  const { config, db, bus, keys, clock, limitsOf } = shared;
   const alarms = alarmPortOf(shared);
   return contactRoutes({
     alarms: {
@@ -64,6 +64,7 @@ export function listContactRoutes(shared: Shared): Route[] {
       wake: wakeAlarms,
     },
     db,
+    onLabelled: (accountId) => bus.publish('labels', { accountId }),
     limitsOf,
     linkKeys: keys.mailLinks,
     webhookKeys: keys.webhookSecrets,

@@ -11,6 +11,7 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
 import { startIngest } from '../ingest/ingest.ts';
 import type { Ingest } from '../ingest/ingest.ts';
+import { startListeners } from '../live/listeners.ts';
 import type { ListeningWatch } from '../listening/listening.ts';
 import { createKnownSeries } from '../measurements/known-series.ts';
 import { findNewest } from '../measurements/newest.ts';
@@ -173,6 +174,8 @@ async function startIngestion(
   });
   releases.add('use of quotas', () => activity.close());
   const { rate, eventQuota } = createEventCounters(activity, shared);
+  const listeners = startListeners({ bus, monotonicClock: shared.monotonicClock });
+  releases.add('listeners', () => listeners.close());
   const decideAlarms = startAlarms(shared, { outbox, activity });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
@@ -219,6 +222,7 @@ async function startIngestion(
       newUuid: randomUUID,
       random: Math.random,
       handOver: downlinks.handOver,
+      listeners,
       observe: observeIngest(shared.metrics.registry, () => ingest.depth()),
     },
   );

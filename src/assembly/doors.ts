@@ -5,6 +5,7 @@ import { startDatabaseSessions } from '../sessions/database.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import { createSessions, type Sessions } from '../sessions/sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
+import type { TicketDeps } from '../streams/tickets.ts';
 import { writeEndedSessions } from './audit.ts';
 import { answers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
@@ -14,6 +15,8 @@ export type Doors = {
   sessions: Sessions;
   /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Account>;
+  /** The account of a session or a key by its identifier. Throws `unauthenticated`. */
+  findHolder: TicketDeps['findHolder'];
   areSessionsReachable: () => Promise<boolean>;
 };
 
@@ -31,11 +34,13 @@ export async function startDoors(shared: Shared): Promise<Doors> {
     isDisabled: shared.disabled.has,
     onEnded: writeEndedSessions(shared),
   });
-  const authenticateKey = startKeys(shared);
+  const keys = startKeys(shared);
   return {
     sessions,
     authenticate: (token) =>
-      isKeyText(token) ? authenticateKey(token) : sessions.authenticate(token),
+      isKeyText(token) ? keys.authenticate(token) : sessions.authenticate(token),
+    findHolder: ({ accountId, holderId, isOfKey }) =>
+      isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
     areSessionsReachable: () => answers(() => store.find(noSession, clock())),
   };
 }

@@ -8,6 +8,7 @@ import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { startEvery } from '../lib/every.ts';
+import { forgetTickets } from '../streams/ticket-queries.ts';
 import { forgetOldAlarms } from './alarms.ts';
 import { forgetOldEntries } from './audit.ts';
 import { forgetOldJobs } from './jobs.ts';
@@ -50,6 +51,7 @@ export async function startHistoryCare(shared: Shared) {
     () => compactActivity(db, retention),
     () => forgetGaps(db),
     (signal: AbortSignal) => forgetKeys(db, clock(), signal),
+    () => forgetTickets(db),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),

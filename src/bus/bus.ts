@@ -1,5 +1,9 @@
 import type { Downlink } from '../contract/uplink.ts';
 
+/** `sId`, `ts`, `val`; of a position `sId`, `ts`, `lat`, `long`. */
+export type LiveValue = [string, number, number] | [string, number, number, number];
+export type LiveDevice = { deviceId: number; uuid: string; values: LiveValue[] };
+
 /** What one process tells the others. Nothing here is the only copy: what matters is in the database. */
 export type BusMessages = {
   /** Something `ingest` or a connector may have cached of this device changed; `push` names what to hand over. */
@@ -14,6 +18,16 @@ export type BusMessages = {
   revoked: { accountId: number; sessionId?: string };
   /** Events of these devices were committed. */
   events: { accountIds: number[]; deviceIds: number[] };
+  /** Labels of devices of the account changed. */
+  labels: { accountId: number };
+  /** Values that were committed; published only for accounts to whose values somebody listens. */
+  measurements: { accountId: number; devices: LiveDevice[] };
+  /** To whose values streams of this process listen: all of them, renewed every few seconds. */
+  listeners: { process: string; accountIds: number[] };
+  /** A process that stores values began: who listens is to say so. */
+  'listeners-asked': Record<string, never>;
+  /** A ticket was opened, so often until now; `ticket`: its hash. */
+  ticket: { ticket: string; opening: number };
   /** Messages of other processes may have been missed: whatever was cached because of them is stale. */
   resync: Record<string, never>;
 };

@@ -4,6 +4,9 @@ import type { BusMessages, Channel } from './bus.ts';
 
 const id = z.int();
 
+const number = z.tuple([z.string(), id, z.number()]);
+const position = z.tuple([z.string(), id, z.number(), z.number()]);
+
 const schemas = {
   device: z.object({
     deviceId: id,
@@ -22,6 +25,16 @@ const schemas = {
   session: z.object({ uuid: z.string(), clientId: z.string(), connection: z.string() }),
   revoked: z.object({ accountId: id, sessionId: z.string().optional() }),
   events: z.object({ accountIds: z.array(id), deviceIds: z.array(id) }),
+  labels: z.object({ accountId: id }),
+  measurements: z.object({
+    accountId: id,
+    devices: z.array(
+      z.object({ deviceId: id, uuid: z.string(), values: z.array(z.union([number, position])) }),
+    ),
+  }),
+  listeners: z.object({ process: z.string(), accountIds: z.array(id) }),
+  'listeners-asked': z.object({}),
+  ticket: z.object({ ticket: z.string(), opening: id }),
   resync: z.object({}),
 } satisfies { [C in Channel]: z.ZodType<BusMessages[C]> };
 

@@ -15,6 +15,7 @@ import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
+import { streamsRoutes } from '../streams/routes.ts';
 
 /** All routes without database or services: enough to document them, not to call one. */
 export function listDocumentedRoutes(): Route[] {
@@ -30,6 +31,7 @@ export function listDocumentedRoutes(): Route[] {
     ...alarmRoutes(nothing),
     ...measurementRoutes(nothing),
     ...importRoutes(nothing),
+    ...streamsRoutes(nothing),
     ...notificationRoutes(nothing),
     ...contactRoutes(nothing),
     ...quotaRoutes(nothing),

@@ -15,6 +15,8 @@ export type ContactRouteDeps = ReplaceDeps & {
   linkKeys: readonly Buffer[];
   /** What the secrets of webhooks are derived from, newest first. */
   webhookKeys: readonly Buffer[];
+  /** Labels of a device of the account changed. */
+  onLabelled: (accountId: number) => void;
 };
 
 /** Whom an account is told by, and what confines them. */
@@ -103,7 +105,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
   });
 }
 
-function label({ db, alarms }: ContactRouteDeps): Route {
+function label({ db, alarms, onLabelled }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
     scope: 'devices:write',
@@ -125,6 +127,7 @@ function label({ db, alarms }: ContactRouteDeps): Route {
         throw new DomainError('not-found', 'There is no such device.');
       // Not in one transaction: whoever locks a device and alarms locks all of its devices first.
       await alarms.wake(db, accountId, request.receivedTs);
+      onLabelled(accountId);
       return { timestamp: request.now() };
     },
   });

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { StreamScope, StreamedRow } from './feed.ts';
-import type { StreamPosition } from './position.ts';
+import type { StreamPosition } from '../streams/position.ts';
 import type { EventRow } from './view.ts';
 
 /** How far the scan has come: the table's own key. */

@@ -3,7 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import { feedMs } from '../history/prune.ts';
 import { walkArchive } from './archive.ts';
 import { readFeed, type FeedRow, type StreamedRow, type StreamScope } from './feed.ts';
-import { advance, resumeAt, type StreamPosition } from './position.ts';
+import { advance, resumeAt, type StreamPosition } from '../streams/position.ts';
 
 /** A page of events, each with the position of a reader that has seen it, and that after the page. */
 export type Page = {

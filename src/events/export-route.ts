@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import { listFilteredDevices, type ListedDevice } from '../exports/list-devices.ts';
 import { refuseTooMuch } from '../exports/refuse-too-much.ts';
-import { refuseUnknown } from '../exports/refuse-unknown.ts';
+import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
 import { csvType, ndjsonType, typeOf } from '../exports/types.ts';
 import { labelsOf } from '../http/rights.ts';

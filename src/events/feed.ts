@@ -1,6 +1,6 @@
 import type { AlarmChangeRow } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
-import type { StreamPosition } from './position.ts';
+import type { StreamPosition } from '../streams/position.ts';
 import type { EventRow } from './view.ts';
 
 /** What a stream is about: an account's devices, or one of them. */
@@ -11,21 +11,6 @@ export type StreamedRow = AlarmChangeRow | (EventRow & { deviceId: number; uuid:
 
 /** The feed's own order; a number's order by transaction, so a text: it exceeds what a double holds. */
 export type FeedRow = StreamedRow & { xact: string };
-
-/** Everything that is committed now. */
-export async function readPosition(sql: Sql): Promise<StreamPosition> {
-  const { rows } = await sql.query<StreamPosition>({
-    name: 'stream-position',
-    text: `
-      select pg_current_snapshot()::text as snapshot,
-             (select to_hex(system_identifier) from pg_control_system())
-               || to_hex((select oid::bigint from pg_database where datname = current_database()))
-               as server,
-             trunc(extract(epoch from clock_timestamp()) * 1000)::bigint as ts`,
-  });
-  if (!rows[0]) throw new Error('The database did not say what is committed.');
-  return rows[0];
-}
 
 /** Of a feed called `f`, each read as far as one page goes. */
 const isBetween = `f.account_id = $1

@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { catchUp } from './catch-up.ts';
-import { readPosition } from './feed.ts';
-import { Member } from './member.ts';
-import type { StreamPosition } from './position.ts';
-import { writeBeat, writePage } from './server-sent.ts';
-import type { TakeTurn } from './slices.ts';
+import { Member } from '../streams/member.ts';
+import type { StreamPosition } from '../streams/position.ts';
+import { readPosition } from '../streams/read-position.ts';
+import type { TakeTurn } from '../streams/slices.ts';
+import type { Audience } from './audience.ts';
+import { writeBeat, writePage, type EventPiece } from './write-page.ts';
 
 export type FollowerOptions = {
   db: Sql;
@@ -26,7 +27,12 @@ const writesPerMs = 2;
 /** Streams that are written to before the event loop does other work: 2 to 3 ms. */
 const writesPerTurn = 32;
 
-type Joining = { deviceId: number | null } & PromiseWithResolvers<Member>;
+export type EventMember = Member<StreamPosition>;
+
+type Joining = { audience: Audience } & PromiseWithResolvers<EventMember>;
+
+/** The streams that are sent the same. */
+type Group = { audience: Audience; members: Set<EventMember> };
 
 /**
  * Follows what is committed for one account, for all its streams together: the database is read once,
@@ -34,7 +40,7 @@ type Joining = { deviceId: number | null } & PromiseWithResolvers<Member>;
  */
 export class Follower {
   readonly #options: FollowerOptions;
-  readonly #members = new Map<number | null, Set<Member>>();
+  readonly #groups = new Map<string, Group>();
   #joining: Joining[] = [];
   #position: StreamPosition | undefined;
   #beatMs: number;
@@ -47,15 +53,15 @@ export class Follower {
     void this.#run();
   }
 
-  /** A stream of the account or of one of its devices: it is given what is committed from now on. */
-  join(deviceId: number | null): Promise<Member> {
-    const joining = { deviceId, ...Promise.withResolvers<Member>() };
+  /** A stream of the account, or of some of its devices: it is given what is committed from now on. */
+  join(audience: Audience): Promise<EventMember> {
+    const joining = { audience, ...Promise.withResolvers<EventMember>() };
     this.#joining.push(joining);
     this.wake();
     return joining.promise;
   }
 
-  leave(member: Member): void {
+  leave(member: EventMember): void {
     member.end();
     this.#forget(member);
     if (this.#count() === 0) this.wake();
@@ -96,8 +102,8 @@ export class Follower {
       this.#position = to;
       await this.#beat(to);
       const nowMs = monotonicClock();
-      for (const { deviceId, resolve } of joining)
-        resolve(this.#add(new Member(deviceId, to, nowMs)));
+      for (const { audience, resolve } of joining)
+        resolve(this.#add(audience, new Member(to, nowMs)));
     } catch (error) {
       for (const { reject } of joining) reject(error);
       throw error;
@@ -109,23 +115,22 @@ export class Follower {
     if (this.#count() === 0) return;
     for await (const page of catchUp(db, { accountId, deviceId: null }, from, to)) {
       const devices = new Set(page.events.map(({ row }) => row.deviceId));
-      for (const scope of [null, ...devices]) {
-        const members = this.#members.get(scope);
-        if (!members) continue;
+      for (const { audience, members } of this.#groups.values()) {
+        if (audience.deviceId !== null && !devices.has(audience.deviceId)) continue;
         await takeTurn();
-        for (const chunk of writePage(page, scope)) await this.#give(members, chunk);
+        for (const piece of writePage(page, audience)) await this.#give(members, piece);
       }
     }
     for (const member of this.#all()) member.position = to;
   }
 
-  async #give(members: Iterable<Member>, chunk: Buffer): Promise<void> {
+  async #give(members: Iterable<EventMember>, piece: EventPiece): Promise<void> {
     const nowMs = this.#options.monotonicClock();
     let given = 0;
     for (const member of members) {
       if (given % writesPerTurn === 0) await this.#options.takeTurn();
       given += 1;
-      member.give(chunk, nowMs);
+      member.give(piece, nowMs);
       if (member.hasEnded) this.#forget(member);
     }
   }
@@ -136,8 +141,14 @@ export class Follower {
     const nowMs = this.#options.monotonicClock();
     if (nowMs - this.#beatMs < everyMs) return;
     this.#beatMs = nowMs;
-    const silent = [...this.#all()].filter(({ givenMs }) => nowMs - givenMs >= everyMs);
-    await this.#give(silent, writeBeat(position));
+    for (const hasIds of [true, false]) {
+      const groups = [...this.#groups.values()].filter(
+        ({ audience }) => audience.hasIds === hasIds,
+      );
+      const members = groups.flatMap((group) => [...group.members]);
+      const silent = members.filter(({ givenMs }) => nowMs - givenMs >= everyMs);
+      if (silent.length > 0) await this.#give(silent, writeBeat(position, hasIds));
+    }
   }
 
   /** Until something is committed, somebody joins, the last one leaves or it is time for a heart-beat. */
@@ -153,25 +164,25 @@ export class Follower {
     this.#wake = undefined;
   }
 
-  #add(member: Member): Member {
-    const members = this.#members.get(member.deviceId) ?? new Set();
-    this.#members.set(member.deviceId, members.add(member));
+  #add(audience: Audience, member: EventMember): EventMember {
+    const group = this.#groups.get(audience.key) ?? { audience, members: new Set() };
+    group.members.add(member);
+    this.#groups.set(audience.key, group);
     return member;
   }
 
-  #forget(member: Member): void {
-    const members = this.#members.get(member.deviceId);
-    members?.delete(member);
-    if (members?.size === 0) this.#members.delete(member.deviceId);
+  #forget(member: EventMember): void {
+    for (const [key, { members }] of this.#groups)
+      if (members.delete(member) && members.size === 0) this.#groups.delete(key);
   }
 
   #count(): number {
     let count = 0;
-    for (const { size } of this.#members.values()) count += size;
+    for (const { members } of this.#groups.values()) count += members.size;
     return count;
   }
 
-  *#all(): Generator<Member> {
-    for (const members of this.#members.values()) yield* members;
+  *#all(): Generator<EventMember> {
+    for (const { members } of this.#groups.values()) yield* members;
   }
 }

@@ -1,8 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
-import { Follower, type FollowerOptions } from './follower.ts';
-import type { Member } from './member.ts';
-import { createSlices } from './slices.ts';
-import type { StreamScope } from './feed.ts';
+import { createSlices } from '../streams/slices.ts';
+import type { Audience } from './audience.ts';
+import { Follower, type EventMember, type FollowerOptions } from './follower.ts';
 
 export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonicClock'> & {
   bus: Bus;
@@ -10,14 +9,14 @@ export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonic
 
 /** A stream that follows its account. */
 export type Followed = {
-  member: Member;
+  member: EventMember;
   leave(): void;
 };
 
 /** All event streams of this process, by account. */
 export type Hub = {
-  /** From then on the member is given what is committed for the scope. */
-  join(scope: StreamScope): Promise<Followed>;
+  /** From then on the member is given what is committed for the audience. */
+  join(audience: Audience): Promise<Followed>;
   /** Runs what one stream asks of the database for itself: one of an account's at a time. */
   alone<T>(accountId: number, work: () => Promise<T>): Promise<T>;
 };
@@ -51,9 +50,10 @@ export function createHub({ bus, ...options }: HubOptions): Hub {
   };
 
   return {
-    async join({ accountId, deviceId }) {
+    async join(audience) {
+      const { accountId } = audience;
       const follower = followers.get(accountId) ?? follow(accountId);
-      const member = await follower.join(deviceId);
+      const member = await follower.join(audience);
       return { member, leave: () => follower.leave(member) };
     },
     async alone(accountId, work) {

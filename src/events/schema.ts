@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { NotNotified } from '../contract/not-notified.ts';
-import { namesOf } from '../exports/query.ts';
+import { namesOf } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, cursorTs, deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
 import { timestampQuery } from '../http/schema.ts';

@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import { exampleIds } from '../http/schema.ts';
+import { devicesQuery } from '../http/list-query.ts';
 import { readTime } from '../lib/read-time.ts';
-
-/** `a,b` as a list, each once. */
-export const namesOf = (text: string) =>
-  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
 
 /** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
 const Time = z
@@ -32,15 +28,7 @@ export const maxNamedDevices = 500;
 
 /** Which devices: those named, and those with a label. */
 export const devicesMembers = {
-  devices: z
-    .string()
-    .transform(namesOf)
-    .pipe(z.array(z.guid('is no deviceAuthUuid').toLowerCase()).min(1).max(maxNamedDevices))
-    .optional()
-    .meta({
-      description: `Only these devices, ${maxNamedDevices} at most, by \`deviceAuthUuid\` with commas.`,
-      example: exampleIds.device,
-    }),
+  devices: devicesQuery(maxNamedDevices),
   label: z
     .string()
     .min(1)

@@ -18,6 +18,8 @@ export type AppOptions = {
   authenticate: (token: string) => Promise<Account>;
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
+  /** Whom a ticket of a stream speaks for; absent: there are none. */
+  authenticateTicket?: RouterDeps['authenticateTicket'];
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
   /** Absent: no route takes an Idempotency-Key. */
@@ -70,6 +72,7 @@ export function createApp(
   app.use(crossOrigin(options.corsOrigins ?? []));
   app.use(compress(options.compress));
   const {
+    authenticateTicket,
     takeRequest,
     checkReach,
     runOnce,
@@ -82,6 +85,7 @@ export function createApp(
   mountRoutes(app, {
     routes,
     authenticate,
+    authenticateTicket,
     takeRequest,
     checkReach,
     runOnce,

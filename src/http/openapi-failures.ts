@@ -66,7 +66,7 @@ export function failures(route: Route): Responses {
   if (route.takes) statuses.add(400).add(408).add(415);
   if (route.takesKey) statuses.add(400).add(409).add(422);
   if (route.auth !== 'none') statuses.add(401);
-  if (route.auth === 'account') statuses.add(403).add(429);
+  if (route.auth === 'account' || route.auth === 'ticket') statuses.add(403).add(429);
   if (route.params) statuses.add(404);
   const entries = [...statuses]
     .toSorted((a, b) => a - b)

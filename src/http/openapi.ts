@@ -60,6 +60,12 @@ export function createOpenApi(
           scheme: 'bearer',
           description: 'A key of /v2/accounts/keys, with the scope that the operation names.',
         },
+        ticket: {
+          type: 'apiKey',
+          in: 'query',
+          name: 'ticket',
+          description: 'Of an address that POST /v2/streams made.',
+        },
       },
     },
   });
@@ -106,6 +112,7 @@ function streamedBody(takes: Record<string, string>): NonNullable<Operation['req
 /** OpenAPI 3.1, Security Requirement Object: of a scheme without scopes of its own the list names roles. */
 function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
   if (auth === 'none') return [];
+  if (auth === 'ticket') return [{ ticket: [] }];
   return scope === undefined ? [{ bearer: [] }] : [{ bearer: [] }, { apiKey: [scope] }];
 }
 

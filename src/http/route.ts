@@ -49,10 +49,18 @@ export type Body = {
   chunks: AsyncIterable<Buffer>;
 };
 
-/** `token`: a bearer token is asked for, and judged by the handler itself. */
-export type Auth = 'account' | 'token' | 'none';
+/**
+ * `token`: a bearer token is asked for, and judged by the handler itself. `ticket`: the query's `ticket` says
+ * for whom it is opened.
+ */
+export type Auth = 'account' | 'token' | 'ticket' | 'none';
 export type Token = { token: string };
-type AccountOf<A extends Auth> = { account: Account; token: Token; none: null }[A];
+type AccountOf<A extends Auth> = {
+  account: Account;
+  token: Token;
+  ticket: Account;
+  none: null;
+}[A];
 type Parsed<S> = S extends z.ZodType ? z.output<S> : undefined;
 
 type Input<A extends Auth, P, Q, B, W> = {

@@ -19,6 +19,8 @@ export type RouterDeps = {
   routes: Route[];
   /** Throws `unauthenticated` for a token that opens nothing. */
   authenticate: (token: string) => Promise<Account>;
+  /** The same of a ticket, which stands in the query; absent: no route takes one. */
+  authenticateTicket?: ((ticket: string) => Promise<Account>) | undefined;
   /** Throws `not-found` unless the device has one of the labels to which the account's key is confined. */
   checkReach?:
     | ((accountId: number, deviceUuid: string, labels: readonly string[]) => Promise<void>)
@@ -126,15 +128,18 @@ async function runKeyed(
 }
 
 async function identify(
-  { authenticate, takeRequest, checkReach }: RouterDeps,
+  { authenticate, authenticateTicket, takeRequest, checkReach }: RouterDeps,
   route: Route,
   params: unknown,
   ctx: Context,
 ) {
   if (route.auth === 'none') return null;
-  const token = bearer(ctx);
-  if (route.auth === 'token') return { token };
-  const account = await authenticate(token);
+  if (route.auth === 'token') return { token: bearer(ctx) };
+  const account =
+    route.auth === 'ticket'
+      ? await authenticateTicket?.(ticketOf(ctx))
+      : await authenticate(bearer(ctx));
+  if (!account) throw new DomainError('unauthenticated', 'No ticket opens this.');
   if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
   checkRights(account, route);
   const labels = labelsOf(account);
@@ -149,6 +154,12 @@ function bearer(ctx: Context): string {
   const token = /^Bearer +([\w.~+/-]+=*) *$/i.exec(ctx.get('authorization'))?.[1];
   if (token === undefined) throw new DomainError('unauthenticated', 'A bearer token is needed.');
   return token;
+}
+
+/** Throws `unauthenticated`. */
+function ticketOf({ query: { ticket } }: Context): string {
+  if (typeof ticket === 'string') return ticket;
+  throw new DomainError('unauthenticated', 'A ticket is needed: POST /v2/streams.');
 }
 
 /** The query as an object; a parameter given twice is an array, which no schema takes. */

@@ -53,7 +53,7 @@ export type IngestOptions = BatcherOptions & {
 
 export type IngestDeps = Pick<
   StoreDeps,
-  'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe'
+  'db' | 'writers' | 'bus' | 'log' | 'handOver' | 'observe' | 'listeners'
 > & {
   findNewest: FindNewest;
   findStored: StoreDeps['findStored'];

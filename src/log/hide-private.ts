@@ -3,6 +3,8 @@ const patterns: [RegExp, string][] = [
   [/\/\/[^\s/@"]+@/g, '//[redacted]@'],
   // JSON Web Tokens, complete or only their first two parts.
   [/\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?/g, '[token]'],
+  // What opens a stream stands in its address.
+  [/\bstream_[\w-]{20,}/g, '[ticket]'],
   [/[\w.!#$%&'*+=?^`{|}~-]+@[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}/g, '[e-mail]'],
 ];
 
@@ -11,6 +13,6 @@ const patterns: [RegExp, string][] = [
  * repeat addresses, tokens and URLs that they were given.
  */
 export function hidePrivate(line: string): string {
-  if (!line.includes('@') && !line.includes('eyJ')) return line;
+  if (!['@', 'eyJ', 'stream_'].some((sign) => line.includes(sign))) return line;
   return patterns.reduce((text, [pattern, instead]) => text.replaceAll(pattern, instead), line);
 }

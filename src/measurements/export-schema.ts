@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { devicesMembers, namesOf, needDevices, rangeMembers } from '../exports/query.ts';
+import { devicesMembers, needDevices, rangeMembers } from '../exports/query.ts';
+import { namesOf, sensesQuery } from '../http/list-query.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
-import { BucketView, LatestView, sensesQuery } from './schema.ts';
+import { BucketView, LatestView } from './schema.ts';
 
 export type Unit = 's' | 'm' | 'h' | 'd' | 'mo';
 /** So many units wide. */

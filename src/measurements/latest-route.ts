@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { listFilteredDevices } from '../exports/list-devices.ts';
-import { refuseUnknown } from '../exports/refuse-unknown.ts';
+import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';

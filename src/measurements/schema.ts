@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
-import { devicesMembers, maxNamedDevices, namesOf } from '../exports/query.ts';
+import { devicesMembers, maxNamedDevices } from '../exports/query.ts';
+import { sensesQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
 import {
   cursorText,
@@ -54,13 +55,6 @@ const bucketQuery = z
   .refine((ms) => ms <= maxBucketMs, 'is wider than 36500 days')
   .optional()
   .meta({ description: 'Width of a bucket: a whole number of s, m, h or d: 15m.' });
-
-export const sensesQuery = z
-  .string()
-  .transform(namesOf)
-  .refine((senses) => senses.length <= 256, 'names more than 256 senses')
-  .optional()
-  .meta({ description: 'Only these senses: 0x1a,0x1b' });
 
 export const MeasurementQuery = z.object({
   senses: sensesQuery,

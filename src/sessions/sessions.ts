@@ -62,6 +62,8 @@ export type Sessions = {
   ) => Promise<TokenPair>;
   /** The account of a bearer token, looked up in the store each time. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Bearer>;
+  /** The bearer of a session by its identifier, looked up in the store each time. Throws `unauthenticated`. */
+  find: (accountId: number, sessionId: string) => Promise<Bearer>;
   list: (accountId: number) => Promise<Session[]>;
   revoke: (accountId: number, sessionId: string) => Promise<boolean>;
   revokeAll: (accountId: number) => Promise<void>;
@@ -155,6 +157,12 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (touched) await store.touch(touched);
       const { accountId, accountUuid, sessionId } = session;
       return { accountId, accountUuid, sessionId };
+    },
+
+    async find(accountId, sessionId) {
+      const session = await store.find(sessionId, clock());
+      if (session?.accountId !== accountId || isDisabled?.(accountId)) throw noSession();
+      return { accountId, accountUuid: session.accountUuid, sessionId };
     },
 
     list: (accountId) => store.list(accountId, clock()),

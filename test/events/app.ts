@@ -7,7 +7,9 @@ import { readHistoryKind } from '../../src/history/kind.ts';
 import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
-import { createStreamCount } from '../../src/events/count-streams.ts';
+import { createReaches } from '../../src/streams/reach.ts';
+import { createStreamCount } from '../../src/streams/count-streams.ts';
+import { createHub } from '../../src/events/hub.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
@@ -63,9 +65,10 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         db,
         bus,
         getDeviceId: findDevice,
+        hub: createHub({ db, bus, heartbeatMs: options.heartbeatMs ?? 15_000, monotonicClock }),
+        reaches: createReaches(db, bus),
         authenticate,
         exports,
-        monotonicClock,
         streams: createStreamCount(() => options.streams ?? 20),
         refusalPauseMs: 1,
       }),

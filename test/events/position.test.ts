@@ -5,7 +5,7 @@ import {
   parsePosition,
   writePosition,
   type StreamPosition,
-} from '../../src/events/position.ts';
+} from '../../src/streams/position.ts';
 
 /** A history of transactions 1..n; each is open, or committed, at an earlier and at a later moment. */
 const history = fc

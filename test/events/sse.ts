@@ -1,5 +1,5 @@
 /** One server-sent event; a heart-beat has no data. */
-type Message = { id: string; event: string; data: Record<string, unknown> | null };
+export type Message = { id: string; event: string; data: Record<string, unknown> | null };
 
 export type Reading = {
   messages: Message[];
@@ -15,13 +15,13 @@ export type Reading = {
 /** Reads server-sent events as a browser does; resolves once the first message, which says where it begins, is there. */
 export async function readEvents(
   url: string,
-  token: number | string,
+  token: number | string | null,
   lastEventId?: string,
 ): Promise<Reading> {
   const abort = new AbortController();
   const response = await fetch(url, {
     headers: {
-      authorization: `Bearer ${token}`,
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
       ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     },
     signal: abort.signal,

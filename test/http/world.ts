@@ -1,4 +1,5 @@
 import { exampleIds, exampleLogin } from '../../src/http/schema.ts';
+import { exampleTicket } from '../../src/streams/schema.ts';
 import { configuration, thresholdPurpose, type Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import type { Operation } from './document.ts';
@@ -43,6 +44,8 @@ export type World = {
   deviceToken: string;
   /** Of a link to set a new password; where mails are sent. */
   resetToken?: string;
+  /** The address of a stream, with its ticket. */
+  streamUrl: string;
   /** Identifiers by the name of the path parameter that takes them. */
   ids: {
     deviceAuthUuid: string;
@@ -83,6 +86,7 @@ export async function buildWorld(url: string): Promise<World> {
     name: 'a wall',
     scopes: ['data:read'],
   });
+  const { url: streamUrl } = await call('POST', '/v2/streams', token, { kinds: ['events'] });
   // Of no device: it is done at once.
   const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
   const job = await call('POST', '/v2/devices/actions', token, unlabelling);
@@ -94,6 +98,7 @@ export async function buildWorld(url: string): Promise<World> {
     token,
     pair: data as World['pair'],
     deviceToken: String(device['deviceAuthToken']),
+    streamUrl: String(streamUrl),
     ids: {
       deviceAuthUuid,
       purposeUuid,
@@ -141,6 +146,7 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
     [String(exampleIds.alarm), ids.alarmId],
     ['the refreshToken of the last answer', world.pair.refreshToken],
     ['what the link has behind ?token=', world.resetToken ?? ''],
+    [exampleTicket, new URL(world.streamUrl, 'http://x').searchParams.get('ticket') ?? ''],
   ];
 }
 

@@ -5,6 +5,7 @@ import { DomainError } from '../../errors.ts';
 import type { Log } from '../../log/logger.ts';
 import type { Changes } from '../rules/changes.ts';
 import type { Plan } from './plan-batch.ts';
+import { publishValues, type ValueListeners } from './publish-values.ts';
 
 /** What is counted. */
 export type IngestObserver = {
@@ -20,6 +21,8 @@ export type TellDeps = {
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
+  /** To whose values anybody listens; absent: to nobody's. */
+  listeners?: ValueListeners | undefined;
 };
 
 /**
@@ -30,6 +33,7 @@ export function tellStored(plan: Plan, recorded: NewEvent[], deps: TellDeps): vo
   try {
     acknowledge(plan);
     perform(plan.rows, deps);
+    if (deps.listeners && !deps.listeners.isEmpty()) publishValues(plan, deps.listeners, deps.bus);
     publishEvents(recorded, plan.rows.signals, deps);
   } catch (err) {
     deps.log.error(

@@ -51,9 +51,14 @@ export function advance(from: StreamPosition, to: StreamPosition, xact: string):
  * another server's after a portable copy was. What was sent before comes again; nothing is left out.
  */
 export function resumeAt(from: StreamPosition, present: StreamPosition): StreamPosition {
-  const isForeign = from.server !== present.server;
-  const isAhead = read(from.snapshot).xmax > read(present.snapshot).xmax;
-  return isForeign || isAhead ? { ts: from.ts, server: present.server, snapshot: '1:1:' } : from;
+  if (isKnownTo(from, present)) return from;
+  return { ts: from.ts, server: present.server, snapshot: '1:1:' };
+}
+
+/** Whether the database knows that position: it is its own, and not ahead of the present. */
+export function isKnownTo(from: StreamPosition, present: StreamPosition): boolean {
+  if (from.server !== present.server) return false;
+  return read(from.snapshot).xmax <= read(present.snapshot).xmax;
 }
 
 const maxXid = 2n ** 63n - 1n;

@@ -1,0 +1,78 @@
+import type { Member } from '../streams/member.ts';
+import type { Reach } from '../streams/reach.ts';
+import type { Piece } from '../streams/server-sent.ts';
+import { maxSent, writeLivePosition, type SentSense } from './live-position.ts';
+import type { Positions, ReadPosition } from './positions.ts';
+import { Throttle } from './throttle.ts';
+import { toBytes, type Value } from './value.ts';
+
+/** What a stream of values is about. */
+export type LiveFilter = {
+  reach: Reach;
+  /** Absent: all. */
+  senses?: readonly string[] | undefined;
+  /** Values of a sense in a second, at most. Absent: all. */
+  maxHz?: number | undefined;
+};
+
+/** A commit has reached this process so long after it, also by way of Redis. */
+export const underWayMs = 2_000;
+
+/** Streams of the same filter: what they are sent is chosen and written once for all of them. */
+export class Group {
+  readonly key: string;
+  readonly members = new Set<Member<string>>();
+  readonly throttle: Throttle | null;
+  readonly #filter: LiveFilter;
+  readonly #senses: ReadonlySet<string> | null;
+  readonly #positions: Positions;
+  /** Of the first stream: what was committed before it. */
+  readonly #first: ReadPosition;
+  /** What was sent last, oldest first. */
+  readonly #sent = new Map<string, SentSense & { sentMs: number }>();
+
+  constructor(key: string, filter: LiveFilter, positions: Positions, first: ReadPosition) {
+    const { senses, maxHz } = filter;
+    this.key = key;
+    this.#filter = filter;
+    this.#senses = senses ? new Set(senses) : null;
+    this.throttle = maxHz === undefined ? null : new Throttle(1_000 / maxHz);
+    this.#positions = positions;
+    this.#first = first;
+  }
+
+  /** Those of the values that are to be sent now. */
+  choose(values: readonly Value[], nowMs: number): Value[] {
+    const { reach } = this.#filter;
+    return values.filter(
+      (value) =>
+        reach.has(value.deviceId) &&
+        (this.#senses?.has(value.sId) ?? true) &&
+        (this.throttle?.isDue(value, nowMs) ?? true),
+    );
+  }
+
+  /** As pieces of a stream. `heardMs`: all that came before it was handled. */
+  *write(values: readonly Value[], heardMs: number, nowMs: number): Generator<Piece<string>> {
+    for (const value of values) this.#note(value, nowMs);
+    for (const bytes of toBytes(values)) yield { bytes, position: this.position(heardMs) };
+  }
+
+  /** Where a reader is that has read all it was given. */
+  position(heardMs: number): string {
+    const beforeMs = heardMs - underWayMs - (this.throttle?.periodMs ?? 0);
+    const { position, fromMs } = this.#positions.findBefore(beforeMs) ?? this.#first;
+    const sent: SentSense[] = [];
+    for (const { sentMs, ...sense } of this.#sent.values()) if (sentMs >= fromMs) sent.push(sense);
+    return writeLivePosition({ position, sent });
+  }
+
+  #note({ key, deviceId, sId, ts }: Value, sentMs: number): void {
+    const newestTs = Math.max(ts, this.#sent.get(key)?.ts ?? 0);
+    this.#sent.delete(key);
+    this.#sent.set(key, { deviceId, sId, ts: newestTs, sentMs });
+    if (this.#sent.size <= maxSent) return;
+    const [oldest = ''] = this.#sent.keys();
+    this.#sent.delete(oldest);
+  }
+}

@@ -1,0 +1,49 @@
+import type { Bus } from '../bus/bus.ts';
+import type { MonotonicClock } from '../lib/clock.ts';
+
+/** To whose values anybody listens, in any process. */
+export type Listeners = {
+  isEmpty(): boolean;
+  has(accountId: number): boolean;
+  close(): void;
+};
+
+export type ListenersOptions = {
+  bus: Bus;
+  monotonicClock: MonotonicClock;
+  /** A process that has not said again what it listens to for so long is gone. */
+  expiryMs?: number;
+};
+
+type Said = { accountIds: number[]; untilMs: number };
+
+/** What processes that serve streams say of their readers (`announce`), for one that stores values. */
+export function startListeners(options: ListenersOptions): Listeners {
+  const { bus, monotonicClock, expiryMs = 10_000 } = options;
+  const byProcess = new Map<string, Said>();
+  let accounts = new Set<number>();
+
+  function collect(): void {
+    const nowMs = monotonicClock();
+    for (const [process, { untilMs }] of byProcess) if (untilMs <= nowMs) byProcess.delete(process);
+    accounts = new Set([...byProcess.values()].flatMap(({ accountIds }) => accountIds));
+  }
+  const ends = [
+    bus.subscribe('listeners', ({ process, accountIds }) => {
+      byProcess.set(process, { accountIds, untilMs: monotonicClock() + expiryMs });
+      if (accountIds.length === 0) byProcess.delete(process);
+      collect();
+    }),
+  ];
+  const timer = setInterval(collect, expiryMs / 4);
+  timer.unref();
+  bus.publish('listeners-asked', {});
+  return {
+    isEmpty: () => accounts.size === 0,
+    has: (accountId) => accounts.has(accountId),
+    close() {
+      clearInterval(timer);
+      for (const end of ends) end();
+    },
+  };
+}

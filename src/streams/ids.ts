@@ -1,0 +1,33 @@
+import { DomainError } from '../errors.ts';
+
+/** The parts of a stream that have positions of their own: events with alarms, and measurements. */
+export const sourceNames = ['events', 'measurements'] as const;
+export type SourceName = (typeof sourceNames)[number];
+
+const letters: Record<SourceName, string> = { events: 'e', measurements: 'm' };
+
+/** The positions of a stream's parts, as the id of a server-sent event. */
+export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
+  const parts = sourceNames.flatMap((name) => {
+    const position = positions.get(name);
+    return position === undefined ? [] : [`${letters[name]}=${position}`];
+  });
+  return parts.join(';');
+}
+
+/** Where a reader was; of a part that it did not have, nothing. Throws `invalid-input`. */
+export function parseIds(lastEventId: string): Map<SourceName, string> {
+  const positions = new Map<SourceName, string>();
+  if (lastEventId === '') return positions;
+  for (const part of lastEventId.split(';')) {
+    const name = sourceNames.find((one) => part.startsWith(`${letters[one]}=`));
+    if (!name || positions.has(name)) throw invalidLastEventId();
+    positions.set(name, part.slice(2));
+  }
+  return positions;
+}
+
+export function invalidLastEventId(): DomainError {
+  const problems = [{ path: 'Last-Event-ID', message: 'is not an id of this stream' }];
+  return new DomainError('invalid-input', 'The request is not valid.', { problems });
+}

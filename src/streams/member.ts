@@ -1,0 +1,75 @@
+import type { Piece } from './server-sent.ts';
+
+/** Bytes that may wait to be sent to one reader; readers of the same event share its bytes. */
+const maxWaitingBytes = 1_048_576;
+
+/**
+ * `slow-reader`: more waited for it than may. `overloaded`: its account's values come faster than they can be
+ * sent. `interrupted`: other processes could not be heard for a moment.
+ */
+export type DropReason = 'slow-reader' | 'overloaded' | 'interrupted';
+
+/** One stream of those that follow an account: what is to be sent to it, until it ends or falls behind. */
+export class Member<P> {
+  /** All that it was given comes before this; a stream that falls behind resumes here. */
+  position: P;
+  /** When it was given something last, of the follower's clock. */
+  givenMs: number;
+  hasEnded = false;
+  /** Why it was ended before its reader left; null where it was not. */
+  reason: DropReason | null = null;
+  #error: Error | undefined;
+  #waiting: Piece<P>[] = [];
+  #waitingBytes = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(position: P, nowMs: number) {
+    this.position = position;
+    this.givenMs = nowMs;
+  }
+
+  /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
+  give(piece: Piece<P>, nowMs: number): void {
+    if (this.hasEnded) return;
+    const { length } = piece.bytes;
+    if (this.#waiting.length > 0 && this.#waitingBytes + length > maxWaitingBytes) {
+      this.drop('slow-reader');
+      return;
+    }
+    this.#waiting.push(piece);
+    this.#waitingBytes += length;
+    this.givenMs = nowMs;
+    this.#wake?.();
+  }
+
+  /** Ends it; what waits can still be read. */
+  drop(reason: DropReason): void {
+    this.reason ??= reason;
+    this.end();
+  }
+
+  /** Nothing more will come; with an error `read` throws it. */
+  end(error?: Error): void {
+    this.hasEnded = true;
+    this.#error ??= error;
+    this.#wake?.();
+  }
+
+  /** What it is given, as it comes, until it has ended. */
+  async *read(): AsyncGenerator<Piece<P>> {
+    for (;;) {
+      const piece = this.#waiting.shift();
+      if (piece) {
+        this.#waitingBytes -= piece.bytes.length;
+        yield piece;
+        continue;
+      }
+      if (this.#error) throw this.#error;
+      if (this.hasEnded) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await promise;
+      this.#wake = undefined;
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { AlarmChange } from '../contract/alarm.ts';
+import { devicesQuery, sensesQuery } from '../http/list-query.ts';
+import { timestamp } from '../http/schema.ts';
+import { streamKinds } from './source.ts';
+
+/** What the reference shows in the place of a ticket. */
+export const exampleTicket = 'what url has behind ?ticket=';
+
+const maxDevices = 500;
+const maxSenses = 256;
+const leastHz = 0.1;
+const mostHz = 100;
+
+const label = z.string().min(1).max(64).meta({ description: 'Only devices with this label.' });
+
+/** What of the kinds a stream carries. */
+export const StreamFilters = z.strictObject({
+  devices: z
+    .array(z.guid('is no deviceAuthUuid').toLowerCase())
+    .min(1)
+    .max(maxDevices)
+    .optional()
+    .meta({ description: `Only these devices, by \`deviceAuthUuid\`; ${maxDevices} at most.` }),
+  label: label.optional(),
+  senses: z
+    .array(z.string().max(1_024))
+    .min(1)
+    .max(maxSenses)
+    .optional()
+    .meta({ description: 'Of measurements: only these senses.' }),
+  maxHz: z.number().min(leastHz).max(mostHz).optional().meta({
+    description: 'Of measurements: values of each sense in a second, at most; the newest are sent.',
+  }),
+});
+export type StreamFilters = z.infer<typeof StreamFilters>;
+
+/** The query of GET /v2/measurements/stream. */
+export const MeasurementStreamQuery = z.strictObject({
+  devices: devicesQuery(maxDevices),
+  label: label.optional(),
+  senses: sensesQuery,
+  maxHz: z
+    .string()
+    .regex(/^\d{1,3}(\.\d{1,3})?$/, `expected a number from ${leastHz} to ${mostHz}`)
+    .transform(Number)
+    .refine((hz) => hz >= leastHz && hz <= mostHz, `expected a number from ${leastHz} to ${mostHz}`)
+    .optional()
+    .meta({
+      description: 'Values of each sense in a second, at most; the newest are sent.',
+      example: '1',
+    }),
+});
+
+/** The body of POST /v2/streams. */
+export const NewStream = z.strictObject({
+  kinds: z
+    .array(z.enum(streamKinds))
+    .min(1, 'name at least one kind')
+    .max(streamKinds.length)
+    .overwrite((kinds) => [...new Set(kinds)]),
+  filters: StreamFilters.default({}),
+});
+export type NewStream = z.infer<typeof NewStream>;
+
+export const MadeStream = z.object({
+  url: z.string().meta({
+    description: 'Path and query to open, at the address that was asked. Whoever has it can.',
+  }),
+  expiresTs: timestamp.meta({ description: 'Until then it opens; then again after each break.' }),
+  timestamp,
+});
+
+/** Under the SSE name `measurement`. */
+const StreamedMeasurement = z
+  .object({
+    deviceAuthUuid: z.guid(),
+    sId: z.string(),
+    val: z.union([z.number(), z.object({ lat: z.number(), long: z.number() })]),
+    ts: timestamp,
+  })
+  .meta({ id: 'StreamedMeasurement' });
+
+/** Under the SSE name `opened`. */
+const StreamOpened = z
+  .object({
+    timestamp,
+    resumed: z.boolean(),
+    start: timestamp.optional().meta({ description: 'Of before it nothing is sent again.' }),
+    late: z.literal('in-history-only').optional().meta({
+      description: 'What arrived meanwhile and is older than what was sent of its sense.',
+    }),
+  })
+  .meta({ id: 'StreamOpened' });
+
+/** Under the SSE name `dropped`: the last message of a stream that is ended. */
+const StreamDropped = z
+  .object({ reason: z.enum(['slow-reader', 'overloaded', 'interrupted']) })
+  .meta({ id: 'StreamDropped' });
+
+export const StreamedMessage = z.union([
+  StreamedMeasurement,
+  StreamOpened,
+  StreamDropped,
+  AlarmChange,
+]);
