@@ -10,6 +10,7 @@ import type { App, Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { testService } from '../journeys/service.ts';
 import type { TestService } from '../journeys/service.ts';
+import { expectToldOnce } from '../journeys/unknown-member.ts';
 import { bridgeTo, endSession, findHolder } from './broker.ts';
 
 describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stands by', () => {
@@ -95,27 +96,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
 
   it('is told once of a member that nobody knows; what it sent is stored', async () => {
     const device = await connectDevice(await register());
-    await device.subscribe('down/errors');
-    for (const val of [1, 2])
-      await device.publish('up/measurements', {
-        sId: '0x01',
-        val,
-        ts: Date.now() + val,
-        lable: 'x',
-      });
-    expect(await device.receive('down/errors')).toMatchObject({
-      topic: `devices/${device.uuid}/up/measurements`,
-      reason: 'unknown-member',
-      path: '/lable',
-      message: expect.stringContaining('no member lable'),
-    });
-    // Of the second one nothing was said: this comes next.
-    await device.publish('up/measurements', { sId: '0x01', val: 999, lable: 'x' });
-    expect(await device.receive('down/errors')).toMatchObject({ reason: 'out-of-range' });
-    expect(device.received).toEqual([]);
-    const path = `/v2/measurements/${device.uuid}`;
-    const { measurements } = await app.call<{ measurements: { val: number }[] }>('GET', path);
-    expect(measurements.map(({ val }) => val).toSorted()).toEqual([1, 2]);
+    await expectToldOnce(app, device);
     await device.end();
   });
 

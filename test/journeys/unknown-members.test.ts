@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { it } from 'vitest';
 import { configuration, openApp, type Registration } from './app.ts';
 import { connectDevice } from './device.ts';
 import { testService } from './service.ts';
+import { expectToldOnce } from './unknown-member.ts';
 
 it('a device that sends members nobody knows is told once; what it sent is stored', async () => {
   const service = await testService();
@@ -9,28 +10,7 @@ it('a device that sends members nobody knows is told once; what it sent is store
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
   const device = await connectDevice(registration);
   try {
-    await device.subscribe('down/errors');
-    for (const val of [1, 2])
-      await device.publish('up/measurements', {
-        sId: '0x01',
-        val,
-        ts: Date.now() + val,
-        lable: 'x',
-      });
-    expect(await device.receive('down/errors')).toMatchObject({
-      topic: `devices/${device.uuid}/up/measurements`,
-      reason: 'unknown-member',
-      path: '/lable',
-      message: expect.stringContaining('no member lable'),
-      ts: expect.any(Number),
-    });
-    // What is wrong otherwise is said all the same, and comes after whatever else there was to say.
-    await device.publish('up/measurements', { sId: '0x99', val: 1, lable: 'x' });
-    expect(await device.receive('down/errors')).toMatchObject({ reason: 'unknown-sense' });
-    expect(device.received).toEqual([]);
-    const path = `/v2/measurements/${device.uuid}?limit=10`;
-    const { measurements } = await app.call<{ measurements: { val: number }[] }>('GET', path);
-    expect(measurements.map(({ val }) => val).toSorted()).toEqual([1, 2]);
+    await expectToldOnce(app, device);
   } finally {
     await device.end();
     await service.close();

@@ -78,9 +78,8 @@ export class TakeTime {
     };
     const { newestTs } = newest;
     const clockTs = last?.ts ?? null;
+    const own = ts >= newestTs ? { newestTs: ts, newestVal: measurement.val } : newest;
     if (isAhead) {
-      const isNewest = ts >= newestTs;
-      const own = isNewest ? { newestTs: ts, newestVal: measurement.val } : newest;
       this.#keep(sId, { ...own, clockTs, late: null });
       return arrivedTs;
     }
@@ -97,7 +96,7 @@ export class TakeTime {
     }
     // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
     if (ts > newestTs) this.#forget(sId);
-    else this.#keep(sId, { ...newest, clockTs: ts, late: null });
+    else this.#keep(sId, { ...own, clockTs: ts, late: null });
     return this.#goOn(measurement, number, last);
   }
 

@@ -65,16 +65,21 @@ export class ReferenceArrival {
     return sense.valuesNow <= 16;
   }
 
-  /** Whether a clock was set back: only late ones for a quarter of an hour, which go on as time does. */
+  /**
+   * Whether a clock was set back: only late ones for a quarter of an hour, which go on as time does. Where these do not
+   * the count begins anew with the newest.
+   */
   #wasSetBack(sense: Sense, ts: number, arrivedTs: number): boolean {
     const last = sense.late.at(-1);
     if (last && ts <= last.ts) sense.late = [];
     sense.late.push({ ts, arrivedTs });
-    return sense.late.slice(0, -2).some((first) => {
-      const passed = arrivedTs - first.arrivedTs;
-      const went = ts - first.ts;
-      return passed >= longMs && went >= passed / 2 && went <= passed * 2;
-    });
+    const [first] = sense.late;
+    const passed = arrivedTs - (first?.arrivedTs ?? arrivedTs);
+    const went = ts - (first?.ts ?? ts);
+    if (passed < longMs) return false;
+    if (went >= passed / 2 && went <= passed * 2) return sense.late.length >= 3;
+    sense.late = [{ ts, arrivedTs }];
+    return false;
   }
 
   #of(sId: string): Sense {
