@@ -5,7 +5,7 @@ import type { Bed, Value } from './pieces/bed.ts';
 import { startBenchDatabase } from './database.ts';
 import { PieceMeter } from './pieces/meter.ts';
 import { butOne, globalAny, half, never, stateWith, winding, windowed } from './pieces/purposes.ts';
-import { restless } from './pieces/purposes.ts';
+import { alarming, restless } from './pieces/purposes.ts';
 import { cpuMsOf } from './usage.ts';
 import type { Purpose } from '../src/contract/purpose.ts';
 
@@ -33,12 +33,19 @@ type Work = {
   devices?: number;
   count: number;
   val?: () => Value;
+  webhooks?: number;
   /** So much time lies between two messages. */
   laterMs?: number;
 };
 
 const anyValue = () => Math.floor(Math.random() * 10_000) / 100;
 const anyPlace = () => ({ lat: Math.random(), long: Math.random() * 360 - 180 });
+
+/** 1 and -1 in turn. */
+function alternately(): () => number {
+  let last = -1;
+  return () => (last = -last);
+}
 
 const works: Work[] = [
   { name: 'plain: 100 devices at once', purpose: null, devices: 100, count: 50 },
@@ -67,6 +74,13 @@ const works: Work[] = [
     count: 1,
     laterMs: 10_000_000,
   },
+  ...[0, 20].map((webhooks) => ({
+    name: `alarms: 256 opened and closed, ${webhooks} webhooks`,
+    purpose: alarming(256),
+    count: webhooks > 0 ? 2 : 20,
+    val: alternately(),
+    webhooks,
+  })),
   {
     name: 'ticks: 200 s of them beside 64 × 32 causes',
     purpose: restless(64, 32),
@@ -111,8 +125,10 @@ try {
 
 /** Median and maximum of the longest piece of each message, after a warm-up. */
 async function measurePieces(bed: Bed, work: Work): Promise<void> {
-  const { name, purpose, devices = 1, count, val = anyValue, laterMs } = work;
-  const added = await Promise.all(Array.from({ length: devices }, () => bed.addDevice(purpose)));
+  const { name, purpose, devices = 1, count, val = anyValue, laterMs, webhooks } = work;
+  const added = await Promise.all(
+    Array.from({ length: devices }, () => bed.addDevice(purpose, webhooks)),
+  );
   const meter = new PieceMeter();
   const longest: number[] = [];
   const startMs = performance.now();

@@ -16,6 +16,7 @@ import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import { addWebhooks, decideInBench } from './alarms.ts';
 import { senseId } from './purposes.ts';
 
 const dayMs = 86_400_000;
@@ -24,7 +25,8 @@ export type Value = number | { lat: number; long: number };
 
 /** The service's way from a parsed message into the database, in this process and without its edges. */
 export type Bed = {
-  addDevice: (purpose: Purpose | null) => Promise<DeviceIdentity>;
+  /** Of an account of its own, which has so many webhooks. */
+  addDevice: (purpose: Purpose | null, webhooks?: number) => Promise<DeviceIdentity>;
   /**
    * Resolves when the message, of one measurement a millisecond, is acknowledged. `laterMs`: it arrives so much later
    * than the one before, by its own time.
@@ -85,7 +87,7 @@ export async function openBed(
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
         replaceConfigurations,
-        decideAlarms: async () => new Map(),
+        decideAlarms: decideInBench(),
       },
       findNewest,
       findStored,
@@ -98,7 +100,11 @@ export async function openBed(
   );
   let ts = Date.now();
   return {
-    addDevice: (purpose) => addDevice(db, purpose),
+    async addDevice(purpose, webhooks = 0) {
+      const device = await addDevice(db, purpose);
+      if (webhooks > 0) await addWebhooks(db, device.accountId, webhooks);
+      return device;
+    },
     send(device, values, laterMs) {
       ts += laterMs ?? 0;
       const items = values.map((val, index) => ({ index, value: { sId: senseId, val, ts: ts++ } }));

@@ -82,3 +82,18 @@ export function restless(events: number, causes: number): Purpose {
   }));
   return Purpose.parse({ puId: 1, initStId: 1, states });
 }
+
+/** Each value opens the alarms of half of these events, and closes those of the others; half are told. */
+export function alarming(events: number): Purpose {
+  const states = Array.from({ length: Math.ceil(events / 64) }, (_, s) => ({
+    stId: s + 1,
+    isGlobal: true,
+    events: Array.from({ length: Math.min(64, events - s * 64) }, (_unused, e) => ({
+      evId: e + 1,
+      name: 'x'.repeat(200),
+      causes: [{ sId: senseId, thresholds: e % 2 === 0 ? { isGt: 0 } : { isLt: 0 } }],
+      actions: e % 4 < 2 ? { cloud: { sendPush: true } } : { alarm: true },
+    })),
+  }));
+  return Purpose.parse({ puId: 1, initStId: 1, states });
+}

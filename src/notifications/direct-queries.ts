@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
 import type { Decided } from './enqueue-queries.ts';
 import { dueChannel, type NoticeData } from './turn.ts';
@@ -15,13 +16,27 @@ export type NewDirect = {
   about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
 };
 
+/** A statement brings so many: to write their texts down is a piece of its own. */
+const rowsAtOnce = 100;
+
 /** Writes messages to contacts that no firing asks for, and what they count for. */
 export async function writeDirect(
   tx: Sql,
   messages: NewDirect[],
   { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
 ): Promise<void> {
-  if (messages.length === 0) return;
+  for (let from = 0; from < messages.length; from += rowsAtOnce) {
+    if (from > 0) await setImmediate();
+    const some = messages.slice(from, from + rowsAtOnce);
+    await writeSome(tx, some, { counted: from === 0 ? counted : [], nowMs });
+  }
+}
+
+async function writeSome(
+  tx: Sql,
+  messages: NewDirect[],
+  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+): Promise<void> {
   await tx.query(
     `with counted as (
        update message_count c

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { NewNotification } from '../contract/notification.ts';
 import type { Sql } from '../db/sql.ts';
 import { counterName } from './allot.ts';
@@ -52,10 +53,57 @@ export type Decided = {
   nowMs: number;
 };
 
+/** A statement brings so many: to put their texts together is a piece of its own. */
+const rowsAtOnce = 100;
+
 /** Writes what was decided, and wakes those that deliver once it is committed. */
-export async function writeNotifications(
+export async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
+  const { queued, unsent } = decided;
+  const perNotification = createTexts(decided.wordingOf);
+  for (let from = 0; from < Math.max(1, queued.length); from += rowsAtOnce) {
+    if (from > 0) await setImmediate();
+    const isFirst = from === 0;
+    await writeSome(tx, perNotification, {
+      ...decided,
+      queued: queued.slice(from, from + rowsAtOnce),
+      unsent: isFirst ? unsent : [],
+      counted: isFirst ? decided.counted : [],
+    });
+  }
+}
+
+/** What all recipients of a notification are told alike, made once. */
+type Texts = { title: string; body: string; lastBody: string | null; engine: string };
+
+function createTexts(wordingOf: Decided['wordingOf']) {
+  const known = new Map<NewNotification, Texts>();
+  const of = (notification: NewNotification): Texts => {
+    const texts = known.get(notification);
+    if (texts) return texts;
+    const wording = wordingOf(notification);
+    const made = {
+      title: cut(titleOf(notification, wording)),
+      body: bodyOf(notification, wording, false),
+      lastBody: null,
+      engine: JSON.stringify(notification.event.cause.engine),
+    };
+    known.set(notification, made);
+    return made;
+  };
+  return {
+    of,
+    bodyOf({ notification, isLast }: Allotted): string {
+      const texts = of(notification);
+      if (!isLast) return texts.body;
+      return (texts.lastBody ??= bodyOf(notification, wordingOf(notification), true));
+    },
+  };
+}
+
+async function writeSome(
   tx: Sql,
-  { queued, unsent, counted, wordingOf, nowMs }: Decided,
+  texts: ReturnType<typeof createTexts>,
+  { queued, unsent, counted, nowMs }: Decided,
 ): Promise<void> {
   if (queued.length === 0 && unsent.length === 0) return;
   const all = [...queued, ...unsent];
@@ -104,16 +152,12 @@ export async function writeNotifications(
       all.map(({ notification }) => notification.deviceId),
       all.map(({ channel }) => channel),
       all.map(({ recipient }) => recipient),
-      all.map(({ notification }) => cut(titleOf(notification, wordingOf(notification)))),
+      all.map(({ notification }) => texts.of(notification).title),
       [
-        ...queued.map(({ notification, isLast }) => {
-          return bodyOf(notification, wordingOf(notification), isLast);
-        }),
-        ...unsent.map(({ notification }) => {
-          return cut(bodyOf(notification, wordingOf(notification), false));
-        }),
+        ...queued.map(texts.bodyOf),
+        ...unsent.map(({ notification }) => cut(texts.of(notification).body)),
       ],
-      all.map(({ notification }) => JSON.stringify(notification.event.cause.engine)),
+      all.map(({ notification }) => texts.of(notification).engine),
       [
         ...queued.map(({ dueMs }) => (dueMs === undefined ? 'queued' : 'planned')),
         ...unsent.map(({ reason }) => (isLimit(reason) ? 'held-back' : 'failed')),

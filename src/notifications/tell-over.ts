@@ -48,16 +48,31 @@ export async function tellOver(
   });
   const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowMs });
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
+  const bodies = new Map<string, string>();
+  const bodyFor = ({ language, timeZone }: ToldContact, { closedTs }: ClosedAlarm): string => {
+    const key = `${closedTs} ${language} ${timeZone}`;
+    const body = bodies.get(key) ?? bodyOf(closedTs, { language, timeZone, nowMs });
+    bodies.set(key, body);
+    return body;
+  };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
     const room = takeRoom(countedIn(contact), counts.used, quotasOf);
-    return one && !('full' in room) ? [messageOf(contact, one, nowMs)] : [];
+    return one && !('full' in room) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowMs });
 }
 
-function messageOf(contact: ToldContact, closed: ClosedAlarm, nowMs: number): NewDirect {
-  const { accountId, kind, contactId, address, title, language, timeZone, data } = contact;
+function bodyOf(
+  closedTs: number,
+  { language, timeZone, nowMs }: Pick<ToldContact, 'language' | 'timeZone'> & { nowMs: number },
+): string {
+  const words = wordsOf(language);
+  return words.overSince(describeTime(closedTs, nowMs, timeZone, words));
+}
+
+function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): NewDirect {
+  const { accountId, kind, contactId, address, title, language, data } = contact;
   const words = wordsOf(language);
   return {
     accountId,
@@ -66,7 +81,7 @@ function messageOf(contact: ToldContact, closed: ClosedAlarm, nowMs: number): Ne
     contactId,
     recipient: address,
     title: words.overTitle(title),
-    body: words.overSince(describeTime(closed.closedTs, nowMs, timeZone, words)),
+    body,
     about: {
       deviceId: contact.deviceId,
       alarmId: contact.alarmId,

@@ -31,6 +31,8 @@ export const costs = {
   /** A firing that is recorded, notifies people or shows a text, and each of its causes. */
   firing: 5,
   firingCause: 3,
+  /** One that alarms are to be decided on: rows of theirs, and of messages to people. */
+  alarm: 20,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
   /** One that is counted only: like a good item. */

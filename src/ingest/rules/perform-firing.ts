@@ -23,7 +23,9 @@ export function performFiring(
   if (record) recordEvent(context, event, scope);
   for (const message of messagesOf(actions, { device, event, name }))
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
-  return tells === 'nobody' ? context : signalFiring(context, firing, movedTo, scope);
+  if (tells === 'nobody') return context;
+  scope.budget.spent += costs.alarm;
+  return signalFiring(context, firing, movedTo, scope);
 }
 
 function signalFiring(

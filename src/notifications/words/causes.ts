@@ -1,4 +1,5 @@
 import type { CauseDetail, CauseSense, SenseEvent } from '../../contract/event.ts';
+import { numberFormat } from './formats.ts';
 import { describeLasting } from './lasting.ts';
 import type { Words } from './words.ts';
 
@@ -66,7 +67,7 @@ function numberWriter(sense: SenseWords | undefined, { locale }: Words): WriteNu
     decimals === null
       ? { maximumFractionDigits: 6 }
       : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const format = new Intl.NumberFormat(locale, { useGrouping: false, ...digits });
+  const format = numberFormat(locale, { useGrouping: false, ...digits });
   const unit = sense?.unit ? ` ${sense.unit}` : '';
   return (value) => `${format.format(value)}${unit}`;
 }

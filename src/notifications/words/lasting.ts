@@ -1,3 +1,4 @@
+import { numberFormat } from './formats.ts';
 import type { Words } from './words.ts';
 
 const units = [
@@ -22,5 +23,5 @@ export function describeLasting(ms: number, { locale }: Words): string {
 
 function write(count: number, unit: string, locale: string): string {
   const style = { style: 'unit', unit, unitDisplay: 'long' } as const;
-  return new Intl.NumberFormat(locale, style).format(count);
+  return numberFormat(locale, style).format(count);
 }

@@ -1,4 +1,5 @@
 import { isTimeZone } from '../../lib/time-zone.ts';
+import { dateFormat } from './formats.ts';
 import type { Words } from './words.ts';
 
 /**
@@ -11,9 +12,9 @@ export function describeTime(
   timeZone: string | null,
   words: Words,
 ): string {
-  const zone = timeZone !== null && isTimeZone(timeZone) ? timeZone : 'UTC';
-  const day = new Intl.DateTimeFormat(words.locale, { timeZone: zone, dateStyle: 'medium' });
-  const time = new Intl.DateTimeFormat(words.locale, {
+  const zone = timeZone === null ? 'UTC' : zoneOf(timeZone);
+  const day = dateFormat(words.locale, { timeZone: zone, dateStyle: 'medium' });
+  const time = dateFormat(words.locale, {
     timeZone: zone,
     hour: '2-digit',
     minute: '2-digit',
@@ -21,4 +22,15 @@ export function describeTime(
     timeZoneName: 'short',
   }).format(ts);
   return day.format(ts) === day.format(nowMs) ? time : `${day.format(ts)}, ${time}`;
+}
+
+/** Stored ones are few, and were known to some machine. */
+const zones = new Map<string, string>();
+
+function zoneOf(timeZone: string): string {
+  const known = zones.get(timeZone);
+  if (known) return known;
+  const zone = isTimeZone(timeZone) ? timeZone : 'UTC';
+  if (zones.size < 1_000) zones.set(timeZone, zone);
+  return zone;
 }

@@ -9,6 +9,7 @@ export type Expected = { fromTs: number; toTs: number; isRequired: boolean };
  * process may be wrong by half of what the answer of its database took.
  */
 const slackMs = 1_000;
+const soonMs = 3_000;
 
 /** What is to fire of what a device sent, in its order. Nothing else may. */
 export function expectedOf(device: Watched, nowTs: number, gaps: KnownGap[]): Expected[] {
@@ -53,10 +54,19 @@ function silenceAfter(
     {
       fromTs: ts + thresholdMs - slackMs,
       toTs: longestEndTs + slackMs,
-      isRequired: isOver && unheardMs === 0 && surelyMs >= thresholdMs + slackMs,
+      isRequired:
+        isOver &&
+        unheardMs === 0 &&
+        surelyMs >= thresholdMs + slackMs &&
+        isAnsweredSoon({ ts, ackedTs }) &&
+        isAnsweredSoon(next),
     },
   ];
 }
+
+/** While the database is away a process cannot know whether it is heard, and may take that for a gap. */
+const isAnsweredSoon = ({ ts, ackedTs }: Message): boolean =>
+  ackedTs !== null && ackedTs - ts < soonMs;
 
 function overlapOf({ fromTs, toTs }: KnownGap, gaps: KnownGap[]): number {
   return gaps.reduce(

@@ -68,7 +68,8 @@ export function describeWrong({ devices, gaps, nowTs }: Evidence): string[] {
       const at = messages.findLastIndex((message) => message.ts <= ts);
       const near = messages.slice(Math.max(0, at - 1), at + 2);
       const told = near.map((message) => `${since(message.ts)}–${since(message.ackedTs)}`);
-      return `${role} ${uuid} at ${since(ts)}, messages ${told.join(', ')}`;
+      const fired = device.firings.filter((one) => Math.abs(one - ts) < 20_000).map(since);
+      return `${role} ${uuid} at ${since(ts)}, messages ${told.join(', ')}, fired ${fired.join(', ')}`;
     };
     return [
       ...lost.map(({ fromTs }) => `lost: ${around(fromTs)}`),

@@ -21,8 +21,8 @@ export type Watch = {
 
 export type WatchOptions = { url: string; mqttPort: number; databaseUrl: () => string };
 
-/** Webhooks of a process that was killed are another one's after some 15 s. */
-const lateMs = 30_000;
+/** Webhooks of a process that was killed, or lost its database, are free again after some 20 s. */
+const lateMs = 60_000;
 
 export async function startWatch({ databaseUrl, ...service }: WatchOptions): Promise<Watch> {
   const receiver = await startHookReceiver();

@@ -1,0 +1,48 @@
+import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
+import type { Database } from '../../src/db/database.ts';
+import { dropPlanned } from '../../src/notifications/planned.ts';
+import type { MessageQuotas } from '../../src/notifications/settings.ts';
+import { tellOver } from '../../src/notifications/tell-over.ts';
+import { tell } from '../../src/notifications/tell.ts';
+
+const most = 1_000_000_000;
+/** None is used up. */
+const quotas: MessageQuotas = {
+  messagesPerDay: most,
+  messagesPerRecipient: most,
+  webhooksPerDay: most,
+  smsPerDay: most,
+  smsPerNumber: most,
+  smsPerInstallation: most,
+};
+
+/** Alarms are decided on as the service does, and people are told; nobody delivers it. */
+export function decideInBench() {
+  const quotasOf = () => quotas;
+  const rules = { ringMaxAgeMs: most, reportedForMs: 3_600_000 };
+  return createDecideAlarms({
+    tell: (tx, asks) =>
+      tell(tx, asks, {
+        quotasOf,
+        isAllowedNumber: () => true,
+        isSmsForAll: true,
+        ownChannels: ['webhook'],
+        nowMs: Date.now(),
+      }),
+    dropPlanned,
+    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: Date.now() }),
+    rules,
+    clock: Date.now,
+    eventsLeft: () => most,
+  });
+}
+
+/** The account has so many webhooks, which are told when an alarm is over too. */
+export async function addWebhooks(db: Database, accountId: number, count: number): Promise<void> {
+  await db.query(
+    `insert into contact (account_id, kind, address, address_normal, place, when_over)
+     select $1, 'webhook', u.url, u.url, n, true
+       from generate_series(1, $2::integer) as n, lateral (select 'https://hooks.example.com/' || n as url) as u`,
+    [accountId, count],
+  );
+}
