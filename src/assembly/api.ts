@@ -26,7 +26,7 @@ import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
-import { webhookDocs } from '../notifications/hook-payload.ts';
+import { webhookDocs } from '../notifications/hook-docs.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';
