@@ -2,7 +2,7 @@ import { doneBy } from '../audit/entry.ts';
 import { labelsOf } from '../http/rights.ts';
 import type { Account, RequestInfo } from '../http/route.ts';
 import { TimestampResponse } from '../http/schema.ts';
-import type { Act } from './act.ts';
+import type { Act } from './act-on.ts';
 
 /** What the routes have in common by which an account does something about its alarms. */
 export const actRoute = {

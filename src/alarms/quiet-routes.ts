@@ -1,7 +1,8 @@
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
-import { muteDevice, snoozeAlarm, unmuteDevice, unsnoozeAlarm, type ActDeps } from './act.ts';
+import { muteDevice, snoozeAlarm, unmuteDevice, unsnoozeAlarm } from './quiet.ts';
+import type { ActDeps } from './act-on.ts';
 import { actOf, actRoute } from './act-route.ts';
 import { AlarmParams, exampleQuiet, isAhead, QuietBody } from './schema.ts';
 

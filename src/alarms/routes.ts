@@ -1,7 +1,8 @@
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { acknowledgeAlarm, closeAlarm, type Act } from './act.ts';
+import { acknowledgeAlarm, closeAlarm } from './act.ts';
+import type { Act } from './act-on.ts';
 import { actOf, actRoute } from './act-route.ts';
 import { getAlarm, listPage, type ListDeps } from './list-alarms.ts';
 import { quietRoutes, type QuietRouteDeps } from './quiet-routes.ts';

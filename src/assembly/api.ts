@@ -29,7 +29,7 @@ import { createRunOnce } from '../idempotency/run-once.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
-import { webhookDocs } from '../notifications/hook-payload.ts';
+import { webhookDocs } from '../notifications/hook-docs.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
 import { purposeRoutes } from '../purposes/routes.ts';

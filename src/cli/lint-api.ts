@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import { createOpenApi } from '../http/openapi.ts';
-import { webhookDocs } from '../notifications/hook-payload.ts';
+import { webhookDocs } from '../notifications/hook-docs.ts';
 import { version } from '../version.ts';
 import { listDocumentedRoutes } from './documented-routes.ts';
 

@@ -2,7 +2,8 @@ import type { NewNotification } from '../contract/notification.ts';
 import { describeCauses, type SenseWordsBySId } from './words/causes.ts';
 import { smsText } from './words/sms-text.ts';
 import { describeTime } from './words/when.ts';
-import { wordsOf, type Words } from './words/words.ts';
+import type { Words } from './words/words.ts';
+import { wordsOf } from './words/words-of.ts';
 
 /** In whose words a message is written, and of which device. */
 export type Wording = {

@@ -4,7 +4,7 @@ import { lockCountsOf } from './enqueue.ts';
 import { writeDirect, type NewDirect } from './direct-queries.ts';
 import { findSenders } from './sender-queries.ts';
 import type { Reason } from './reasons.ts';
-import { wordsOf } from './words/words.ts';
+import { wordsOf } from './words/words-of.ts';
 
 /** A message to a contact that no event asks for. */
 export type DirectMessage = {

@@ -3,7 +3,8 @@ import type { AlarmNow, AlarmPort } from './alarm-port.ts';
 import type { Turn } from './turn.ts';
 import { countSegments, maxSegments } from './words/sms-text.ts';
 import { describeTime } from './words/when.ts';
-import { wordsOf, type Words } from './words/words.ts';
+import type { Words } from './words/words.ts';
+import { wordsOf } from './words/words-of.ts';
 
 type GatherDeps = { db: Sql; alarms: AlarmPort; clock: () => number };
 type Gathered = { title: string; alarmId: number | null };

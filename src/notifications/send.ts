@@ -5,7 +5,7 @@ import type { Drivers } from './drivers/open.ts';
 import type { HookDriver } from './drivers/signed-webhook.ts';
 import { hookPayload, type HookLinks } from './hook-payload.ts';
 import type { Turn } from './turn.ts';
-import { wordsOf } from './words/words.ts';
+import { wordsOf } from './words/words-of.ts';
 
 /** What makes links for the mails to a contact, and the secrets of a webhook. */
 export type ContactKeys = {

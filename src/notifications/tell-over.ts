@@ -4,7 +4,7 @@ import { lockCountsOf } from './enqueue.ts';
 import { writeDirect, type NewDirect } from './direct-queries.ts';
 import type { NoticeData } from './turn.ts';
 import { describeTime } from './words/when.ts';
-import { wordsOf } from './words/words.ts';
+import { wordsOf } from './words/words-of.ts';
 
 /** An alarm that closed; `lastedWithState`: it stood for a state that the device was in. */
 export type ClosedAlarm = {

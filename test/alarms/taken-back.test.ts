@@ -81,7 +81,7 @@ test('a repeat that fails takes nothing back, and the next one is told all the s
     );
     expect(outcomes[0]).toMatchObject({
       state: answer === 500 ? 'failed' : 'sent',
-      body: expect.stringContaining('Open since 10:00 UTC. Last value: ') as string,
+      body: expect.stringContaining('Open since 10:00 UTC. Last value from') as string,
     });
     expect(await findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
   }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { createOpenApi } from '../../src/http/openapi.ts';
-import { webhookDocs } from '../../src/notifications/hook-payload.ts';
+import { webhookDocs } from '../../src/notifications/hook-docs.ts';
 
 const routes = listDocumentedRoutes();
 const document = createOpenApi(routes, '1.2.3', webhookDocs) as unknown as {
