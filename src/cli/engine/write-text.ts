@@ -1,6 +1,6 @@
 import type { Profile } from '../../engine/compile.ts';
 import { describeCauses } from '../../notifications/words/causes.ts';
-import { words } from '../../notifications/words/words.ts';
+import { words } from '../../notifications/words/words-of.ts';
 import type { Fired, Led, Moved } from './led.ts';
 import { eventText, measuredText, placeText, timeText } from './names.ts';
 import type { Told } from './play.ts';
