@@ -1,7 +1,7 @@
 import type { Candidate } from './candidate.ts';
 
 /** More devices than this are not held by one transaction. */
-const maxDevices = 500;
+const maxDevices = 1_000;
 
 /** Candidates for one transaction. */
 export class Batch {

@@ -1,5 +1,5 @@
 const fewest = 1_000;
-const most = 10_000;
+const most = 5_000;
 /** A transaction that takes this long makes the next ones smaller: ingest may wait for it. */
 const longestMs = 40;
 

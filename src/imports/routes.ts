@@ -81,7 +81,8 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
 
 /** What of an import that ended early is stored stays: whoever sent it is told how much that is. */
 function withProgress(error: unknown, receipt: Receipt): unknown {
-  if (!(error instanceof DomainError)) return error;
+  // Where the body itself is wrong from its first line on, nothing was stored.
+  if (!(error instanceof DomainError) || error.problems.length > 0) return error;
   const { code, message, problems, retryAfterSeconds, exceeded, rate } = error;
   const done = `The import ended early: ${receipt.describe()}. The same again completes it.`;
   return new DomainError(code, `${message} ${done}`, {

@@ -22,11 +22,11 @@ export type RunDeps = StoreDeps &
     turns: Slots;
   };
 
-/** Lines are read at a stretch until they have cost so much: about 3 ms. */
-const costAtOnce = 1_500;
+/** Lines are read at a stretch until they have cost so much: about 2 ms, and 5 on a machine that is busy. */
+const costAtOnce = 600;
 /** A line that is wrong costs more than one that is right, and a long one more than a short one. */
 const rejectedCost = 4;
-const charactersOfCost = 200;
+const charactersOfCost = 100;
 
 /** What was read is stored after so long, however little it is. */
 const waitsAtMostMs = 1_000;

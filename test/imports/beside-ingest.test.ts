@@ -46,13 +46,12 @@ describe.each(databaseKinds)(
     /** All that says of a device what it did and what was made of it, but for its row's version. */
     async function standOf({ uuid }: TestDevice) {
       const { rows } = await first.db.query(
-        `select s.pu_id, s.st_id, s.state_at, s.runtime::text, p.connected, p.last_seen_at,
+        `select s.pu_id, s.st_id, s.state_at, s.runtime::text,
               (select json_agg(l.measurements) from evidence_log l where l.device_id = d.id) as log,
               (select count(*) from event e where e.device_id = d.id) as events,
               (select due_at from device_due u where u.device_id = d.id) as due
          from device d
          join device_state s on s.device_id = d.id
-         left join presence p on p.device_id = d.id
         where d.uuid = $1`,
         [uuid],
       );
@@ -81,6 +80,22 @@ describe.each(databaseKinds)(
         35, 32, 34, 31, 33,
       ]);
       await device.end();
+    });
+
+    test('leaves a device that was never seen unseen', async () => {
+      const { deviceAuthUuid: uuid } = await own.register();
+      const { stored } = await far.import(csvOf(`${uuid},0x01,${Date.now()},31,,`));
+      expect(stored).toBe(1);
+      const { rows } = await first.db.query(
+        `select from presence join device on device.id = device_id where uuid = $1`,
+        [uuid],
+      );
+      expect(rows).toEqual([]);
+      expect(await own.json('GET', `/v2/devices`)).toMatchObject({
+        devices: expect.arrayContaining([
+          expect.objectContaining({ uuid, connected: false, lastSeenTs: null }),
+        ]) as unknown,
+      });
     });
 
     test('of which a part is ahead of the time leaves the clock of the sense where it was', async () => {

@@ -25,6 +25,7 @@ import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
 import { farResumes } from './kinds/far-resumes.ts';
 import { hookSecrets } from './kinds/hook-secrets.ts';
 import { httpConnections } from './kinds/http-connections.ts';
+import { imports } from './kinds/imports.ts';
 import { loginStorm } from './kinds/login-storm.ts';
 import { longLists } from './kinds/long-lists.ts';
 import { manyAddresses } from './kinds/many-addresses.ts';
@@ -83,6 +84,7 @@ export const kinds: NoisyKind[] = [
   honestDiskFilling,
   requestsPerSecond,
   exports_,
+  imports,
   sessions,
   connections_,
   reconnects,

@@ -91,3 +91,20 @@ test('one that stays away ends it with what is stored so far, in whole batches; 
   });
   expect(await storedOf(uuid)).toEqual({ count, times: count });
 });
+
+test('one import of an account at a time; another one waits for ten seconds, then it is 429', async () => {
+  const { deviceAuthUuid: uuid } = await own.register();
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const held = own.import(readable);
+  await writer.write(Buffer.from(`${header}\n${linesOf(uuid, 20_000, t0).join('\n')}\n`));
+  await expect.poll(async () => (await storedOf(uuid)).count).toBeGreaterThan(0);
+  const refused = await own.import(header);
+  expect(refused).toMatchObject({ status: 429, type: 'urn:sensorium:error:too-many-requests' });
+  // That of another account does not wait for it.
+  expect(await (await openImporter(service.url)).import(header)).toMatchObject({ status: 200 });
+  const waiting = own.import(header);
+  await writer.close();
+  expect(await held).toMatchObject({ status: 200, stored: 20_000 });
+  expect(await waiting).toMatchObject({ status: 200 });
+});
