@@ -39,7 +39,7 @@ describe('the dashboard of Grafana', () => {
   afterAll(() => measured?.service.close());
 
   type Target = { url: string; root_selector: string; columns: { selector: string }[] };
-  const { panels } = JSON.parse(readProjectFile('examples/grafana-dashboard.json')) as {
+  const { panels } = JSON.parse(readProjectFile('examples/apps/grafana-dashboard.json')) as {
     panels: { title: string; targets: [Target] }[];
   };
 
