@@ -130,7 +130,7 @@ export const rooms: Room[] = [
   featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('streams', 'bus/ db/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('streams', 'bus/ contract/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('events', 'bus/ contract/ db/ history/ http/ lib/ quotas/ streams/ errors.ts'),
   featureRoom('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
   featureRoom('measurements', 'contract/ db/ engine/ history/ http/ lib/ quotas/ errors.ts'),

@@ -132,7 +132,7 @@ async function listRoutes(
   };
   const { walkAlarms } = alarms;
   const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
-  const { eventHub, routes: streamRoutes } = createStreams(shared, parts);
+  const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
   return [
     ...accountsRoutes({
       db,
@@ -168,6 +168,7 @@ async function listRoutes(
       db,
       bus,
       hub: eventHub,
+      reaches,
       getDeviceId,
       authenticate,
       streams,

@@ -7,7 +7,7 @@ import { createLiveHub } from '../live/hub.ts';
 import { createValueSource } from '../live/source.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from '../streams/count-streams.ts';
-import { createReaches } from '../streams/reach.ts';
+import { createReaches, type Reaches } from '../streams/reach.ts';
 import { streamsRoutes } from '../streams/routes.ts';
 import type { Tickets } from '../streams/tickets.ts';
 import type { Doors } from './doors.ts';
@@ -30,9 +30,10 @@ export type StreamParts = {
 export function createStreams(
   shared: Shared,
   { doors, tickets, streams, exports, walkAlarms }: StreamParts,
-): { eventHub: Hub; routes: Route[] } {
+): { eventHub: Hub; reaches: Reaches; routes: Route[] } {
   const { db, bus, monotonicClock } = shared;
   const log = shared.log.child({ component: 'http' });
+  const reaches = createReaches(db, bus);
   const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock });
   const liveHub = createLiveHub({
     db,
@@ -54,11 +55,11 @@ export function createStreams(
     tickets,
     authenticate: doors.authenticate,
     onAccountDisabled: shared.disabled.onDisabled,
-    reaches: createReaches(db, bus),
+    reaches,
     sources: {
       events: createEventSource({ db, hub: eventHub, exports, walkAlarms }),
       measurements: createValueSource({ db, hub: liveHub, exports }),
     },
   });
-  return { eventHub, routes };
+  return { eventHub, reaches, routes };
 }

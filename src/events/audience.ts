@@ -1,3 +1,4 @@
+import type { Reach } from '../streams/reach.ts';
 import type { StreamedRow, StreamScope } from './feed.ts';
 
 /** What a stream is sent, and how. Streams whose audience has the same key are written for once. */
@@ -8,13 +9,13 @@ export type Audience = StreamScope & {
   hasIds: boolean;
 };
 
-/** All of a scope, as the streams of events alone are sent it. */
-export function audienceOf(scope: StreamScope): Audience {
-  const { deviceId } = scope;
+/** All of an account's devices, or one of them, as the streams of events alone are sent it. */
+export function audienceOf(deviceId: number | null, reach: Reach): Audience {
   return {
-    ...scope,
-    key: String(deviceId),
-    takes: (row) => deviceId === null || row.deviceId === deviceId,
+    accountId: reach.accountId,
+    deviceId,
+    key: `events of ${reach.key}`,
+    takes: (row) => reach.has(row.deviceId),
     hasIds: true,
   };
 }

@@ -2,14 +2,17 @@ import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
 import { DeviceParams } from '../http/schema.ts';
 import type { Bus } from '../bus/bus.ts';
+import { labelsOf } from '../http/rights.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from '../streams/count-streams.ts';
+import { audienceOf, type Audience } from './audience.ts';
 import type { WalkAlarms } from './catch-up.ts';
 import type { Hub } from './hub.ts';
 import { EventView } from './schema.ts';
+import type { Reaches } from '../streams/reach.ts';
 import { bearerOf } from '../streams/bearer.ts';
 import { eventStreamType } from '../streams/server-sent.ts';
 import { openEventStream } from './stream.ts';
@@ -17,6 +20,8 @@ import { openEventStream } from './stream.ts';
 export type StreamRoutesDeps = {
   db: Database;
   hub: Hub;
+  /** The devices that a key confined to labels reaches. */
+  reaches: Reaches;
   bus: Bus;
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
@@ -61,9 +66,23 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
     refuseSlowly(() => openCounted(account, deviceUuid, request), request);
   const openCounted = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
-    const release = await deps.streams.count(account.accountId);
+    const { accountId } = account;
+    const releases = [await deps.streams.count(accountId)];
+    const release = (): void => {
+      for (const end of releases.splice(0)) end();
+    };
     try {
-      const readable = await read(account, deviceUuid, request);
+      const devices = deviceUuid === null ? undefined : [deviceUuid];
+      const filter = { accountId, devices, labels: labelsOf(account) };
+      const getDeviceId = async () =>
+        deviceUuid === null
+          ? null
+          : hub.alone(accountId, () => deps.getDeviceId(accountId, deviceUuid));
+      const deviceId = await getDeviceId();
+      const { reach, leave } = await deps.reaches.open(filter);
+      releases.push(leave);
+      const recheck = () => Promise.all([getDeviceId(), reach.refresh()]);
+      const readable = await read(account, audienceOf(deviceId, reach), recheck, request);
       readable.once('close', release);
       return stream(eventStreamType, readable);
     } catch (error) {
@@ -71,31 +90,23 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
       throw error;
     }
   };
-  const read = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
-    const { accountId, sessionId } = account;
+  const read = async (
+    { sessionId }: Account,
+    audience: Audience,
+    recheck: () => Promise<unknown>,
+    request: RequestInfo,
+  ) => {
     const token = bearerOf(request);
-    const getDeviceId = async () =>
-      deviceUuid === null
-        ? null
-        : hub.alone(accountId, () => deps.getDeviceId(accountId, deviceUuid));
-    const deviceId = await getDeviceId();
     request.setHeader('X-Accel-Buffering', 'no');
+    const { exports, walkAlarms } = deps;
+    const rights = { bus, heartbeatMs, onAccountDisabled };
     return openEventStream(
+      { ...rights, db, hub, patienceMs, exports, walkAlarms },
       {
-        db,
-        bus,
-        hub,
-        heartbeatMs,
-        patienceMs,
-        exports: deps.exports,
-        onAccountDisabled,
-        walkAlarms: deps.walkAlarms,
-      },
-      {
-        scope: { accountId, deviceId },
+        audience,
         sessionId,
         lastEventId: request.header('last-event-id'),
-        recheck: () => Promise.all([deps.authenticate(token), getDeviceId()]),
+        recheck: () => Promise.all([deps.authenticate(token), recheck()]),
         signal: request.signal,
       },
     );
@@ -105,7 +116,6 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
       ...documentation,
       name: 'streamEvents',
       scope: 'data:read',
-      isOfWholeAccount: true,
       path: '/v2/events/stream',
       summary: "Stream the events of all the account's devices",
       description,

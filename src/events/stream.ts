@@ -5,9 +5,8 @@ import { parsePosition, type StreamPosition } from '../streams/position.ts';
 import { readInTurn, type ReadInTurn } from '../streams/read-in-turn.ts';
 import { watchRights, type ReaderRights, type RightsDeps } from '../streams/rights.ts';
 import { cutOffWhenSlow } from '../streams/server-sent.ts';
-import { audienceOf, type Audience } from './audience.ts';
+import type { Audience } from './audience.ts';
 import { catchUp, type WalkAlarms } from './catch-up.ts';
-import type { StreamScope } from './feed.ts';
 import type { Followed, Hub } from './hub.ts';
 import { writeBeat, writePage, type EventPiece } from './write-page.ts';
 
@@ -25,7 +24,7 @@ export type EventStreamOptions = EventSourceDeps &
   };
 
 export type StreamReader = Omit<ReaderRights, 'accountId'> & {
-  scope: StreamScope;
+  audience: Audience;
   /** The header `Last-Event-ID`, empty where the stream is new. */
   lastEventId: string;
 };
@@ -33,14 +32,14 @@ export type StreamReader = Omit<ReaderRights, 'accountId'> & {
 /** What is committed from now on, or from where the reader was, as server-sent events. */
 export async function openEventStream(
   options: EventStreamOptions,
-  { scope, lastEventId, ...reader }: StreamReader,
+  { audience, lastEventId, ...reader }: StreamReader,
 ): Promise<Readable> {
   const from = parseFrom(lastEventId);
-  const first = await options.hub.join(audienceOf(scope));
+  const first = await options.hub.join(audience);
   const write = async function* (): AsyncGenerator<Buffer> {
-    const { until, release } = watchRights(options, { ...reader, accountId: scope.accountId });
+    const { until, release } = watchRights(options, { ...reader, accountId: audience.accountId });
     try {
-      const pieces = followEvents(options, { audience: audienceOf(scope), from, first, until });
+      const pieces = followEvents(options, { audience, from, first, until });
       for await (const { bytes } of pieces) yield bytes;
     } finally {
       release();

@@ -8,7 +8,11 @@ const letters: Record<SourceName, string> = { events: 'e', measurements: 'm' };
 
 /** The positions of a stream's parts, as the id of a server-sent event. */
 export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
-  return [...positions].map(([name, position]) => `${letters[name]}=${position}`).join(';');
+  const parts = sourceNames.flatMap((name) => {
+    const position = positions.get(name);
+    return position === undefined ? [] : [`${letters[name]}=${position}`];
+  });
+  return parts.join(';');
 }
 
 /** Where a reader was; of a part that it did not have, nothing. Throws `invalid-input`. */

@@ -7,6 +7,7 @@ import { readHistoryKind } from '../../src/history/kind.ts';
 import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
+import { createReaches } from '../../src/streams/reach.ts';
 import { createStreamCount } from '../../src/streams/count-streams.ts';
 import { createHub } from '../../src/events/hub.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
@@ -65,6 +66,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         bus,
         getDeviceId: findDevice,
         hub: createHub({ db, bus, heartbeatMs: options.heartbeatMs ?? 15_000, monotonicClock }),
+        reaches: createReaches(db, bus),
         authenticate,
         exports,
         streams: createStreamCount(() => options.streams ?? 20),

@@ -45,8 +45,12 @@ export async function openStream(
 }
 
 /** Registers a device of the app's account, and connects it. */
-export async function addDevice(app: App, labels: string[] = []): Promise<TestDevice> {
-  const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
+export async function addDevice(
+  app: App,
+  labels: string[] = [],
+  configured: object = configuration,
+): Promise<TestDevice> {
+  const registration = await app.call<Registration>('POST', '/v2/devices', configured);
   const path = `/v2/devices/${registration.deviceAuthUuid}/labels`;
   if (labels.length > 0) await app.call('PUT', path, { labels });
   return connectDevice(registration);
