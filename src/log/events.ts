@@ -37,6 +37,7 @@ export const logEvents = [
   'database.connection-lost',
   'clock.unread',
   'clock.moved',
+  'streams.position-unread',
   'secret.replaced',
   'secret.noted',
   'redis.away',

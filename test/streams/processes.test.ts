@@ -109,15 +109,17 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     );
     await opened;
     const startTs = Date.now() - 100_000;
-    const perMessage = 500;
+    const perMessage = 250;
     // More than may wait for it and all the buffers on the way hold together.
-    const messages = 80;
+    const messages = 140;
     for (let i = 0; i < messages; i += 1) {
       const ts = startTs + i * perMessage;
       const values = Array.from({ length: perMessage }, (_, k) => ({ sId, val: k, ts: ts + k }));
       await device.publish('up/measurements', values);
       const goal = (i + 1) * perMessage;
-      await expect.poll(() => quick.messages.length, { interval: 2 }).toBeGreaterThan(goal);
+      await expect
+        .poll(() => quick.messages.length, { interval: 2, timeout: 20_000 })
+        .toBeGreaterThan(goal);
     }
     expect(quick.named('dropped')).toEqual([]);
     let text = '';
