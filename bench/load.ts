@@ -4,13 +4,15 @@ import { describeStorage } from '../src/db/storage.ts';
 import { openDatabase, type Database } from '../src/db/database.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { fill, type Size } from './load/fill.ts';
+import { timeStreams } from './load/streams.ts';
 import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
-const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
+const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded] [--streams]
 
 Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
 asked of them. The server is one of its own, or that of DATABASE_URL, where it makes the databases
-bench_small and bench_large and leaves them; with --loaded it asks what it left there before.`;
+bench_small and bench_large and leaves them; with --loaded it asks what it left there before.
+Then 1,000 devices send a value a second to 20 streams; with --streams that alone is measured.`;
 
 const { values } = parseArgs({
   options: {
@@ -19,6 +21,7 @@ const { values } = parseArgs({
     devices: { type: 'string', default: '100' },
     runs: { type: 'string', default: '300' },
     loaded: { type: 'boolean', default: false },
+    streams: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -71,6 +74,14 @@ function write(name: string, small: Figures, large: Figures): string {
   return `${name.padEnd(62)}${columns}${(large.p50 / small.p50).toFixed(2).padStart(8)}`;
 }
 
+async function measureStreams(databaseUrl: string): Promise<void> {
+  const load = { devices: 1_000, streams: 20, seconds: 20 };
+  const { p50, p99, received, expected } = await timeStreams(databaseUrl, load);
+  const name = `a value, from its acknowledgement to ${load.streams} streams, ${load.devices} devices at 1 Hz`;
+  const figures = `${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+  tell(`\n${name}: ${figures}; ${received} of ${expected} arrived`);
+}
+
 async function run(): Promise<void> {
   const devices = Number(values.devices);
   const runs = Number(values.runs);
@@ -79,6 +90,7 @@ async function run(): Promise<void> {
   const urlOf = (name: string) =>
     own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
+    if (values.streams) return await measureStreams(await urlOf('bench_streams'));
     const sizes = [Number(values.small), Number(values.rows)].map((rows) => ({
       devices,
       events: rows,
@@ -99,6 +111,7 @@ async function run(): Promise<void> {
       if (small && large) tell(write(name, small, large));
     }
     for (const db of databases) await db.close();
+    await measureStreams(await urlOf('bench_streams'));
   } finally {
     await own?.remove();
   }

@@ -4,8 +4,8 @@ import { Redis } from 'ioredis';
 import { startRedisBus } from '../../src/bus/redis.ts';
 import type { Bus } from '../../src/bus/bus.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
-import { configuration } from '../journeys/app.ts';
 import { testService, type TestService } from '../journeys/service.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 import { addDevice, openAccount, openStream } from './readers.ts';
 
@@ -96,11 +96,20 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
     again.close();
   });
 
+  async function findDevice(uuid: string) {
+    const db = openTestDatabase(first.databaseUrl);
+    const { rows } = await db.query<{ accountId: number; deviceId: number }>(
+      'select account_id as "accountId", id as "deviceId" from device where uuid = $1',
+      [uuid],
+    );
+    await db.close();
+    return rows;
+  }
+
   test('drop who does not read, with the reason, and let nobody else wait', async () => {
     const { app, token } = await openAccount(first.url);
-    const sId = `0x${'a'.repeat(190)}`;
-    const module = [{ moduleId: 'a', moduleName: 'a', senses: [{ sId }] }];
-    const device = await addDevice(app, [], { ...configuration, module });
+    const device = await addDevice(app);
+    const [{ accountId, deviceId } = { accountId: 0, deviceId: 0 }] = await findDevice(device.uuid);
     const quick = await openStream(`${second.url}/v2/measurements/stream`, token);
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(second.url).port) });
     const opened = new Promise((resolve) => socket.once('readable', resolve));
@@ -108,18 +117,16 @@ describe.skipIf(!canOpenRedis)('streams of several processes', () => {
       `GET /v2/measurements/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`,
     );
     await opened;
-    const startTs = Date.now() - 100_000;
-    const perMessage = 250;
     // More than may wait for it and all the buffers on the way hold together.
-    const messages = 140;
+    const messages = 30;
+    const sId = 'x'.repeat(1_000);
     for (let i = 0; i < messages; i += 1) {
-      const ts = startTs + i * perMessage;
-      const values = Array.from({ length: perMessage }, (_, k) => ({ sId, val: k, ts: ts + k }));
-      await device.publish('up/measurements', values);
-      const goal = (i + 1) * perMessage;
-      await expect
-        .poll(() => quick.messages.length, { interval: 2, timeout: 20_000 })
-        .toBeGreaterThan(goal);
+      const values = Array.from({ length: 400 }, (_, k): [string, number, number] => [sId, i, k]);
+      const devices = [{ deviceId, uuid: device.uuid, values }];
+      witness.publish('measurements', { accountId, devices });
+      const goal = (i + 1) * 400;
+      const read = () => quick.messages.length;
+      await expect.poll(read, { interval: 2, timeout: 20_000 }).toBeGreaterThan(goal);
     }
     expect(quick.named('dropped')).toEqual([]);
     let text = '';
