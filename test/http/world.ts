@@ -40,6 +40,8 @@ export type World = {
   deviceToken: string;
   /** Of a link to set a new password; where mails are sent. */
   resetToken?: string;
+  /** The address of a stream, with its ticket. */
+  streamUrl: string;
   /** Identifiers by the name of the path parameter that takes them. */
   ids: {
     deviceAuthUuid: string;
@@ -76,6 +78,7 @@ export async function buildWorld(url: string): Promise<World> {
   const { alarms } = await call('GET', '/v2/alarms', token);
   const [alarm] = alarms as { alarmId: number }[];
   const key = await call('POST', '/v2/accounts/keys', token, newKey());
+  const { url: streamUrl } = await call('POST', '/v2/streams', token, newStream());
   const { sessions } = await call('GET', '/v2/accounts/sessions', token);
   const other = (sessions as { id: string; current: boolean }[]).find(({ current }) => !current);
   return {
@@ -84,6 +87,7 @@ export async function buildWorld(url: string): Promise<World> {
     token,
     pair: data as World['pair'],
     deviceToken: String(device['deviceAuthToken']),
+    streamUrl: String(streamUrl),
     ids: {
       deviceAuthUuid,
       purposeUuid,
@@ -106,6 +110,7 @@ function alarmingPurpose(puId: number, isGt: number) {
 }
 
 const newKey = () => ({ name: 'a wall', scopes: ['data:read'] });
+const newStream = () => ({ kinds: ['events', 'measurements'], filters: { maxHz: 1 } });
 const quiet = () => ({ untilTs: Date.now() + 3_600_000, reason: 'at work on it' });
 
 /** A body each operation accepts, by its name; what is not named takes none. */
@@ -128,6 +133,7 @@ const bodies: Record<string, (world: World) => unknown> = {
     newPassword: 'battery staple',
   }),
   'post /v2/accounts/keys': newKey,
+  'post /v2/streams': newStream,
   'post /v2/alarms/{alarmId}/snooze': quiet,
   'put /v2/devices/{deviceAuthUuid}/mute': quiet,
   'post /v2/accounts/password/forgotten': ({ email }) => ({ email }),
@@ -152,7 +158,8 @@ const bodies: Record<string, (world: World) => unknown> = {
 };
 
 /** What a query must have, by the operation's name. */
-const queries: Record<string, (ids: World['ids']) => string> = {
+const queries: Record<string, (ids: World['ids'], world: World) => string> = {
+  'get /v2/streams': (_ids, { streamUrl }) => new URL(streamUrl, 'http://x').search,
   'get /v2/measurements': ({ deviceAuthUuid }) => `?devices=${deviceAuthUuid}`,
 };
 
@@ -167,7 +174,7 @@ export function exampleOf(operation: Operation, world: World, ids = world.ids): 
   });
   return {
     method,
-    path: filled + (queries[name]?.(ids) ?? ''),
+    path: filled + (queries[name]?.(ids, world) ?? ''),
     token: secured ? token : null,
     ...(operation.body ? { body: bodies[name]?.(world) } : {}),
   };

@@ -235,22 +235,3 @@ test('a device that is removed sends nothing more; one that was named is 404 the
   stream.close();
   expect(await statusOf(url)).toBe(404);
 });
-
-test.each([
-  ['no ticket', '/v2/streams', 401],
-  ['an empty one', '/v2/streams?ticket=', 401],
-  ['a made-up one', `/v2/streams?ticket=stream_${'A'.repeat(43)}`, 401],
-  ['two', '/v2/streams?ticket=a&ticket=b', 401],
-])('%s opens nothing', async (_what, path, status) => {
-  expect(await statusOf(path)).toBe(status);
-});
-
-test.each([
-  [{ kinds: [] }, '/kinds'],
-  [{ kinds: ['values'] }, '/kinds/0'],
-  [{ kinds: ['measurements'], filters: { maxHz: 0 } }, '/filters/maxHz'],
-  [{ kinds: ['measurements'], filters: { device: 'x' } }, '/filters'],
-])('%j is refused', async (asked, path) => {
-  const { app } = await openAccount(service.url);
-  await expect(make(app, asked)).rejects.toThrow(new RegExp(`400 .*${path}`, 's'));
-});
