@@ -5,9 +5,10 @@ import { Member, type DropReason } from '../streams/member.ts';
 import { stillHere } from '../streams/server-sent.ts';
 import type { StreamPosition } from '../streams/position.ts';
 import type { TakeTurn } from '../streams/slices.ts';
+import { Backlog } from './backlog.ts';
 import { Group, type LiveFilter } from './group.ts';
 import type { Positions, ReadPosition } from './positions.ts';
-import { Value } from './value.ts';
+import type { Value } from './value.ts';
 
 export type BoardOptions = {
   positions: Positions;
@@ -15,6 +16,8 @@ export type BoardOptions = {
   monotonicClock: MonotonicClock;
   /** No stream is silent for longer. */
   heartbeatMs: number;
+  /** Values that wait in this process. */
+  waiting: { values: number };
   /** The last stream has left. */
   onEnd: () => void;
 };
@@ -26,12 +29,8 @@ export type Joined = {
   leave: () => void;
 };
 
-type Heard = { devices: LiveDevice[]; count: number; heardMs: number };
-
 /** Values that are handled before the event loop does other work: about a millisecond for each group. */
 const valuesPerTurn = 500;
-/** About 20 MB; more wait only where the account's values come faster than its streams can be written. */
-const maxWaitingValues = 100_000;
 /** Between two writes to the streams of an account, at least; with many streams the writes are fewer. */
 const pauseMs = 5;
 const streamsPerPauseMs = 4;
@@ -40,8 +39,7 @@ const streamsPerPauseMs = 4;
 export class Board {
   readonly #options: BoardOptions;
   readonly #groups = new Map<string, Group>();
-  #heard: Heard[] = [];
-  #waitingValues = 0;
+  readonly #backlog: Backlog;
   /** Streams that are about to join. */
   #joining = 0;
   #isRunning = false;
@@ -52,6 +50,7 @@ export class Board {
 
   constructor(options: BoardOptions) {
     this.#options = options;
+    this.#backlog = new Backlog(options.waiting);
     this.#beatMs = options.monotonicClock();
   }
 
@@ -76,17 +75,14 @@ export class Board {
 
   /** Values that were committed, in the order in which they were. */
   hear(devices: LiveDevice[]): void {
-    const count = devices.reduce((sum, { values }) => sum + values.length, 0);
-    this.#waitingValues += count;
-    if (this.#waitingValues > maxWaitingValues) return this.drop('overloaded');
-    this.#heard.push({ devices, count, heardMs: this.#options.monotonicClock() });
-    this.#rouse();
+    const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
+    if (isRoom) this.#rouse();
+    else this.drop('overloaded');
   }
 
   /** Ends all streams: each resumes where it was. */
   drop(reason: DropReason): void {
-    this.#heard = [];
-    this.#waitingValues = 0;
+    this.#backlog.clear();
     for (const { members } of this.#groups.values())
       for (const member of members) member.drop(reason);
   }
@@ -108,7 +104,7 @@ export class Board {
   #endUnlessUsed(): void {
     if (this.#groups.size > 0 || this.#joining > 0 || this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#heard = [];
+    this.#backlog.clear();
     this.#options.onEnd();
     this.#rouse();
   }
@@ -130,27 +126,14 @@ export class Board {
     const { monotonicClock } = this.#options;
     while (this.#groups.size > 0) {
       this.#woken = false;
-      const heardMs = this.#heard[0]?.heardMs ?? monotonicClock();
-      const values = this.#take();
+      const heardMs = this.#backlog.oldestMs ?? monotonicClock();
+      const values = this.#backlog.take(valuesPerTurn);
       for (const group of this.#groups.values()) await this.#serve(group, values, heardMs);
       await this.#beat();
-      if (this.#heard.length > 0) continue;
+      if (!this.#backlog.isEmpty) continue;
       await delay(pauseMs + this.#count() / streamsPerPauseMs);
       await this.#rest();
     }
-  }
-
-  /** Some of what was heard. */
-  #take(): Value[] {
-    const values: Value[] = [];
-    while (values.length < valuesPerTurn) {
-      const heard = this.#heard.shift();
-      if (!heard) break;
-      this.#waitingValues -= heard.count;
-      for (const device of heard.devices)
-        for (const value of device.values) values.push(new Value(device, value));
-    }
-    return values;
   }
 
   async #serve(group: Group, values: Value[], heardMs: number): Promise<void> {

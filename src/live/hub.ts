@@ -34,6 +34,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
   const announcer = createAnnouncer(options);
   const positions = createPositions(db, monotonicClock, longestPeriodMs + 2 * underWayMs);
   const takeTurn = createSlices();
+  const waiting = { values: 0 };
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
@@ -54,7 +55,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
       announcer.delete(accountId);
       if (boards.size === 0) for (const end of ends) end();
     };
-    const board = new Board({ ...options, positions, takeTurn, onEnd });
+    const board = new Board({ ...options, positions, takeTurn, waiting, onEnd });
     boards.set(accountId, board);
     announcer.add(accountId);
     return board;

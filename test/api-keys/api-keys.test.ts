@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configuration, openApp, send, type App, type Registration } from '../journeys/app.ts';
+import { readEvents } from '../events/sse.ts';
+import { connectDevice } from '../journeys/device.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 import { makeKey } from './open-key.ts';
 
@@ -101,6 +103,41 @@ test('one with labels sees only devices that have one of them', async () => {
   expect((await ask(key, `/v2/devices/profile/${pId}`)).body['devices']).toEqual([]);
   expect((await ask(key, `/v2/measurements/${cellar}`)).status).toBe(404);
   expect((await send(`${service.url}/v2/devices`, 'POST', configuration, key)).status).toBe(403);
+});
+
+test('one with labels streams the events of its devices', async () => {
+  const app = await openApp(service.url);
+  const [cellar, attic] = [await addDevice(app, ['cellar']), await addDevice(app, ['attic'])];
+  const { key } = await makeKey(app, { scopes: ['data:read'], labels: ['cellar'] });
+  const all = await readEvents(`${service.url}/v2/events/stream`, key);
+  const one = await readEvents(`${service.url}/v2/events/${cellar}/stream`, key);
+  const report = async (uuid: string, puId: number) => {
+    const { token } = (await app.call<Devices>('GET', '/v2/devices')).devices.find(
+      (device) => device.uuid === uuid,
+    ) ?? { token: '' };
+    const device = await connectDevice({
+      protocol: 'mqtt',
+      host: '127.0.0.1',
+      port: service.mqttPort,
+      deviceAuthUuid: uuid,
+      deviceAuthToken: token,
+    } as Registration);
+    await device.publish('up/state', { puId, stId: 1 });
+    await device.end();
+  };
+  await report(attic, 1);
+  await report(cellar, 2);
+  for (const stream of [all, one])
+    expect(await stream.until(1)).toMatchObject([{ deviceAuthUuid: cellar, newValue: 2 }]);
+  // Without the label nothing more is sent, and the other device's is.
+  await app.call('PUT', `/v2/devices/${cellar}/labels`, { labels: [] });
+  await app.call('PUT', `/v2/devices/${attic}/labels`, { labels: ['cellar'] });
+  await report(cellar, 3);
+  await report(attic, 4);
+  expect(await all.until(2)).toMatchObject([{}, { deviceAuthUuid: attic, newValue: 4 }]);
+  expect(one.messages.filter(({ data }) => data)).toHaveLength(1);
+  all.close();
+  one.close();
 });
 
 test('what it does is in the audit trail, and so is the key', async () => {

@@ -80,6 +80,13 @@ describe('what the log blacks out', () => {
     expect(text).toContain('10.0.0.5:6379');
   });
 
+  it('tickets of streams, which stand in addresses', () => {
+    const ticket = `stream_${'aB-_9'.repeat(8)}xyz`;
+    const text = write({ err: new Error(`closed: GET /v2/streams?ticket=${ticket} HTTP/1.1`) });
+    expect(text).not.toMatch(/aB-_9|xyz/);
+    expect(text).toContain('ticket=[ticket] HTTP/1.1');
+  });
+
   it('what a statement or a command had, in the members of an error', () => {
     const cause = Object.assign(new Error('duplicate key'), {
       code: '23505',

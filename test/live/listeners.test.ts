@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import type { BusMessages } from '../../src/bus/bus.ts';
+import { createLocalBus } from '../../src/bus/local.ts';
+import { publishValues } from '../../src/ingest/store/publish-values.ts';
+import type { Plan } from '../../src/ingest/store/plan-batch.ts';
+import { createAnnouncer } from '../../src/live/announce.ts';
+import { startListeners } from '../../src/live/listeners.ts';
+
+const newBus = () =>
+  createLocalBus({
+    onListenerError: (error) => {
+      throw error;
+    },
+  });
+
+test('who stores values knows for whom somebody listens, whichever began first', () => {
+  const bus = newBus();
+  const announcer = createAnnouncer({ bus, process: 'a' });
+  announcer.add(1);
+  const listeners = startListeners({ bus, monotonicClock: () => 0 });
+  expect([listeners.isEmpty(), listeners.has(1), listeners.has(2)]).toEqual([false, true, false]);
+  announcer.add(2);
+  announcer.delete(1);
+  expect([listeners.has(1), listeners.has(2)]).toEqual([false, true]);
+  announcer.delete(2);
+  expect(listeners.isEmpty()).toBe(true);
+  listeners.close();
+});
+
+test('a process that does not say so again is forgotten', async () => {
+  const bus = newBus();
+  let nowMs = 0;
+  const listeners = startListeners({ bus, monotonicClock: () => nowMs, expiryMs: 40 });
+  bus.publish('listeners', { process: 'killed', accountIds: [1, 2] });
+  bus.publish('listeners', { process: 'alive', accountIds: [2] });
+  nowMs = 39;
+  bus.publish('listeners', { process: 'alive', accountIds: [2] });
+  expect(listeners.has(1)).toBe(true);
+  nowMs = 41;
+  await expect.poll(() => listeners.has(1)).toBe(false);
+  expect(listeners.has(2)).toBe(true);
+  nowMs = 80;
+  await expect.poll(() => listeners.isEmpty()).toBe(true);
+  listeners.close();
+});
+
+test('values are published for those accounts only, in order, 500 in a message at most', () => {
+  const bus = newBus();
+  const messages: BusMessages['measurements'][] = [];
+  bus.subscribe('measurements', (message) => messages.push(message));
+  const devices = [1, 2, 3].map((id) => ({
+    deviceId: id,
+    uuid: `u${id}`,
+    accountId: id < 3 ? 7 : 8,
+  }));
+  const measurements = devices.flatMap(({ deviceId }) =>
+    Array.from({ length: 400 }, (_, i) => ({
+      deviceId,
+      sId: 'a',
+      ts: i,
+      val: 1,
+      long: i === 0 ? 2 : undefined,
+    })),
+  );
+  const plan = {
+    works: devices.map((device) => ({ queue: { device }, units: [] })),
+    rows: { measurements },
+  } as unknown as Pick<Plan, 'works' | 'rows'>;
+  publishValues(plan, { isEmpty: () => false, has: (accountId) => accountId === 7 }, bus);
+  expect(messages.map(({ accountId }) => accountId)).toEqual([7, 7]);
+  expect(
+    messages.map((one) => one.devices.map(({ uuid, values }) => [uuid, values.length])),
+  ).toEqual([
+    [
+      ['u1', 400],
+      ['u2', 100],
+    ],
+    [['u2', 300]],
+  ]);
+  expect(messages[0]?.devices[0]?.values.slice(0, 2)).toEqual([
+    ['a', 0, 1, 2],
+    ['a', 1, 1],
+  ]);
+});
