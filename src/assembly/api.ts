@@ -42,6 +42,7 @@ import { listBrokerRoutes } from './broker-hooks.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { listContactRoutes } from './contacts.ts';
+import type { Console } from './console.ts';
 import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
@@ -49,10 +50,14 @@ import { startHistoryCare } from './history-care.ts';
 import { createInstallWarnings } from './install-warnings.ts';
 
 /** The half that apps and dashboards talk to. `connector`: the one in this process, if any. */
-export async function startApi(shared: Shared, connector: Connector | null): Promise<HttpServer> {
+export async function startApi(
+  shared: Shared,
+  connector: Connector | null,
+  webConsole: Console | null = null,
+): Promise<HttpServer> {
   const { config, log, db, metrics, clock, monotonicClock } = shared;
   const doors = await startDoors(shared);
-  const routes = await listRoutes(shared, doors, connector, () => http.port);
+  const routes = await listRoutes(shared, doors, webConsole, connector, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const [database, sessionsUp] = await Promise.all([
@@ -71,6 +76,7 @@ export async function startApi(shared: Shared, connector: Connector | null): Pro
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
     authenticate: doors.authenticate,
+    readCookie: webConsole?.cookie(shared.keys).read,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
     log: log.child({ component: 'http' }),
@@ -99,11 +105,13 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
 
 async function listRoutes(
   shared: Shared,
-  { sessions, authenticate }: Doors,
+  doors: Doors,
+  webConsole: Console | null,
   connector: Connector | null,
   httpPort: () => number,
 ): Promise<Route[]> {
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
+  const { sessions, authenticate } = doors;
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
@@ -125,18 +133,20 @@ async function listRoutes(
     if (deviceId === null) throw noSuchDevice();
     return deviceId;
   };
+  const accounts = {
+    db,
+    sessions,
+    passwords: createPasswords(),
+    throttle: createThrottle(failedLogins, limiters),
+    countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
+    ...startAccountMail(shared),
+    openRegistration,
+    countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
+    onDevicesRemoved: removal.finishRemoval,
+  };
   return [
-    ...accountsRoutes({
-      db,
-      sessions,
-      passwords: createPasswords(),
-      throttle: createThrottle(failedLogins, limiters),
-      countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
-      ...startAccountMail(shared),
-      openRegistration,
-      countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
-      onDevicesRemoved: removal.finishRemoval,
-    }),
+    ...accountsRoutes(accounts),
+    ...(webConsole?.listRoutes({ shared, doors, accounts }) ?? []),
     ...auditRoutes({ db }),
     ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),
     ...deviceRoutes({

@@ -74,10 +74,6 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   };
   const read = async (account: Account, deviceUuid: string | null, request: RequestInfo) => {
     const { accountId, sessionId } = account;
-    const token = request
-      .header('authorization')
-      .replace(/^\S+\s+/, '')
-      .trim();
     const getDeviceId = async () =>
       deviceUuid === null
         ? null
@@ -99,7 +95,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
         scope: { accountId, deviceId },
         sessionId,
         lastEventId: request.header('last-event-id'),
-        recheck: () => Promise.all([deps.authenticate(token), getDeviceId()]),
+        recheck: () => Promise.all([deps.authenticate(request.credential), getDeviceId()]),
         signal: request.signal,
       },
     );

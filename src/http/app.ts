@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import { trustProxies } from './address.ts';
+import { trustProxies, trusts } from './address.ts';
 import { createBodyReader } from './body.ts';
 import { ByteRoom } from '../lib/byte-room.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -15,6 +15,8 @@ export type AppOptions = {
   routes: Route[];
   /** Whom a bearer token speaks for; throws `unauthenticated`, or `unavailable` with its store away. */
   authenticate: (token: string) => Promise<Account>;
+  /** Absent: no cookie opens anything. */
+  readCookie?: RouterDeps['readCookie'];
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
   /** Absent: no key is confined to labels. */
@@ -44,7 +46,9 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   const { routes, authenticate, log, clock, observe = () => {} } = options;
   const { isLeaving = () => false } = options;
   const app = new Koa();
-  const findAddress = trustProxies(options.trustedProxies ?? []);
+  const { trustedProxies = [] } = options;
+  const findAddress = trustProxies(trustedProxies);
+  const isTrusted = trusts(trustedProxies);
   // What goes wrong after the answer began: a stream's source, or a client that left.
   app.on('error', (err: unknown) =>
     log[hasLeft(err) ? 'debug' : 'error'](
@@ -52,7 +56,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
       'An answer was broken off.',
     ),
   );
-  app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
+  app.use(guard({ log, findAddress, isTrusted, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   const { takeRequest, checkReach, bodyLimitBytes = 1_048_576, isShort = () => false } = options;
@@ -62,6 +66,7 @@ export function createApp(options: AppOptions, stopping: AbortSignal): Koa {
   mountRoutes(app, {
     routes,
     authenticate,
+    readCookie: options.readCookie,
     takeRequest,
     checkReach,
     readBody,

@@ -9,12 +9,15 @@ import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
 import { checkRights, labelsOf } from './rights.ts';
-import { type Account, type Route, JsonText, Streamed } from './route.ts';
+import { type Account, type Route, type Token, JsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
   /** Throws `unauthenticated` for a token that opens nothing. */
   authenticate: (token: string) => Promise<Account>;
+  /** The token in the request's cookie; null where none came. Throws `forbidden` where it must not count. */
+  readCookie?:
+    ((request: { method: string; header(name: string): string }) => string | null) | undefined;
   /** Throws `not-found` unless the device has one of the labels to which the account's key is confined. */
   checkReach?:
     | ((accountId: number, deviceUuid: string, labels: readonly string[]) => Promise<void>)
@@ -78,7 +81,7 @@ async function answer(
 ): Promise<void> {
   ctx['route'] = route.path;
   ctx['quiet'] = route.quiet;
-  const account = await identify(deps, route, params, ctx);
+  const { account, credential } = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
   const body = route.body ? await deps.readBody(ctx, route.isForm) : undefined;
   const result = await route.call({
@@ -86,7 +89,7 @@ async function answer(
     query: route.query ? storableQuery(ctx) : undefined,
     body,
     account,
-    request: new KoaRequestInfo(ctx, deps.stopping),
+    request: new KoaRequestInfo(ctx, deps.stopping, credential),
   });
   if (!(result instanceof Streamed)) {
     ctx.type = 'application/json';
@@ -96,19 +99,22 @@ async function answer(
     return;
   }
   if (route.isEndless) place.leave();
+  ctx.status = result.status;
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
 }
 
 async function identify(
-  { authenticate, takeRequest, checkReach }: RouterDeps,
+  { authenticate, readCookie, takeRequest, checkReach }: RouterDeps,
   route: Route,
   params: unknown,
   ctx: Context,
-) {
-  if (route.auth === 'none') return null;
-  const token = bearer(ctx);
-  if (route.auth === 'token') return { token };
+): Promise<{ account: Account | Token | null; credential: string }> {
+  if (route.auth === 'none') return { account: null, credential: '' };
+  if (route.auth === 'token') return { account: { token: bearer(ctx) }, credential: '' };
+  // Who sends a bearer token means that one, whatever cookies a browser adds.
+  const ofCookie = ctx.get('authorization') === '' ? readCookie?.(cookieRequest(ctx)) : null;
+  const token = ofCookie ?? bearer(ctx);
   const account = await authenticate(token);
   if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
   checkRights(account, route);
@@ -116,8 +122,13 @@ async function identify(
   const { deviceAuthUuid } = params as { deviceAuthUuid?: string };
   if (labels && deviceAuthUuid !== undefined)
     await checkReach?.(account.accountId, deviceAuthUuid, labels);
-  return account;
+  return { account, credential: token };
 }
+
+const cookieRequest = (ctx: Context) => ({
+  method: ctx.method,
+  header: (name: string) => ctx.get(name),
+});
 
 /** RFC 6750 section 2.1. Throws `unauthenticated`. */
 function bearer(ctx: Context): string {

@@ -45,6 +45,7 @@ export const logEvents = [
   'bus.listener-failed',
 
   // HTTP, accounts and quotas.
+  'console.failed',
   'request.done',
   'request.failed',
   'request.unavailable',
@@ -126,6 +127,7 @@ export const components = [
   'health',
   'keys',
   'sessions',
+  'console',
   'accounts',
   'audit',
   'quotas',

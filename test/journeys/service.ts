@@ -43,7 +43,8 @@ export async function testService(
     role,
   );
   const service = await startService(
-    change(config),
+    // Tests of the console turn it on.
+    change({ ...config, console: { enabled: false } }),
     pino({ level: 'silent' }),
     () => undefined,
     clocks,
