@@ -5,7 +5,6 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 # The console, built here once: a container writes nothing.
 COPY src/console src/console
-COPY src/contract src/contract
 # Left out: PostgreSQL and Node, which are for running without containers, a compiler that a package
 # would take for its settings if they were written in TypeScript, the bundler, and types.
 RUN node src/console/build/main.ts && cd node_modules \

@@ -21,10 +21,12 @@ async function findOrBuild(dir: string): Promise<string> {
     const built = join(place, hash);
     if (await stat(join(built, manifestName)).catch(() => null)) return built;
   }
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  // In an image another user reads it than the one that built it.
+  const mode = dir === prebuiltDir ? 0o755 : 0o700;
+  await mkdir(dir, { recursive: true, mode });
   if (!(await isPrivate(dir))) throw new Error(`${dir} can be written by others.`);
   // The service and its database start meanwhile.
   setPriority(5);
   const { bundle } = await import('./bundle.ts');
-  return writeBuild(dir, hash, await bundle());
+  return writeBuild({ dir, hash, mode }, await bundle());
 }

@@ -9,10 +9,13 @@ const compressBrotli = promisify(brotliCompress);
 const compressGzip = promisify(gzip);
 
 /** Writes the files and how they are sent into a folder that appears complete or not at all. */
-export async function writeBuild(dir: string, hash: string, files: BuiltFile[]): Promise<string> {
+export async function writeBuild(
+  { dir, hash, mode }: { dir: string; hash: string; mode: number },
+  files: BuiltFile[],
+): Promise<string> {
   const made = join(dir, `.${hash}-${process.pid}`);
   const target = join(dir, hash);
-  await mkdir(made, { recursive: true, mode: 0o700 });
+  await mkdir(made, { recursive: true, mode });
   await Promise.all(files.map((file) => writeFileThrice(made, file)));
   const manifest: Manifest = { files: files.map(({ name, type }) => ({ name, type })) };
   await writeFile(join(made, manifestName), JSON.stringify(manifest));
