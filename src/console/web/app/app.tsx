@@ -61,10 +61,13 @@ function Lazy({ load, uuid = '' }: { load: () => Promise<Page>; uuid?: string })
 
 function NotFound() {
   return (
-    <Empty icon="search" title={t('app.notFound')} hint={t('app.notFoundHint')}>
-      <Link to="" class="button button-main">
-        {t('app.toFleet')}
-      </Link>
-    </Empty>
+    <>
+      <h1 class="hidden">{t('app.notFound')}</h1>
+      <Empty icon="search" title={t('app.notFound')} hint={t('app.notFoundHint')}>
+        <Link to="" class="button button-main">
+          {t('app.toFleet')}
+        </Link>
+      </Empty>
+    </>
   );
 }

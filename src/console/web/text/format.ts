@@ -1,20 +1,20 @@
 import { accountOf } from '../app/session.ts';
 import { clock } from '../app/now.ts';
-import { language, t } from './t.ts';
+import { locale, t } from './t.ts';
 
 const zone = () => accountOf()?.timeZone;
 
 /** A time as people say it, in the account's time zone: of today without the date. */
 export function formatTime(ts: number): string {
   const options = { timeZone: zone(), hour: '2-digit', minute: '2-digit' } as const;
-  const time = new Intl.DateTimeFormat(language.value, options);
+  const time = new Intl.DateTimeFormat(locale(), options);
   return isToday(ts) ? time.format(ts) : `${formatDay(ts)}, ${time.format(ts)}`;
 }
 
 /** All of a time, to the second. */
 export function formatFullTime(ts: number): string {
   const options = { timeZone: zone(), dateStyle: 'medium', timeStyle: 'medium' } as const;
-  return new Intl.DateTimeFormat(language.value, options).format(ts);
+  return new Intl.DateTimeFormat(locale(), options).format(ts);
 }
 
 const dayOf = (ts: number) =>
@@ -26,7 +26,7 @@ function formatDay(ts: number): string {
   const isThisYear = dayOf(ts).slice(0, 4) === dayOf(clock.value).slice(0, 4);
   const year = isThisYear ? {} : ({ year: 'numeric' } as const);
   const options = { timeZone: zone(), day: 'numeric', month: 'short', ...year } as const;
-  return new Intl.DateTimeFormat(language.value, options).format(ts);
+  return new Intl.DateTimeFormat(locale(), options).format(ts);
 }
 
 const units = [
@@ -48,10 +48,7 @@ export function formatAgo(ts: number | null): string {
 }
 
 const ago = (number: number, unit: Intl.RelativeTimeFormatUnit) =>
-  new Intl.RelativeTimeFormat(language.value, { numeric: 'auto', style: 'short' }).format(
-    number,
-    unit,
-  );
+  new Intl.RelativeTimeFormat(locale(), { numeric: 'auto', style: 'short' }).format(number, unit);
 
 type Shown = { unit?: string | undefined; decimals?: number | undefined };
 
@@ -61,7 +58,7 @@ export function formatNumber(value: number, decimals?: number): string {
     decimals === undefined
       ? { maximumFractionDigits: 3 }
       : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  return new Intl.NumberFormat(language.value, digits).format(value);
+  return new Intl.NumberFormat(locale(), digits).format(value);
 }
 
 export function formatValue(

@@ -11,6 +11,12 @@ const texts: Record<Language, Record<Key, string>> = { en, de };
 /** The account's language; before anybody signs in the browser's. */
 export const language = signal<Language>(navigator.language.startsWith('de') ? 'de' : 'en');
 
+/** The browser's own form of that language: whether a day has 12 hours or 24 is its reader's. */
+export function locale(): string {
+  const own = navigator.languages.find((each) => each.startsWith(language.value));
+  return own ?? (language.value === 'en' ? 'en-GB' : language.value);
+}
+
 type Names<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | Names<Rest> : never;
 type Values<K extends Key> = Record<Names<(typeof en)[K]>, string | number>;
 type Args<K extends Key> = [Names<(typeof en)[K]>] extends [never] ? [] : [Values<K>];
@@ -35,7 +41,7 @@ export function tryText(key: string, otherwise: string): string {
   return known[key] ?? otherwise;
 }
 
-const formatCount = (number: number) => new Intl.NumberFormat(language.value).format(number);
+const formatCount = (number: number) => new Intl.NumberFormat(locale()).format(number);
 
 function fill(text: string, values: Record<string, string | number>): string {
   return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));

@@ -3,8 +3,8 @@ import UPlot from 'uplot';
 import type { BucketView, Sense } from '../../api/types.ts';
 import { accountOf } from '../../app/session.ts';
 import { theme } from '../../app/theme.ts';
-import { formatValue } from '../../text/format.ts';
-import { language } from '../../text/t.ts';
+import { formatNumber, formatValue } from '../../text/format.ts';
+import { language, locale } from '../../text/t.ts';
 import { toColumns } from './chart-data.ts';
 import { colorsOf } from './chart-colors.ts';
 import type { Range } from './range.ts';
@@ -16,6 +16,8 @@ type ChartProps = {
   range: Range;
   widthMs: number;
   onZoom: (from: number, to: number) => void;
+  /** The column under the pointer, of this or another chart; null: there is none. */
+  onPoint: (column: number | null) => void;
 };
 
 const height = 180;
@@ -49,7 +51,6 @@ const columnsOf = ({ buckets, widthMs }: ChartProps) => toColumns(buckets, width
 
 function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Options {
   const colors = colorsOf();
-  const { sense } = latest.current;
   const grid = { stroke: colors.grid, width: 1 };
   const axis = { stroke: colors.ink, grid, ticks: { show: false }, font: '12px system-ui' };
   const zone = accountOf()?.timeZone ?? 'UTC';
@@ -57,6 +58,7 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
   return {
     width,
     height,
+    padding: [8, 28, 0, 0],
     legend: { show: false },
     tzDate: (seconds) => UPlot.tzDate(dateOf(seconds), zone),
     cursor: { sync: { key: 'device' }, drag: { x: true, y: false, setScale: false } },
@@ -69,8 +71,8 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
       },
     },
     axes: [
-      { ...axis, values: clockValues(zone) },
-      { ...axis, size: 64, values: (_, splits) => splits.map((each) => formatTick(each, sense)) },
+      { ...axis, size: 28, values: clockValues(zone) },
+      { ...axis, size: 52, values: (_, splits) => splits.map((each) => formatNumber(each)) },
     ],
     series: [
       {},
@@ -80,6 +82,7 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
     ],
     bands: [{ series: [3, 2], fill: colors.band }],
     hooks: {
+      setCursor: [({ cursor: { idx } }) => latest.current.onPoint(idx ?? null)],
       setSelect: [
         (made) => {
           const { left, width: px } = made.select;
@@ -96,18 +99,15 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
 /** Not the clock: a time of the chart, as uPlot takes it. */
 const dateOf = (seconds: number) => new Date(seconds * 1_000);
 
-const formatTick = (value: number, sense: Sense | undefined) =>
-  formatValue(value, { unit: sense?.unit });
-
 /** Times of the day, and at midnight the date. */
 function clockValues(zone: string): UPlot.Axis.DynamicValues {
   const options = { timeZone: zone } as const;
-  const time = new Intl.DateTimeFormat(language.value, {
+  const time = new Intl.DateTimeFormat(locale(), {
     ...options,
     hour: '2-digit',
     minute: '2-digit',
   });
-  const day = new Intl.DateTimeFormat(language.value, {
+  const day = new Intl.DateTimeFormat(locale(), {
     ...options,
     day: 'numeric',
     month: 'short',

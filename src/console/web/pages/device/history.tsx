@@ -1,3 +1,4 @@
+import { useRef } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
 import { listBuckets } from '../../api/measurements.ts';
 import type { BucketView, Sense } from '../../api/types.ts';
@@ -5,8 +6,9 @@ import { clock } from '../../app/now.ts';
 import { setQuery } from '../../app/router.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { nameOfSense } from '../../parts/senses.ts';
-import { formatTime } from '../../text/format.ts';
+import { formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { toColumns } from './chart-data.ts';
 import { Chart } from './chart.tsx';
 import { HistoryTable } from './history-table.tsx';
 import { ranges, readRange, widthOf, type Range, type RangeName } from './range.ts';
@@ -69,15 +71,36 @@ type SenseHistoryProps = {
 };
 
 function SenseHistory({ sId, sense, ...rest }: SenseHistoryProps) {
+  const readout = useRef<HTMLOutputElement>(null);
   const name = nameOfSense(sId, sense);
+  // Written past the components: a pointer moves a hundred times a second.
+  const show = (column: number | null) => {
+    if (readout.current) readout.current.textContent = sayPoint(rest, sense, column);
+  };
   const label = sense?.unit ? t('device.chartOf', { name, unit: sense.unit }) : name;
   return (
     <figure class="chart">
-      <figcaption>{label}</figcaption>
-      <Chart label={label} sense={sense} {...rest} />
+      <figcaption>
+        {label}
+        <output ref={readout} class="readout" aria-live="off" />
+      </figcaption>
+      <Chart label={label} sense={sense} {...rest} onPoint={show} />
       <HistoryTable label={label} sense={sense} buckets={rest.buckets} />
     </figure>
   );
+}
+
+/** What is under the pointer; nothing in a gap. */
+function sayPoint(
+  { buckets, widthMs }: Pick<SenseHistoryProps, 'buckets' | 'widthMs'>,
+  sense: Sense | undefined,
+  column: number | null,
+): string {
+  const [times = [], means = []] = toColumns(buckets, widthMs);
+  const seconds = column === null ? undefined : times[column];
+  const mean = column === null ? undefined : means[column];
+  if (typeof seconds !== 'number' || typeof mean !== 'number') return '';
+  return `${formatTime(seconds * 1_000)}  ${formatValue(mean, sense)}`;
 }
 
 function Ranges({ range }: { range: Range }) {
@@ -99,7 +122,7 @@ function Ranges({ range }: { range: Range }) {
           type="button"
           class="range"
           aria-pressed={range.name === name}
-          aria-label={t(`device.range.${name}`)}
+          title={t(`device.range.${name}`)}
           onClick={() => choose(name)}
         >
           {name}

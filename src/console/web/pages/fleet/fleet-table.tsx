@@ -68,9 +68,7 @@ function Row({ device, values, alarm }: RowProps) {
           </span>
         ))}
       </td>
-      <td class="fleet-seen">
-        <Ago ts={lastSeenTs} />
-      </td>
+      <td class="fleet-seen">{lastSeenTs !== null && <Ago ts={lastSeenTs} />}</td>
       <td class="fleet-labels">
         {labels.map((label) => (
           <span key={label} class="label">
