@@ -51,7 +51,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.locator('.chart canvas').first().waitFor();
     await page.locator('.events li').first().waitFor();
     await checkPage(watched, `device-${look}`);
-    await page.getByRole('link', { name: 'Why, and why not' }).click();
+    await page.getByRole('link', { name: 'Why not' }).click();
     await page.locator('.why li').first().waitFor();
     await checkPage(watched, `device-why-${look}`);
 
@@ -71,7 +71,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.locator('.template').first().waitFor();
     await checkPage(watched, `add-${look}`);
     await page.goto(`${service.url}/console/nowhere`);
-    await page.getByText('There is no such page').waitFor();
+    await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
     await checkPage(watched, `not-found-${look}`);
     await page.context().close();
   });

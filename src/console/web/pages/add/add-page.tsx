@@ -78,7 +78,7 @@ function AddForm({ onAdded }: { onAdded: (added: Added) => void }) {
 
 function sensesIn(template: TemplateName): string {
   const names = templates[template].map(({ text, unit }) =>
-    unit === undefined ? t(text) : `${t(text)} (${unit})`,
+    unit === undefined ? t(text) : `${t(text)}\u00a0(${unit})`,
   );
   return names.join(', ');
 }

@@ -28,8 +28,8 @@ export const device: Record<keyof typeof en, string> = {
   'device.zoomHint': 'Über ein Diagramm ziehen zoomt hinein; Zurück macht es rückgängig.',
   'device.tabs': 'Zu diesem Gerät',
   'device.events': 'Ereignisse',
-  'device.why': 'Warum, und warum nicht',
-  'device.rejections': 'Abgelehnte Nachrichten',
+  'device.why': 'Warum nicht',
+  'device.rejections': 'Abgelehnt',
   'device.noEvents': 'Noch kein Ereignis',
   'device.noEventsHint':
     'Ereignisse entstehen, wenn die Bedingung eines installierten Zwecks erfüllt ist.',
