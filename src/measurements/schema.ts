@@ -28,7 +28,13 @@ export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cur
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 export const LatestView = z
-  .object({ deviceAuthUuid: z.guid(), ...measured })
+  .object({
+    deviceAuthUuid: z.guid(),
+    ...measured,
+    name: z.string().optional().meta({ description: 'With `describe`: what the sense is called.' }),
+    unit: z.string().optional().meta({ description: 'With `describe`, as the two beside it.' }),
+    decimals: z.int().optional(),
+  })
   .meta({ id: 'LatestMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 
@@ -91,6 +97,13 @@ export const LatestQuery = z.strictObject({
     .optional()
     .meta({ description: 'Only devices with this label.' }),
   senses: sensesQuery,
+  describe: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .optional()
+    .meta({
+      description: 'Adds the `name`, `unit` and `decimals` that the configuration has of a sense.',
+    }),
   limit: limitQuery(maxDevices).meta({ description: `Devices of a page; at most ${maxDevices}.` }),
   cursor: cursorQuery(z.int().min(1)),
 });

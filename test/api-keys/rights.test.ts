@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { scopes } from '../../src/http/scope.ts';
+import type { Config } from '../../src/config/config.ts';
 import type { Route } from '../../src/http/route.ts';
 import { configuration, openApp, send, type App, type Registration } from '../journeys/app.ts';
 import { testService, type TestService } from '../journeys/service.ts';
@@ -19,7 +20,8 @@ const without = new Map<string, string>();
 beforeAll(async () => {
   let aheadMs = 0;
   const clocks = { clock: () => Date.now() + aheadMs, monotonicClock: () => performance.now() };
-  service = await testService({}, { clocks });
+  const change = (config: Config) => ({ ...config, console: { enabled: true } });
+  service = await testService({}, { clocks, change });
   app = await openApp(service.url);
   const other = await openApp(service.url);
   const device = await app.call<Registration>('POST', '/v2/devices', configuration);

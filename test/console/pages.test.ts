@@ -66,6 +66,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.getByRole('dialog').waitFor();
     await checkPage(watched, `alarms-snooze-${look}`);
     await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog').count()).toBe(0);
 
     await page.goto(`${service.url}/console/add`);
     await page.locator('.template').first().waitFor();
@@ -73,6 +74,63 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.goto(`${service.url}/console/nowhere`);
     await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
     await checkPage(watched, `not-found-${look}`);
+    await page.context().close();
+  });
+
+  test('an alarm is snoozed, muted, acknowledged and closed by a person', async () => {
+    const { page, faults } = await open('light');
+    await page.locator('.badge').waitFor();
+    expect(await page.title()).toBe('(1) Sensorium');
+    await page.getByRole('link', { name: /^Alarms/ }).click();
+    const act = (name: string) => page.getByRole('button', { name }).click();
+    await act('Snooze');
+    await page.getByLabel('4 hours').check({ force: true });
+    await page.getByLabel('Reason').fill(hostile);
+    await page.getByRole('dialog').getByRole('button', { name: 'Snooze' }).click();
+    await page.getByText(`: ${hostile}`).waitFor();
+    await act('End the snooze');
+    await act('Mute device');
+    await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
+    await page.getByText(/^Device muted until/).waitFor();
+    await act('End the mute');
+    await act('Acknowledge');
+    await page.getByText('All quiet').waitFor();
+    await page.getByRole('link', { name: 'Acknowledged' }).click();
+    await act('Close');
+    await page.getByText('None is acknowledged').waitFor();
+    await page.getByRole('link', { name: 'Closed' }).click();
+    await page.getByText('closed by a person').waitFor();
+    expect(await page.title()).toBe('Sensorium');
+    // Back leads through the lists that were looked at.
+    await page.goBack();
+    await page.getByText('None is acknowledged').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('searching and filtering are in the URL; a chart is zoomed into, and Back undoes it', async () => {
+    const { page, faults } = await open('light');
+    await page.getByRole('searchbox').fill('cr-10');
+    await page.locator('.fleet tbody tr').nth(5).waitFor();
+    await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(6);
+    await page.getByRole('link', { name: /^Online/ }).click();
+    await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(1);
+    expect(new URL(page.url()).searchParams.get('search')).toBe('cr-10');
+    await page.reload();
+    await page.getByRole('link', { name: 'Cold room 1' }).click();
+    const chart = page.locator('.chart .u-over').first();
+    await chart.hover({ position: { x: 200, y: 60 } });
+    expect(await page.locator('.readout').first().innerText()).toMatch(/\d\s°C$/);
+    await chart.dragTo(chart, {
+      sourcePosition: { x: 300, y: 60 },
+      targetPosition: { x: 500, y: 60 },
+    });
+    await page.getByRole('button', { name: 'Back to now' }).waitFor();
+    await page.goBack();
+    await expect.poll(() => page.getByRole('button', { name: 'Back to now' }).count()).toBe(0);
+    await page.getByText('As a table').first().click();
+    await page.locator('.chart-table tbody tr').nth(20).waitFor();
+    expect(faults).toEqual([]);
     await page.context().close();
   });
 });

@@ -54,7 +54,7 @@ async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<
 
 function listMissing(templates: Template[]): string[] {
   const servers = ['redis-server', 'mosquitto', 'haproxy'];
-  const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose'];
+  const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose', 'chromium'];
   const missing = [...servers, ...tools].filter((program) => findProgram(program) === null);
   if (!templates.some(({ kind }) => kind === 'timescaledb'))
     missing.push(

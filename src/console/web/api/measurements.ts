@@ -4,7 +4,7 @@ import type { BucketView, LatestView } from './types.ts';
 
 async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {
   if (uuids.length === 0) return [];
-  const query = { devices: uuids.join(','), limit: 500 };
+  const query = { devices: uuids.join(','), describe: 'true', limit: 500 };
   const path = '/v2/measurements/latest';
   return (await call<{ latest: LatestView[] }>('GET', path, { query, signal })).body.latest;
 }

@@ -21,6 +21,9 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
   );
   const senses = sensesOf(configurationOf(template, ''));
   const hasArrived = latest.length > 0;
+  // What was refused before it worked is in the device's own list.
+  const newestTs = Math.max(0, ...latest.map(({ ts }) => ts));
+  const refused = rejections.filter(({ timestamp }) => timestamp > newestTs);
   return (
     <section class={hasArrived ? 'panel panel-done' : 'panel'} aria-labelledby="step-3">
       <h2 id="step-3" class="step">
@@ -47,10 +50,10 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
           </>
         )}
       </div>
-      {rejections.length > 0 && (
+      {refused.length > 0 && (
         <>
           <p class="first-refused">{t('connect.refused')}</p>
-          <Rejections rejections={rejections.slice(0, 5)} />
+          <Rejections rejections={refused.slice(0, 5)} />
         </>
       )}
       {hasArrived && (

@@ -62,9 +62,10 @@ function Row({ device, values, alarm }: RowProps) {
         )}
       </td>
       <td class="fleet-values">
-        {values.slice(0, 3).map(({ sId, val }) => (
-          <span key={sId} class="fleet-value">
-            <span class="fine">{sId}</span> {formatValue(val)}
+        {values.slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
+          <span key={sId} class="fleet-value" title={name ?? sId}>
+            {unit === undefined && <span class="fine">{name ?? sId} </span>}
+            {formatValue(val, { unit, decimals })}
           </span>
         ))}
       </td>
