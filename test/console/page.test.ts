@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { pageRoutes } from '../../src/console/page-routes.ts';
+import type { Streamed } from '../../src/http/route.ts';
 import { startConsoleBuild, type Built } from '../../src/console/start-build.ts';
 import { testService } from '../journeys/service.ts';
 import { consoleService } from './service.ts';
@@ -17,11 +18,11 @@ async function tempDir(): Promise<string> {
 }
 
 /** The first document that is no waiting page. */
-const pageOf = (url: string) =>
-  expect
-    .poll(async () => (await fetch(`${url}/console/`)).status, { interval: 100 })
-    .toBe(200)
-    .then(async () => fetch(`${url}/console/`));
+async function pageOf(url: string): Promise<Response> {
+  const ask = () => fetch(`${url}/console/`);
+  await expect.poll(async () => (await ask()).status, { interval: 100 }).toBe(200);
+  return ask();
+}
 
 test('the console is served with a policy of its own, its files by hash and compressed', async () => {
   const service = await consoleService();
@@ -72,9 +73,10 @@ test('a build that fails is said on the page, with where to read on', async () =
   const answer = async (built: Built) => {
     const headers: Record<string, string> = {};
     const route = pageRoutes(() => built).find(({ path }) => path === '/console/');
+    if (!route) throw new Error('There is no route of the page.');
     const request = { setHeader: (name: string, value: string) => (headers[name] = value) };
     const raw = { params: {}, query: {}, body: undefined, account: null, request };
-    const { status, source } = (await route?.call(raw as never)) as never;
+    const { status, source } = (await route.call(raw as never)) as Streamed;
     let text = '';
     for await (const chunk of source as AsyncIterable<string>) text += chunk;
     return { status, text, headers };

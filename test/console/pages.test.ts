@@ -19,7 +19,8 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
   let filled: Filled;
 
   beforeAll(async () => {
-    [service, browser] = await Promise.all([consoleService(), openBrowser()]);
+    service = await consoleService();
+    browser = await openBrowser();
     filled = await fill(service);
   });
   afterAll(async () => {

@@ -10,6 +10,8 @@ import { isPrivate, writeBuild } from './write.ts';
 /** Where an image, and the tests, have it built already. As trusted as the packages beside it. */
 const prebuiltDir = join(projectDir, 'node_modules/.cache/console');
 
+// The service and its database start meanwhile.
+setPriority(5);
 const { values } = parseArgs({ options: { dir: { type: 'string' } } });
 process.stdout.write(await findOrBuild(values.dir ?? prebuiltDir));
 
@@ -25,8 +27,6 @@ async function findOrBuild(dir: string): Promise<string> {
   const mode = dir === prebuiltDir ? 0o755 : 0o700;
   await mkdir(dir, { recursive: true, mode });
   if (!(await isPrivate(dir))) throw new Error(`${dir} can be written by others.`);
-  // The service and its database start meanwhile.
-  setPriority(5);
   const { bundle } = await import('./bundle.ts');
   return writeBuild({ dir, hash, mode }, await bundle());
 }

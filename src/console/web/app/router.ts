@@ -20,6 +20,8 @@ addEventListener('popstate', () => (here.value = read()));
 /** Goes to a path below /console/, such as `alarms?state=closed`. */
 export function navigate(to: string, { replace = false } = {}): void {
   const url = base + to.replace(/^\//, '');
+  // Where one is already needs no entry for Back.
+  if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, '', url);
   else history.pushState(null, '', url);
   const before = here.value.path;

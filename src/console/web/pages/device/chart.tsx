@@ -61,7 +61,11 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
     padding: [8, 28, 0, 0],
     legend: { show: false },
     tzDate: (seconds) => UPlot.tzDate(dateOf(seconds), zone),
-    cursor: { sync: { key: 'device' }, drag: { x: true, y: false, setScale: false } },
+    cursor: {
+      // The pointer moves in all charts of the page; what is dragged across one zooms once.
+      sync: { key: 'device', filters: { pub: isMove, sub: isMove } },
+      drag: { x: true, y: false, setScale: false },
+    },
     scales: {
       x: {
         range: () => {
@@ -95,6 +99,8 @@ function optionsOf(width: number, latest: { current: ChartProps }): UPlot.Option
     },
   };
 }
+
+const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
 /** Not the clock: a time of the chart, as uPlot takes it. */
 const dateOf = (seconds: number) => new Date(seconds * 1_000);
