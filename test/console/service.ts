@@ -1,9 +1,9 @@
 import type { Config } from '../../src/config/config.ts';
-import { testService, type TestService } from '../journeys/service.ts';
+import { testService, withConsole, type TestService } from '../journeys/service.ts';
 
 /** The whole service with the console turned on. */
 export function consoleService(change: (config: Config) => Config = (config) => config) {
-  return testService({}, { change: (config) => change({ ...config, console: { enabled: true } }) });
+  return testService({}, { change: (config) => change(withConsole(config)) });
 }
 
 export type { TestService };

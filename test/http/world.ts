@@ -118,6 +118,7 @@ const bodies: Record<string, (world: World) => unknown> = {
   }),
   'put /v2/accounts': () => ({ name: 'Ada', apn: [{ token: 'phone' }] }),
   'post /v2/accounts/login': ({ email, password }) => ({ email, password }),
+  'post /console/session': ({ email, password }) => ({ email, password }),
   'put /v2/accounts/contacts': () => ({
     emails: [{ address: `${crypto.randomUUID()}@example.com`, labels: ['cellar'] }],
     webhooks: [{ url: 'https://hooks.example/sensorium', whenOver: true }],
