@@ -54,7 +54,10 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     ]);
     for (const sId of ['0x1', '0x2', '0x3', '0x4']) await store(device, { sId, ts: t0, val: 1 });
     const found = (sId: string, words: object = {}) => ({
-      ...{ deviceAuthUuid, sId, ts: t0, val: 1 },
+      deviceAuthUuid,
+      sId,
+      ts: t0,
+      val: 1,
       ...words,
     });
     const first = found('0x1', { name: 'Temperature', unit: '°C', decimals: 1 });
