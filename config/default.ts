@@ -104,6 +104,9 @@ const settings: SettingsInput = {
     reportedForMs: 3_600_000,
   },
 
+  /** The web console below /console/, where `/` leads; false: nothing of it is built or served. */
+  console: { enabled: true },
+
   /**
    * What one account may have and do. Days are days of UTC. `npm run account -- quota <email> <name> <value>` changes one for
    * one account; `GET /v2/accounts/usage` tells it what it uses. What is stored beyond a quota, or was

@@ -33,6 +33,10 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'guard.ts': 'Names each request, and measures how long it took.',
     'refuse.ts': 'Names what never became a request.',
   },
+  'src/console/web/**/*.{ts,tsx}': {
+    'app/now.ts': 'The clock of the browser, for what is shown.',
+    'pages/device/chart.tsx': 'Makes a date of a time that it is handed; reads no clock.',
+  },
   'src/config/*.ts': { 'secret.ts': 'Makes the secret.' },
   'src/process/*.ts': {
     'memory-pressure.ts': 'How often the process collects garbage.',

@@ -6,7 +6,8 @@ import {
   clockProperties,
   clockReadersOf,
 } from './clocks.ts';
-import { rooms, type Room } from './rooms.ts';
+import type { Room } from './room.ts';
+import { rooms } from './rooms.ts';
 
 const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch'];
 

@@ -1,20 +1,5 @@
-/**
- * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
- * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
- * the rooms together and may import everything.
- */
-export type Room = {
-  files: string;
-  /** Folders and files that it may import, as its own files write them. */
-  may: string[];
-  /** What it imports of a further folder is refused: all that begins like this. */
-  from?: string[];
-  /** Libraries that it must not know. */
-  not?: string[];
-  /** It imports no other library than these: it is pure, and has no clock and no process. */
-  only?: string[];
-  why: string;
-};
+import { consoleRooms } from './console-rooms.ts';
+import type { Room } from './room.ts';
 
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
 const storage = ['pg', 'ioredis', 'graphile-worker', 'node-pg-migrate'];
@@ -34,6 +19,11 @@ const deviceSide = ['../ports.ts', '../options.ts', '../failure.ts'];
 const wire = ['../../src/contract/', '../../src/lib/', '../../src/log/logger.ts'];
 const beneathDb = ['lib/', 'log/logger.ts', 'errors.ts', 'start-error.ts', 'version.ts'];
 
+/**
+ * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
+ * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
+ * the rooms together and may import everything.
+ */
 export const rooms: Room[] = [
   {
     files: 'src/lib/*.ts',
@@ -120,6 +110,7 @@ export const rooms: Room[] = [
     not: [...servers, 'ioredis'],
     why: handed,
   },
+  ...consoleRooms,
   featureRoom('listening', 'db/ engine/listening.ts'),
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/'),

@@ -75,7 +75,7 @@ async function run(config: Config): Promise<void> {
   log.info({ event: 'service.ready', ...addresses }, 'Ready.');
   // Where the database is a server of its own, so is the log: lines for people would break it.
   if (isTerminal || config.databaseUrl === null)
-    for (const line of describeReady(addresses)) console.log(line);
+    for (const line of describeReady(addresses, config.console.enabled)) console.log(line);
 }
 
 const describeStop = (delayMs: number) =>

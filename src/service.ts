@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
+import { startConsole } from './assembly/console.ts';
 import { createBudget } from './assembly/stop-budget.ts';
 import { startDeviceSide } from './assembly/device-side.ts';
 import { createReadiness } from './assembly/readiness.ts';
@@ -74,6 +75,7 @@ export async function startService(
     return [...unfinished, ...(await runStep(probes, reserveMs / 2, stopLog))];
   };
   try {
+    const webConsole = startConsole(config, log, releases);
     const shared = await startShared(config, log, {
       releases,
       edges,
@@ -85,7 +87,8 @@ export async function startService(
     const connector = devices?.connector ?? null;
     // A process that listens to devices of its own is of use without the broker.
     if (devices && connector === null) readiness.add('bridge', devices.isBridgeReady);
-    const http = config.role.name === 'connector' ? null : await startApi(shared, devices);
+    const http =
+      config.role.name === 'connector' ? null : await startApi(shared, devices, webConsole);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;

@@ -87,6 +87,12 @@ export async function getAccount(sql: Sql, accountId: number): Promise<AccountRo
   return rows[0];
 }
 
+/** Whether anybody has an account yet. */
+export async function hasAccounts(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ has: boolean }>('select exists (select from account) as has');
+  return rows[0]?.has === true;
+}
+
 export async function updateAccount(
   sql: Sql,
   accountId: number,

@@ -48,6 +48,7 @@ import { listSeenBridges } from './bridges-seen.ts';
 import type { DeviceSide } from './device-side.ts';
 import { listConnectors } from './connector-addresses.ts';
 import { listContactRoutes } from './contacts.ts';
+import type { Console } from './console.ts';
 import { startDoors, type Doors } from './doors.ts';
 import { answerOf, databaseAnswers } from './health.ts';
 import { listImportRoutes } from './imports.ts';
@@ -60,14 +61,19 @@ import { createInstallWarnings } from './install-warnings.ts';
 /** The devices that this process serves too. */
 export type OwnDevices = Pick<DeviceSide, 'connector' | 'othersWait'>;
 
-/** The half that apps and dashboards talk to. `devices`: the other half, where it runs in this process. */
-export async function startApi(shared: Shared, devices: OwnDevices | null): Promise<HttpServer> {
+/** The half that apps, dashboards and people talk to. `devices`: the other half, where it runs in this process. */
+export async function startApi(
+  shared: Shared,
+  devices: OwnDevices | null,
+  webConsole: Console | null = null,
+): Promise<HttpServer> {
   const connector = devices?.connector ?? null;
   const { config, log, db, metrics, clock, monotonicClock } = shared;
   const doors = await startDoors(shared);
   const { bus } = shared;
   const tickets = createTickets({ db, bus, clock, findHolder: doors.findHolder });
-  const routes = await listRoutes(shared, { ...doors, tickets }, devices, () => http.port);
+  const parts = { doors, tickets, devices, webConsole };
+  const routes = await listRoutes(shared, parts, () => http.port);
   const status = statusRoutes({
     findTroubles: async () => {
       const [database, sessionsUp] = await Promise.all([
@@ -87,6 +93,7 @@ export async function startApi(shared: Shared, devices: OwnDevices | null): Prom
     ],
     authenticate: doors.authenticate,
     authenticateTicket: tickets.authenticate,
+    readCookie: webConsole?.cookie(shared.keys).read,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     runOnce: createRunOnce({
       db,
@@ -119,13 +126,20 @@ function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
   };
 }
 
+type Parts = {
+  doors: Doors;
+  tickets: Tickets;
+  devices: OwnDevices | null;
+  webConsole: Console | null;
+};
+
 async function listRoutes(
   shared: Shared,
-  { sessions, authenticate, tickets }: Doors & { tickets: Tickets },
-  devices: OwnDevices | null,
+  { doors, tickets, devices, webConsole }: Parts,
   httpPort: () => number,
 ): Promise<Route[]> {
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
+  const { sessions, authenticate } = doors;
   const { connector = null, othersWait = () => false } = devices ?? {};
   const removal = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
@@ -152,19 +166,21 @@ async function listRoutes(
   const { walkAlarms } = alarms;
   const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
   const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
+  const accounts = {
+    db,
+    sessions,
+    passwords: createPasswords(),
+    throttle: createThrottle(failedLogins, limiters),
+    countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
+    ...startAccountMail(shared),
+    openRegistration,
+    countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
+    onDevicesRemoved: removal.finishRemoval,
+    onPushTokens: alarms.wake,
+  };
   return [
-    ...accountsRoutes({
-      db,
-      sessions,
-      passwords: createPasswords(),
-      throttle: createThrottle(failedLogins, limiters),
-      countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
-      ...startAccountMail(shared),
-      openRegistration,
-      countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
-      onDevicesRemoved: removal.finishRemoval,
-      onPushTokens: alarms.wake,
-    }),
+    ...accountsRoutes(accounts),
+    ...(webConsole?.listRoutes({ shared, doors, accounts }) ?? []),
     ...auditRoutes({ db }),
     ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),
     ...deviceRoutes({

@@ -2,6 +2,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
+import { sessionRoutes as consoleSessionRoutes } from '../console/session-routes.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
@@ -35,6 +36,7 @@ export function listDocumentedRoutes(): Route[] {
     ...notificationRoutes(nothing),
     ...contactRoutes(nothing),
     ...quotaRoutes(nothing),
+    ...consoleSessionRoutes(nothing),
     ...statusRoutes(nothing),
     ...probeRoutes(nothing),
   ].filter(({ hidden }) => hidden !== true);

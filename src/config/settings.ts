@@ -87,6 +87,7 @@ export const Settings = z.strictObject({
     ringMaxAgeMs: z.int().min(0),
   }),
   alarms: z.strictObject({ reportedForMs: ms }),
+  console: z.strictObject({ enabled: z.boolean() }),
   audit: z.strictObject({ days: count }),
   memory: z
     .strictObject({

@@ -13,7 +13,6 @@ import type { WalkAlarms } from './catch-up.ts';
 import type { Hub } from './hub.ts';
 import { EventView } from './schema.ts';
 import type { Reaches } from '../streams/reach.ts';
-import { bearerOf } from '../streams/bearer.ts';
 import { eventStreamType } from '../streams/server-sent.ts';
 import { openEventStream } from './stream.ts';
 
@@ -96,7 +95,6 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     recheck: () => Promise<unknown>,
     request: RequestInfo,
   ) => {
-    const token = bearerOf(request);
     request.setHeader('X-Accel-Buffering', 'no');
     const { exports, walkAlarms } = deps;
     const rights = { bus, heartbeatMs, onAccountDisabled };
@@ -106,7 +104,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
         audience,
         sessionId,
         lastEventId: request.header('last-event-id'),
-        recheck: () => Promise.all([deps.authenticate(token), recheck()]),
+        recheck: () => Promise.all([deps.authenticate(request.credential), recheck()]),
         signal: request.signal,
       },
     );

@@ -1,5 +1,5 @@
 import Koa from 'koa';
-import { trustProxies } from './address.ts';
+import { trustProxies, trusts } from './address.ts';
 import { createBodyReader } from './body.ts';
 import { ByteRoom } from '../lib/byte-room.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -16,6 +16,8 @@ export type AppOptions = {
   routes: Route[];
   /** Whom a bearer token speaks for; throws `unauthenticated`, or `unavailable` with its store away. */
   authenticate: (token: string) => Promise<Account>;
+  /** Absent: no cookie opens anything. */
+  readCookie?: RouterDeps['readCookie'];
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
   /** Whom a ticket of a stream speaks for; absent: there are none. */
@@ -59,7 +61,9 @@ export function createApp(
   const { routes, authenticate, log, clock, observe = () => {} } = options;
   const { isLeaving = () => false } = options;
   const app = new Koa();
-  const findAddress = trustProxies(options.trustedProxies ?? []);
+  const { trustedProxies = [] } = options;
+  const findAddress = trustProxies(trustedProxies);
+  const isTrusted = trusts(trustedProxies);
   // What goes wrong after the answer began: a stream's source, or a client that left.
   app.on('error', (err: unknown) =>
     log[hasLeft(err) ? 'debug' : 'error'](
@@ -67,7 +71,7 @@ export function createApp(
       'An answer was broken off.',
     ),
   );
-  app.use(guard({ log, findAddress, clock, observe, stopping, isLeaving }));
+  app.use(guard({ log, findAddress, isTrusted, clock, observe, stopping, isLeaving }));
   app.use(securityHeaders());
   app.use(crossOrigin(options.corsOrigins ?? []));
   app.use(compress(options.compress));
@@ -86,6 +90,7 @@ export function createApp(
     routes,
     authenticate,
     authenticateTicket,
+    readCookie: options.readCookie,
     takeRequest,
     checkReach,
     runOnce,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../log/logger.ts';
-import type { FindAddress } from './address.ts';
+import { plain, type FindAddress } from './address.ts';
 import { toAnswer } from './errors.ts';
 import type { RequestState } from './request-info.ts';
 import { dropUnreadBody } from './unread-body.ts';
@@ -18,6 +18,8 @@ export type Observe = (request: {
 export type GuardDeps = {
   log: Logger;
   findAddress: FindAddress;
+  /** Whether an address is a trusted proxy's. */
+  isTrusted: (address: string) => boolean;
   clock: Clock;
   observe: Observe;
   stopping: AbortSignal;
@@ -29,11 +31,13 @@ export type GuardDeps = {
 export function guard(deps: GuardDeps): Middleware {
   return async (ctx, next) => {
     const startedMs = performance.now();
+    const peer = ctx.req.socket.remoteAddress ?? '';
     const state: RequestState = {
       requestId: randomUUID(),
       receivedTs: deps.clock(),
       now: deps.clock,
-      address: deps.findAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('x-forwarded-for')),
+      address: deps.findAddress(peer, ctx.get('x-forwarded-for')),
+      isHttps: deps.isTrusted(plain(peer)) && /^https\b/i.test(ctx.get('x-forwarded-proto')),
     };
     ctx.state = state;
     ctx.set('X-Request-Id', state.requestId);

@@ -30,7 +30,7 @@ export function securityHeaders(): Middleware {
   });
 }
 
-/** Cross-origin calls from these origins (`*` for any) and no others; tokens are never cookies. */
+/** Cross-origin calls from these origins (`*` for any) and no others; the console's cookie opens nothing for them. */
 export function crossOrigin(origins: string[]): Middleware {
   return cors({
     // An empty origin makes the package leave all its headers out.

@@ -4,7 +4,10 @@ import { openBody } from './body-chunks.ts';
 import type { Body, RequestInfo } from './route.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
-export type RequestState = Pick<RequestInfo, 'requestId' | 'receivedTs' | 'now' | 'address'>;
+export type RequestState = Pick<
+  RequestInfo,
+  'requestId' | 'receivedTs' | 'now' | 'address' | 'isHttps'
+>;
 
 /**
  * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
@@ -16,18 +19,22 @@ export class KoaRequestInfo implements RequestInfo {
   readonly receivedTs: number;
   readonly now: Clock;
   readonly address: string;
+  readonly isHttps: boolean;
+  readonly credential: string;
   readonly url: string;
   readonly #ctx: Context;
   readonly #stopping: AbortSignal;
   readonly #bodyStallMs: number | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(ctx: Context, stopping: AbortSignal, bodyStallMs?: number) {
-    const { requestId, receivedTs, now, address } = ctx.state as RequestState;
+  constructor(ctx: Context, stopping: AbortSignal, credential: string, bodyStallMs?: number) {
+    const { requestId, receivedTs, now, address, isHttps } = ctx.state as RequestState;
     this.requestId = requestId;
     this.receivedTs = receivedTs;
     this.now = now;
     this.address = address;
+    this.isHttps = isHttps;
+    this.credential = credential;
     this.url = ctx.originalUrl;
     this.#ctx = ctx;
     this.#stopping = stopping;

@@ -28,6 +28,10 @@ export type RequestInfo = {
   now: Clock;
   /** The client's address; behind a trusted proxy the one the proxy names. */
   address: string;
+  /** Whether the client came over HTTPS, as a trusted proxy says. */
+  isHttps: boolean;
+  /** Opens what this request was let in with, once more; empty where nothing was asked for. */
+  credential: string;
   /** Path and query as they were sent. */
   url: string;
   /** A request header, lower-case name; empty when absent. */
@@ -79,10 +83,16 @@ type Input<A extends Auth, P, Q, B, W> = {
 export class Streamed {
   readonly contentType: string;
   readonly source: Readable | AsyncIterable<string | Uint8Array>;
+  readonly status: number;
 
-  constructor(contentType: string, source: Readable | AsyncIterable<string | Uint8Array>) {
+  constructor(
+    contentType: string,
+    source: Readable | AsyncIterable<string | Uint8Array>,
+    status: number,
+  ) {
     this.contentType = contentType;
     this.source = source;
+    this.status = status;
   }
 }
 
@@ -104,8 +114,9 @@ export function jsonText(text: string): JsonText {
 export function stream(
   contentType: string,
   source: Readable | AsyncIterable<string | Uint8Array>,
+  status = 200,
 ): Streamed {
-  return new Streamed(contentType, source);
+  return new Streamed(contentType, source, status);
 }
 
 type Method = 'get' | 'post' | 'put' | 'delete';

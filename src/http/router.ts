@@ -13,7 +13,7 @@ import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
 import { checkRights, labelsOf } from './rights.ts';
-import { type Account, type Route, JsonText, jsonText, Streamed } from './route.ts';
+import { type Account, type Route, type Token, JsonText, jsonText, Streamed } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
@@ -21,6 +21,9 @@ export type RouterDeps = {
   authenticate: (token: string) => Promise<Account>;
   /** The same of a ticket, which stands in the query; absent: no route takes one. */
   authenticateTicket?: ((ticket: string) => Promise<Account>) | undefined;
+  /** The token in the request's cookie; null where none came. Throws `forbidden` where it must not count. */
+  readCookie?:
+    ((request: { method: string; header(name: string): string }) => string | null) | undefined;
   /** Throws `not-found` unless the device has one of the labels to which the account's key is confined. */
   checkReach?:
     | ((accountId: number, deviceUuid: string, labels: readonly string[]) => Promise<void>)
@@ -90,11 +93,11 @@ async function answer(
 ): Promise<void> {
   ctx['route'] = route.path;
   ctx['quiet'] = route.quiet;
-  const account = await identify(deps, route, params, ctx);
+  const { account, credential } = await identify(deps, route, params, ctx);
   const place = await deps.takeRoom(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
-  const request = new KoaRequestInfo(ctx, deps.stopping, deps.bodyStallMs);
+  const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
   const query = route.query ? storableQuery(ctx) : undefined;
   const call = (once?: Once) => route.call({ params, query, body, account, request, once });
   const key = route.takesKey && deps.runOnce ? readKey(ctx) : null;
@@ -111,6 +114,7 @@ async function answer(
     return;
   }
   if (route.isEndless) place.leave();
+  ctx.status = result.status;
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
 }
@@ -128,26 +132,39 @@ async function runKeyed(
 }
 
 async function identify(
-  { authenticate, authenticateTicket, takeRequest, checkReach }: RouterDeps,
+  deps: RouterDeps,
   route: Route,
   params: unknown,
   ctx: Context,
-) {
-  if (route.auth === 'none') return null;
-  if (route.auth === 'token') return { token: bearer(ctx) };
+): Promise<{ account: Account | Token | null; credential: string }> {
+  if (route.auth === 'none') return { account: null, credential: '' };
+  if (route.auth === 'token') return { account: { token: bearer(ctx) }, credential: '' };
+  const credential = route.auth === 'ticket' ? ticketOf(ctx) : tokenOf(ctx, deps);
   const account =
     route.auth === 'ticket'
-      ? await authenticateTicket?.(ticketOf(ctx))
-      : await authenticate(bearer(ctx));
+      ? await deps.authenticateTicket?.(credential)
+      : await deps.authenticate(credential);
   if (!account) throw new DomainError('unauthenticated', 'No ticket opens this.');
+  const { takeRequest, checkReach } = deps;
   if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
   checkRights(account, route);
   const labels = labelsOf(account);
   const { deviceAuthUuid } = params as { deviceAuthUuid?: string };
   if (labels && deviceAuthUuid !== undefined)
     await checkReach?.(account.accountId, deviceAuthUuid, labels);
-  return account;
+  return { account, credential };
 }
+
+/** Who sends a bearer token means that one, whatever cookies a browser adds. */
+function tokenOf(ctx: Context, { readCookie }: RouterDeps): string {
+  const ofCookie = ctx.get('authorization') === '' ? readCookie?.(cookieRequest(ctx)) : null;
+  return ofCookie ?? bearer(ctx);
+}
+
+const cookieRequest = (ctx: Context) => ({
+  method: ctx.method,
+  header: (name: string) => ctx.get(name),
+});
 
 /** RFC 6750 section 2.1. Throws `unauthenticated`. */
 function bearer(ctx: Context): string {

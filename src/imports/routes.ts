@@ -60,8 +60,7 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
         const refuse = () => tooMany(limitOf(accountId));
         const { signal } = request;
         const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
-        const token = request.header('authorization').replace(/^bearer +/i, '');
-        const recheck = () => deps.authenticate(token);
+        const recheck = () => deps.authenticate(request.credential);
         const owner = { accountId, within: labelsOf(account) };
         const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
         try {

@@ -46,6 +46,7 @@ export const logEvents = [
   'bus.listener-failed',
 
   // HTTP, accounts and quotas.
+  'console.failed',
   'request.done',
   'request.failed',
   'request.unavailable',
@@ -130,6 +131,7 @@ export const components = [
   'health',
   'keys',
   'sessions',
+  'console',
   'accounts',
   'audit',
   'quotas',

@@ -3,7 +3,7 @@ import { devicesMembers, needDevices, rangeMembers } from '../exports/query.ts';
 import { namesOf, sensesQuery } from '../http/list-query.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
-import { BucketView, LatestView } from './schema.ts';
+import { BucketView, DeviceMeasurement } from './schema.ts';
 
 export type Unit = 's' | 'm' | 'h' | 'd' | 'mo';
 /** So many units wide. */
@@ -59,7 +59,7 @@ const Series = z
     deviceAuthUuid: deviceUuid,
     sId: z.string(),
     ts: z.array(timestamp),
-    val: z.array(LatestView.shape.val),
+    val: z.array(DeviceMeasurement.shape.val),
   })
   .meta({ id: 'SeriesColumns' });
 
@@ -79,7 +79,9 @@ const ExportedBucket = BucketView.partial({
   .meta({ id: 'DeviceBucket' });
 
 export const ExportResponse = z.union([
-  z.object({ measurements: z.array(LatestView), timestamp }).meta({ id: 'DeviceMeasurementList' }),
+  z
+    .object({ measurements: z.array(DeviceMeasurement), timestamp })
+    .meta({ id: 'DeviceMeasurementList' }),
   z.object({ series: z.array(Series), timestamp }).meta({ id: 'SeriesList' }),
   z.object({ buckets: z.array(ExportedBucket), timestamp }).meta({ id: 'DeviceBucketList' }),
 ]);

@@ -26,7 +26,8 @@ export function latestRoute({ db }: { db: Sql }): Route {
     query: LatestQuery,
     response: LatestResponse,
     handler: async ({ query, account, request }) => {
-      const { devices: uuids, label, senses, limit, cursor } = query;
+      const { devices: uuids, label, describe, limit, cursor } = query;
+      const senses = query.senses?.length ? query.senses : undefined;
       const found = await listFilteredDevices(
         db,
         account.accountId,
@@ -38,7 +39,7 @@ export function latestRoute({ db }: { db: Sql }): Route {
       const page = found.slice(0, limit);
       const last = page.at(-1);
       if (last && found.length > page.length) linkNext(request, last.id);
-      const latest = await listLatest(db, page, senses?.length ? senses : undefined);
+      const latest = await listLatest(db, page, senses, { isDescribed: describe === true });
       return { latest, timestamp: request.now() };
     },
   });

@@ -1,6 +1,7 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
 import type { ListedDevice } from '../exports/list-devices.ts';
+import { describeSenses } from './describe-senses.ts';
 import { toMeasurementView } from './queries.ts';
 import type { LatestView } from './schema.ts';
 
@@ -17,18 +18,19 @@ export async function listLatest(
   sql: Sql,
   devices: ListedDevice[],
   senses: string[] | undefined,
+  { isDescribed = false } = {},
 ): Promise<LatestView[]> {
   if (devices.length === 0) return [];
-  const { rows } = await sql.query<LatestRow>(
-    latestQuery(
-      devices.map(({ id }) => id),
-      senses,
-    ),
-  );
+  const ids = devices.map(({ id }) => id);
+  const [{ rows }, described] = await Promise.all([
+    sql.query<LatestRow>(latestQuery(ids, senses)),
+    isDescribed ? describeSenses(sql, ids, senses) : null,
+  ]);
   const uuids = new Map(devices.map(({ id, uuid }) => [id, uuid]));
   return rows.map((row) => ({
     deviceAuthUuid: uuids.get(row.device_id) ?? '',
     ...toMeasurementView(row),
+    ...described?.get(`${row.device_id} ${row.s_id}`),
   }));
 }
 

@@ -7,6 +7,7 @@ import {
   cursorText,
   cursorTs,
   deviceUuid,
+  flagQuery,
   limitQuery,
   timestamp,
   timestampQuery,
@@ -36,9 +37,20 @@ export type BucketView = z.infer<typeof BucketView>;
 export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cursorText]);
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
-export const LatestView = z
+/** A measurement that says whose it is. */
+export const DeviceMeasurement = z
   .object({ deviceAuthUuid: deviceUuid, ...measured })
   .meta({ id: 'DeviceMeasurement' });
+
+export const LatestView = z
+  .object({
+    deviceAuthUuid: deviceUuid,
+    ...measured,
+    name: z.string().optional().meta({ description: 'With `describe`: what the sense is called.' }),
+    unit: z.string().optional().meta({ description: 'With `describe`, as the two beside it.' }),
+    decimals: z.int().optional(),
+  })
+  .meta({ id: 'LatestMeasurement' });
 export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
@@ -74,6 +86,9 @@ export const MeasurementResponse = z.union([
 export const LatestQuery = z.strictObject({
   ...devicesMembers,
   senses: sensesQuery,
+  describe: flagQuery(
+    'Adds the `name`, `unit` and `decimals` that the configuration has of a sense.',
+  ),
   limit: limitQuery(maxNamedDevices).meta({
     description: `Devices of a page; at most ${maxNamedDevices}.`,
   }),

@@ -8,7 +8,10 @@ export type Addresses = {
 };
 
 /** Where the service listens and what to try next, for people. */
-export function describeReady({ http, mqtt, mqtts, metrics, health }: Addresses): string[] {
+export function describeReady(
+  { http, mqtt, mqtts, metrics, health }: Addresses,
+  hasConsole = false,
+): string[] {
   const listens = [
     http && `HTTP on ${at(http)}`,
     mqtt && `MQTT on ${at(mqtt)}`,
@@ -22,9 +25,10 @@ export function describeReady({ http, mqtt, mqtts, metrics, health }: Addresses)
   return [
     ...lines,
     'Try next:',
+    ...(hasConsole ? [`  open ${url} in a browser`] : []),
     `  curl ${url}/v2/accounts -H 'Content-Type: application/json' -d '{"email":"you@example.com","password":"correct horse"}'`,
     `  npm run simulate -- --devices 100 --seconds 30 --url ${url}`,
-    `  open ${url}/docs in a browser`,
+    `  open ${url}/docs for the HTTP and MQTT reference`,
   ];
 }
 

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
-import { bearerOf } from './bearer.ts';
 import { openStream, type OpenStreamDeps, type StreamReader } from './open-stream.ts';
 import {
   exampleTicket,
@@ -69,8 +68,7 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       errors: [400, 403, 404],
       query: MeasurementStreamQuery,
       handler: ({ account, query, request }) => {
-        const token = bearerOf(request);
-        const recheck = () => deps.authenticate(token);
+        const recheck = () => deps.authenticate(request.credential);
         const senses = query.senses?.length ? query.senses : undefined;
         const asked = { kinds: new Set(['measurements'] as const), filters: { ...query, senses } };
         const { signal } = request;

@@ -4,7 +4,7 @@ import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { scopes } from '../../src/http/scope.ts';
 import type { Route } from '../../src/http/route.ts';
 import { configuration, openApp, send, type App, type Registration } from '../journeys/app.ts';
-import { testService, type TestService } from '../journeys/service.ts';
+import { testService, withConsole, type TestService } from '../journeys/service.ts';
 import { makeKey } from './open-key.ts';
 
 const routes = listDocumentedRoutes().filter(({ auth }) => auth === 'account');
@@ -19,7 +19,7 @@ const without = new Map<string, string>();
 beforeAll(async () => {
   let aheadMs = 0;
   const clocks = { clock: () => Date.now() + aheadMs, monotonicClock: () => performance.now() };
-  service = await testService({}, { clocks });
+  service = await testService({}, { clocks, change: withConsole });
   app = await openApp(service.url);
   const other = await openApp(service.url);
   const device = await app.call<Registration>('POST', '/v2/devices', configuration);

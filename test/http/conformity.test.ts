@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { createOpenApi } from '../../src/http/openapi.ts';
 import { version } from '../../src/version.ts';
-import { type TestService, testService } from '../journeys/service.ts';
+import { type TestService, testService, withConsole } from '../journeys/service.ts';
 import { startMailServer, type MailServer } from '../support/smtp.ts';
 import { fetchOperations, findDeviations, type Operation } from './document.ts';
 import { buildWorld, exampleOf, send } from './world.ts';
@@ -17,7 +17,7 @@ describe('section 4, every operation', () => {
   let mail: MailServer;
   beforeAll(async () => {
     mail = await startMailServer();
-    service = await testService({ SMTP_URL: mail.url });
+    service = await testService({ SMTP_URL: mail.url }, { change: withConsole });
     served = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
   });
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
-import { type TestService, testService } from '../journeys/service.ts';
+import { type TestService, testService, withConsole } from '../journeys/service.ts';
 import { fitting, spoilt, strange } from './arbitrary.ts';
 import { fetchOperations, findDeviations, type Operation } from './document.ts';
 import { buildWorld, exampleOf, send, type World } from './world.ts';
@@ -15,7 +15,10 @@ describe('whatever is sent, the answer is one that the document has', () => {
   let operations: Map<string, Operation>;
   beforeAll(async () => {
     // A mail server that is away: what asks for mails is answered as with one.
-    service = await testService({ SMTP_URL: 'smtp://127.0.0.1:1' }, { change: withoutThrottle });
+    service = await testService(
+      { SMTP_URL: 'smtp://127.0.0.1:1' },
+      { change: (config) => withConsole(withoutThrottle(config)) },
+    );
     operations = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
   });
   afterAll(() => service.close());

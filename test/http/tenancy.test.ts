@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { configuration, thresholdPurpose } from '../journeys/app.ts';
-import { type TestService, testService } from '../journeys/service.ts';
+import { type TestService, testService, withConsole } from '../journeys/service.ts';
 import { fetchOperations, type Operation } from './document.ts';
 import { type Answered, buildWorld, exampleOf, type Request, send, type World } from './world.ts';
 
@@ -22,7 +22,7 @@ describe('two accounts', () => {
   let operations: Map<string, Operation>;
   let before: string[];
   beforeAll(async () => {
-    service = await testService();
+    service = await testService({}, { change: withConsole });
     operations = new Map((await fetchOperations(service.url)).map((each) => [each.name, each]));
     [mine, theirs] = await Promise.all([buildWorld(service.url), buildWorld(service.url)]);
     before = await everythingOf(theirs);

@@ -13,6 +13,9 @@ export type TestService = {
   close(): Promise<void>;
 };
 
+/** For `change`: the console is built, and served with the rest. */
+export const withConsole = (config: Config): Config => ({ ...config, console: { enabled: true } });
+
 /** The whole service in this process, on a database of its own and free ports. */
 export async function testService(
   variables: Record<string, string> = {},
@@ -43,7 +46,8 @@ export async function testService(
     role,
   );
   const service = await startService(
-    change(config),
+    // `withConsole` turns it on.
+    change({ ...config, console: { enabled: false } }),
     pino({ level: 'silent' }),
     () => undefined,
     clocks,

@@ -39,6 +39,38 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     ]);
   });
 
+  test('say how people are told of a sense, where that is asked for', async () => {
+    const device = await app.newDevice(history.db);
+    const { deviceId, accountId, uuid: deviceAuthUuid } = device;
+    const senses = [
+      { sId: '0x1', name: 'Temperature', unit: '°C', decimals: 1 },
+      { sId: '0x2', unit: '%' },
+      { sId: '0x3' },
+    ];
+    const configuration = { device: {}, module: [{ moduleId: 'a' }, { moduleId: 'b', senses }] };
+    await history.db.query('update device set configuration = $2 where id = $1', [
+      deviceId,
+      JSON.stringify(configuration),
+    ]);
+    for (const sId of ['0x1', '0x2', '0x3', '0x4']) await store(device, { sId, ts: t0, val: 1 });
+    const found = (sId: string, words: object = {}) => ({
+      deviceAuthUuid,
+      sId,
+      ts: t0,
+      val: 1,
+      ...words,
+    });
+    const first = found('0x1', { name: 'Temperature', unit: '°C', decimals: 1 });
+    expect(await latest(accountId, 'describe=true')).toEqual([
+      first,
+      found('0x2', { unit: '%' }),
+      found('0x3'),
+      found('0x4'),
+    ]);
+    expect(await latest(accountId, 'describe=true&senses=0x1')).toEqual([first]);
+    expect(await latest(accountId, 'senses=0x1')).toEqual([found('0x1')]);
+  });
+
   test('of one millisecond are the one that came last', async () => {
     const device = await app.newDevice(history.db);
     await store(device, { sId: '0x1', ts: t0, val: 1 }, { sId: '0x1', ts: t0, val: 2 });

@@ -75,7 +75,7 @@ describe('the service on a machine with nothing else', () => {
   it('starts, says where it listens and what to try, and stops', async () => {
     const first = start({ DATA_DIR: dataDir });
     const url = await urlOf(first);
-    await first.printed(/\/docs in a browser\n/);
+    await first.printed(/\/docs for the HTTP and MQTT reference\n/);
     const [, shown = ''] = first.stdout().split('Sensorium listens:');
     expect(shown).toContain('MQTT on ');
     expect(shown).toMatch(new RegExp(`curl ${url}/v2/accounts .*\n.*simulate.*${url}\n.*${url}`));

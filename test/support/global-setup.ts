@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from './cluster.ts';
 import { hasChromium } from './chromium.ts';
@@ -12,9 +14,13 @@ declare module 'vitest' {
   }
 }
 
+const runFile = promisify(execFile);
+
 /** Starts one server of each kind for the whole run. The last line names what the machine lacks. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepAbandoned();
+  // Services that tests start find the console built.
+  await runFile(process.execPath, ['src/console/build/main.ts']);
   const clusters: Cluster[] = [];
   const external = process.env['TEST_DATABASE_URL'] ?? null;
   const templates: Template[] = [];
@@ -50,7 +56,7 @@ async function startCluster(clusters: Cluster[], timescaledb: boolean): Promise<
 
 function listMissing(templates: Template[]): string[] {
   const servers = ['redis-server', 'mosquitto', 'haproxy'];
-  const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose'];
+  const tools = ['mosquitto_pub', 'curl', 'openssl', 'docker-compose', 'chromium'];
   const missing = [...servers, ...tools].filter((program) => findProgram(program) === null);
   if (!templates.some(({ kind }) => kind === 'timescaledb'))
     missing.push(

@@ -1,0 +1,13 @@
+/** A folder, and what its files may import: lint/rooms.ts. */
+export type Room = {
+  files: string;
+  /** Folders and files that it may import, as its own files write them. */
+  may: string[];
+  /** What it imports of a further folder is refused: all that begins like this. */
+  from?: string[];
+  /** Libraries that it must not know. */
+  not?: string[];
+  /** It imports no other library than these: it is pure, and has no clock and no process. */
+  only?: string[];
+  why: string;
+};

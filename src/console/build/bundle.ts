@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { rolldown } from 'rolldown';
+import { pageName } from '../manifest.ts';
+import { webDir } from './sources.ts';
+
+export type BuiltFile = { name: string; type: string; content: string };
+
+/** In this order: what comes later overrides. */
+const styles = ['tokens', 'base', 'shell', 'parts', 'fleet', 'device', 'alarms', 'sign-in'];
+
+/** Bundles the page: its script in chunks, its style in one file, and the document that loads them. */
+export async function bundle(): Promise<BuiltFile[]> {
+  const [chunks, style] = await Promise.all([bundleScript(), joinStyles()]);
+  const entry = chunks.find(({ isEntry }) => isEntry);
+  if (!entry) throw new Error('The bundler made no entry.');
+  const page = await readFile(join(webDir, pageName), 'utf8');
+  const content = page
+    .replace('/main.tsx', `/console/assets/${entry.name}`)
+    .replace('/style.css', `/console/assets/${style.name}`)
+    .replace(
+      '<!-- preload -->',
+      entry.imports
+        .map((name) => `<link rel="modulepreload" href="/console/assets/${name}">`)
+        .join('\n    '),
+    );
+  const scripts = chunks.map(({ name, content }) => ({ name, type: 'text/javascript', content }));
+  return [...scripts, style, { name: pageName, type: 'text/html; charset=utf-8', content }];
+}
+
+async function bundleScript() {
+  const build = await rolldown({
+    input: { main: join(webDir, 'main.tsx') },
+    platform: 'browser',
+    tsconfig: join(webDir, 'tsconfig.json'),
+    logLevel: 'warn',
+  });
+  try {
+    const { output } = await build.generate({
+      format: 'esm',
+      minify: true,
+      entryFileNames: '[name]-[hash].js',
+      chunkFileNames: '[name]-[hash].js',
+    });
+    return output.flatMap((chunk) =>
+      chunk.type === 'chunk'
+        ? [
+            {
+              name: chunk.fileName,
+              content: chunk.code,
+              isEntry: chunk.isEntry,
+              imports: chunk.imports,
+            },
+          ]
+        : [],
+    );
+  } finally {
+    await build.close();
+  }
+}
+
+async function joinStyles(): Promise<BuiltFile> {
+  const chart = createRequire(import.meta.url).resolve('uplot/dist/uPlot.min.css');
+  const paths = [chart, ...styles.map((name) => join(webDir, 'style', `${name}.css`))];
+  const texts = await Promise.all(paths.map((path) => readFile(path, 'utf8')));
+  const content = texts
+    .join('\n')
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\n\s*/g, '\n');
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, 8);
+  return { name: `style-${hash}.css`, type: 'text/css', content };
+}

@@ -1,0 +1,67 @@
+import { signal, type Signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+
+/** What is known of a question: the last answer stays while it is asked again. */
+export type Known<T> = { data?: T; error?: unknown };
+export type Query<T> = Known<T> & { reload: () => void };
+
+const cache = new Map<string, Signal<Known<unknown>>>();
+const loaders = new Map<string, () => void>();
+
+function entry<T>(key: string): Signal<Known<T>> {
+  let found = cache.get(key);
+  if (!found) cache.set(key, (found = signal<Known<unknown>>({})));
+  return found as Signal<Known<T>>;
+}
+
+/** Forgets all: another person is signed in, or nobody. */
+export function forgetAll(): void {
+  cache.clear();
+}
+
+/** Asks again what is on the screen and begins with `prefix`. */
+export function reload(prefix: string): void {
+  for (const [key, load] of loaders) if (key.startsWith(prefix)) load();
+}
+
+/**
+ * Asks while the component is there, and again every `everyMs` while the page is visible. `key` names the
+ * question: another key, another question.
+ */
+export function useQuery<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  { everyMs = 0 } = {},
+): Query<T> {
+  const state = entry<T>(key);
+  useEffect(() => {
+    const gone = new AbortController();
+    let isAsking = false;
+    const ask = async () => {
+      if (isAsking) return;
+      isAsking = true;
+      try {
+        const data = await load(gone.signal);
+        if (!gone.signal.aborted) state.value = { data };
+      } catch (error) {
+        if (!gone.signal.aborted) state.value = { ...state.peek(), error };
+      } finally {
+        isAsking = false;
+      }
+    };
+    const again = () => void ask();
+    loaders.set(key, again);
+    again();
+    const onVisible = () => document.visibilityState === 'visible' && again();
+    const timer = everyMs > 0 ? setInterval(onVisible, everyMs) : undefined;
+    document.addEventListener('visibilitychange', onVisible);
+    return () => {
+      gone.abort();
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', onVisible);
+      if (loaders.get(key) === again) loaders.delete(key);
+    };
+  }, [key]);
+  const { data, error } = state.value;
+  return { data, error, reload: () => loaders.get(key)?.() };
+}

@@ -1,0 +1,77 @@
+/** What the service said instead of an answer; `detail` is for people. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly requestId: string;
+  readonly retryAfterSeconds: number | null;
+  /** What is wrong with which part of what was sent. */
+  readonly problems: readonly { path: string; message: string }[];
+
+  constructor(status: number, problem: Problem, retryAfterSeconds: number | null) {
+    super(problem.detail ?? '');
+    this.status = status;
+    this.requestId = problem.requestId ?? '';
+    this.retryAfterSeconds = retryAfterSeconds;
+    this.problems = problem.errors ?? [];
+  }
+}
+
+type Problem = {
+  detail?: string;
+  requestId?: string;
+  errors?: { path: string; message: string }[];
+};
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+type Query = Record<string, string | number | undefined>;
+
+export type Options = {
+  query?: Query;
+  body?: unknown;
+  signal?: AbortSignal;
+  /** A token to use instead of the cookie. */
+  token?: string;
+};
+
+/** An answer, and where its next page is. */
+export type Answer<T> = { body: T; next: string | null };
+
+let onUnauthenticated = () => {};
+
+/** Tells when the session has ended. */
+export function watchUnauthenticated(listener: () => void): void {
+  onUnauthenticated = listener;
+}
+
+/** Calls a route. Throws ApiError for what the service refuses, TypeError where it cannot be reached. */
+export async function call<T>(
+  method: Method,
+  path: string,
+  options: Options = {},
+): Promise<Answer<T>> {
+  const { query = {}, body, signal, token } = options;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, String(value));
+  const text = search.toString();
+  const response = await fetch(path + (text === '' ? '' : `?${text}`), {
+    method,
+    headers: {
+      'X-Sensorium-Console': '1',
+      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal ? { signal } : {}),
+  });
+  const answer: unknown = await response.json().catch(() => ({}));
+  if (response.ok) return { body: answer as T, next: nextOf(response) };
+  if (response.status === 401 && path !== '/console/session') onUnauthenticated();
+  const seconds = Number(response.headers.get('Retry-After'));
+  throw new ApiError(response.status, answer as Problem, seconds > 0 ? seconds : null);
+}
+
+/** The cursor of the next page. */
+function nextOf(response: Response): string | null {
+  const url = /<([^>]+)>; rel="next"/.exec(response.headers.get('Link') ?? '')?.[1];
+  return url === undefined ? null : new URL(url, location.origin).searchParams.get('cursor');
+}

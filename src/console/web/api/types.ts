@@ -1,0 +1,14 @@
+// The only file of the page that reaches out of it, and for types alone.
+export type { SessionView } from '../../session-routes.ts';
+export type {
+  DescribedDevice,
+  DeviceList,
+  Registration,
+  RejectionList,
+} from '../../../devices/schema.ts';
+export type { Configuration, Sense } from '../../../contract/configuration.ts';
+export type { Purpose } from '../../../contract/purpose.ts';
+export type { BucketView, LatestView } from '../../../measurements/schema.ts';
+export type { EventView } from '../../../events/schema.ts';
+export type { ListedAlarm } from '../../../alarms/schema.ts';
+export type { Description } from '../../../engine/describe-evaluation.ts';

@@ -1,0 +1,73 @@
+import type { ComponentChildren, ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Link } from '../parts/link.tsx';
+import { Empty, Skeleton } from '../parts/panel.tsx';
+import { Problem } from '../parts/problem.tsx';
+import { AlarmsPage } from '../pages/alarms/alarms-page.tsx';
+import { FleetPage } from '../pages/fleet/fleet-page.tsx';
+import { SignInPage } from '../pages/sign-in/sign-in-page.tsx';
+import { t } from '../text/t.ts';
+import { pieces } from './router.ts';
+import { openSession, session } from './session.ts';
+import { Shell } from './shell.tsx';
+
+/** The page of this URL; without a session the way in, and then the page that was asked for. */
+export function App() {
+  const { value } = session;
+  if (value.state === 'opening') return <p class="opening">{t('app.opening')}</p>;
+  if (value.state === 'failed')
+    return (
+      <main class="opening">
+        <Problem error={value.error} retry={() => void openSession()} />
+      </main>
+    );
+  if (!value.view.account) return <SignInPage view={value.view} />;
+  return <Shell>{pageOf(pieces.value)}</Shell>;
+}
+
+function pageOf([first, second, ...more]: string[]): ComponentChildren {
+  if (more.length > 0) return <NotFound />;
+  if (first === undefined) return <FleetPage />;
+  if (first === 'alarms' && second === undefined) return <AlarmsPage />;
+  if (first === 'add' && second === undefined) return <Lazy key="add" load={loadAdd} />;
+  if (first === 'devices' && second !== undefined)
+    return <Lazy key={second} load={loadDevice} uuid={second} />;
+  return <NotFound />;
+}
+
+type Page = ComponentType<{ uuid: string }>;
+
+const loadDevice = async (): Promise<Page> =>
+  (await import('../pages/device/device-page.tsx')).DevicePage;
+const loadAdd = async (): Promise<Page> => (await import('../pages/add/add-page.tsx')).AddPage;
+
+/** A page whose script is loaded when it is first opened. */
+function Lazy({ load, uuid = '' }: { load: () => Promise<Page>; uuid?: string }) {
+  const [state, setState] = useState<{ Page?: Page; error?: unknown }>({});
+  const read = () =>
+    load().then(
+      (Page) => setState({ Page }),
+      (error: unknown) => setState({ error }),
+    );
+  useEffect(() => void read(), [load]);
+  const { Page, error } = state;
+  if (Page) return <Page uuid={uuid} />;
+  return error === undefined ? (
+    <Skeleton lines={6} />
+  ) : (
+    <Problem error={error} retry={() => location.reload()} />
+  );
+}
+
+function NotFound() {
+  return (
+    <>
+      <h1 class="hidden">{t('app.notFound')}</h1>
+      <Empty icon="search" title={t('app.notFound')} hint={t('app.notFoundHint')}>
+        <Link to="" class="button button-main">
+          {t('app.toFleet')}
+        </Link>
+      </Empty>
+    </>
+  );
+}

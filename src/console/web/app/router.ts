@@ -1,0 +1,43 @@
+import { computed, signal } from '@preact/signals';
+
+/** Where below /console/ the page is; its state is in the URL alone, so that Back and links work. */
+type Here = { path: string; query: URLSearchParams };
+
+export const base = '/console/';
+
+const read = (): Here => ({
+  path: location.pathname.slice(base.length - 1),
+  query: new URLSearchParams(location.search),
+});
+
+export const here = signal(read());
+
+/** The path in pieces: `/devices/1` is `['devices', '1']`. */
+export const pieces = computed(() => here.value.path.split('/').filter(Boolean));
+
+addEventListener('popstate', () => (here.value = read()));
+
+/** Goes to a path below /console/, such as `alarms?state=closed`. */
+export function navigate(to: string, { replace = false } = {}): void {
+  const url = base + to.replace(/^\//, '');
+  // Where one is already needs no entry for Back.
+  if (url === location.pathname + location.search) return;
+  if (replace) history.replaceState(null, '', url);
+  else history.pushState(null, '', url);
+  const before = here.value.path;
+  here.value = read();
+  if (here.value.path !== before) scrollTo(0, 0);
+}
+
+/** Changes parameters of the query and keeps the others; an empty one is left out. */
+export function setQuery(changes: Record<string, string>, options?: { replace?: boolean }): void {
+  const { path, query } = here.value;
+  const next = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes))
+    if (value === '') next.delete(name);
+    else next.set(name, value);
+  const text = next.toString();
+  navigate(path + (text === '' ? '' : `?${text}`), options);
+}
+
+export const queryOf = (name: string): string => here.value.query.get(name) ?? '';

@@ -1,0 +1,79 @@
+import { effect, signal } from '@preact/signals';
+import { forgetAll } from '../api/cache.ts';
+import { watchUnauthenticated } from '../api/request.ts';
+import { endSession, getSession, register, signIn, updateAccount } from '../api/session.ts';
+import type { Credentials, SessionAccount } from '../api/session.ts';
+import type { SessionView } from '../api/types.ts';
+import { language, type Language } from '../text/t.ts';
+
+export type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
+type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
+
+/** Who is signed in. No token is in it: the cookie has that, and no script can read it. */
+export const session = signal<Session>({ state: 'opening' });
+
+/** Other tabs are told to leave, too. */
+const tabs = new BroadcastChannel('sensorium-session');
+tabs.addEventListener('message', () => void openSession());
+
+export const accountOf = (): SessionAccount | undefined =>
+  session.value.state === 'open' ? session.value.view.account : undefined;
+
+export async function openSession(): Promise<void> {
+  try {
+    take(await getSession());
+  } catch (error) {
+    session.value = { state: 'failed', error };
+  }
+}
+
+function take(view: Opened['view']): void {
+  if (view.account === undefined) forgetAll();
+  session.value = { state: 'open', view };
+}
+
+const endHere = () => {
+  const { value } = session;
+  if (value.state === 'open') take({ ...value.view, account: undefined, firstRun: false });
+};
+
+watchUnauthenticated(endHere);
+
+effect(() => {
+  const account = accountOf();
+  if (account) language.value = account.language;
+  document.documentElement.lang = language.value;
+});
+
+export async function enter(credentials: Credentials): Promise<void> {
+  enterAs((await signIn(credentials)).account);
+}
+
+/** Makes an account with the language and the time zone of this browser, and signs in. */
+export async function enterNew(credentials: Credentials): Promise<void> {
+  await register(credentials);
+  const { account } = await signIn(credentials);
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  await updateAccount({ timeZone, language: language.value }).catch(() => undefined);
+  enterAs({ ...account, timeZone, language: language.value });
+}
+
+function enterAs(account: SessionAccount): void {
+  const { value } = session;
+  const view = value.state === 'open' ? value.view : { openRegistration: false, mail: false };
+  take({ ...view, account, firstRun: false });
+}
+
+export async function leave(): Promise<void> {
+  await endSession();
+  endHere();
+  tabs.postMessage('left');
+}
+
+export async function chooseLanguage(value: Language): Promise<void> {
+  language.value = value;
+  const account = accountOf();
+  if (!account) return;
+  enterAs({ ...account, language: value });
+  await updateAccount({ language: value });
+}

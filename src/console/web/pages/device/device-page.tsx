@@ -1,0 +1,117 @@
+import { findDevice, getConfiguration } from '../../api/devices.ts';
+import type { DescribedDevice } from '../../api/types.ts';
+import { useQuery } from '../../api/cache.ts';
+import { queryOf } from '../../app/router.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Answered } from '../../parts/panel.tsx';
+import { nameOfSense, sensesOf } from '../../parts/senses.ts';
+import { Ago, Status } from '../../parts/status.tsx';
+import { t } from '../../text/t.ts';
+import { DeviceAlarms } from './device-alarms.tsx';
+import { EventsTab } from './events-tab.tsx';
+import { History } from './history.tsx';
+import { RejectionsTab } from './rejections-tab.tsx';
+import type { CurrentProfile } from './tab-props.ts';
+import { Values } from './values.tsx';
+import { WhyTab } from './why-tab.tsx';
+
+/** What is below the chart. A tab that is added gets its line here. */
+const tabs = [
+  { name: 'events', label: 'device.events', Tab: EventsTab },
+  { name: 'why', label: 'device.why', Tab: WhyTab },
+  { name: 'rejections', label: 'device.rejections', Tab: RejectionsTab },
+] as const;
+
+const everyMs = 10_000;
+
+/** One device: what is now, what was, and why. */
+export function DevicePage({ uuid }: { uuid: string }) {
+  const configuration = useQuery(`configuration/${uuid}`, (signal) =>
+    getConfiguration(uuid, signal),
+  );
+  const senses = configuration.data ? sensesOf(configuration.data) : new Map();
+  const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
+  const profile = configuration.data?.currentProfile;
+  return (
+    <>
+      <p class="crumb">
+        <Link to="" class="link">
+          <Icon name="back" />
+          {t('device.back')}
+        </Link>
+      </p>
+      <Answered query={configuration} lines={6}>
+        {({ device }) => (
+          <>
+            <Head uuid={uuid} name={device.name ?? ''} />
+            <DeviceAlarms uuid={uuid} />
+            <Values uuid={uuid} senses={senses} />
+            <History uuid={uuid} senses={senses} />
+            <Tabs uuid={uuid}>
+              {({ Tab }) => (
+                <Tab
+                  uuid={uuid}
+                  senses={senses}
+                  nameOf={nameOf}
+                  purposes={profile && isInstalled(profile) ? profile : null}
+                />
+              )}
+            </Tabs>
+          </>
+        )}
+      </Answered>
+    </>
+  );
+}
+
+const isInstalled = (profile: DescribedDevice['currentProfile']): profile is CurrentProfile =>
+  'pId' in profile;
+
+function Head({ uuid, name }: { uuid: string; name: string }) {
+  const { data: device } = useQuery(`device/${uuid}`, (signal) => findDevice(uuid, signal), {
+    everyMs,
+  });
+  return (
+    <div class="head device-head">
+      <h1>{name || t('fleet.unnamed')}</h1>
+      {device && (
+        <p class="device-seen">
+          <Status {...device} />
+          {device.lastSeenTs !== null && !device.connected && <Ago ts={device.lastSeenTs} />}
+          {device.labels.map((label) => (
+            <span key={label} class="label">
+              {label}
+            </span>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+type TabsProps = {
+  uuid: string;
+  children: (tab: (typeof tabs)[number]) => preact.ComponentChildren;
+};
+
+function Tabs({ uuid, children }: TabsProps) {
+  const tab = tabs.find(({ name }) => name === queryOf('tab')) ?? tabs[0];
+  return (
+    <section class="panel panel-flush tabbed" aria-label={t('device.tabs')}>
+      <nav class="tabs" aria-label={t('device.tabs')}>
+        {tabs.map(({ name, label }) => (
+          <Link
+            key={name}
+            to={`devices/${uuid}?tab=${name}`}
+            class="tab"
+            aria-current={name === tab.name ? 'true' : undefined}
+          >
+            {t(label)}
+          </Link>
+        ))}
+      </nav>
+      <div class="tab-content">{children(tab)}</div>
+    </section>
+  );
+}

@@ -1,0 +1,12 @@
+import type { DescribedDevice, Sense } from '../../api/types.ts';
+
+export type CurrentProfile = Extract<DescribedDevice['currentProfile'], { pId: string }>;
+
+/** What each tab of a device is handed. */
+export type TabProps = {
+  uuid: string;
+  senses: ReadonlyMap<string, Sense>;
+  nameOf: (sId: string) => string;
+  /** null: none is installed. */
+  purposes: CurrentProfile | null;
+};

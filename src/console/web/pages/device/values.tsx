@@ -1,0 +1,45 @@
+import { useLatest } from '../../api/measurements.ts';
+import type { Sense } from '../../api/types.ts';
+import { Answered } from '../../parts/panel.tsx';
+import { nameOfSense } from '../../parts/senses.ts';
+import { Ago } from '../../parts/status.tsx';
+import { formatValue } from '../../text/format.ts';
+import { t } from '../../text/t.ts';
+
+/** The newest value of each sense. */
+export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
+  const query = useLatest([uuid]);
+  return (
+    <section aria-label={t('device.values')}>
+      <Answered query={query} lines={2}>
+        {(latest) => {
+          const known = new Map(latest.map((each) => [each.sId, each]));
+          const sIds = [...new Set([...senses.keys(), ...known.keys()])];
+          return (
+            <ul class="cards">
+              {sIds.map((sId) => {
+                const sense = senses.get(sId);
+                const value = known.get(sId);
+                return (
+                  <li key={sId} class="card">
+                    <p class="card-name">{nameOfSense(sId, sense)}</p>
+                    {value ? (
+                      <>
+                        <p class="value">{formatValue(value.val, sense)}</p>
+                        <p class="fine">
+                          <Ago ts={value.ts} />
+                        </p>
+                      </>
+                    ) : (
+                      <p class="card-none">{t('device.noValue')}</p>
+                    )}
+                  </li>
+                );
+              })}
+            </ul>
+          );
+        }}
+      </Answered>
+    </section>
+  );
+}

@@ -1,0 +1,25 @@
+const paths = {
+  devices: 'M4 5h16v10H4zM9 19h6M12 15v4',
+  alarm: 'M6 16V11a6 6 0 0 1 12 0v5l1.5 2h-15zM10 20.5h4',
+  plus: 'M12 5v14M5 12h14',
+  book: 'M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11',
+  leave: 'M14 4H5v16h9M10 12h10M16 8l4 4-4 4',
+  search: 'M11 4a7 7 0 1 1 0 14 7 7 0 0 1 0-14M16 16l4.5 4.5',
+  check: 'M4.5 12.5l5 5 10-11',
+  warn: 'M12 4l9 16H3zM12 10v4.5M12 17.2v.3',
+  back: 'M15 5l-7 7 7 7',
+  quiet: 'M4 4l16 16M8 6a6 6 0 0 1 10 5v4M6 10v6l-1.5 2h12M10 20.5h4',
+  pulse: 'M3 12h4l3-8 4.5 16 3-8H21',
+  more: 'M5 12h.01M12 12h.01M19 12h.01',
+} as const;
+
+export type IconName = keyof typeof paths;
+
+/** Beside words: it says nothing by itself. */
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class={`icon icon-${name}`} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <path d={paths[name]} />
+    </svg>
+  );
+}

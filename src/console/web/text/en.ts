@@ -1,0 +1,9 @@
+import { add } from './en/add.ts';
+import { alarms } from './en/alarms.ts';
+import { device } from './en/device.ts';
+import { fleet } from './en/fleet.ts';
+import { shell } from './en/shell.ts';
+import { signIn } from './en/sign-in.ts';
+
+/** Every text of the console; the other languages have the same keys. */
+export const en = { ...shell, ...signIn, ...fleet, ...add, ...device, ...alarms };

@@ -1,0 +1,48 @@
+import { signal } from '@preact/signals';
+import { de } from './de.ts';
+import { en } from './en.ts';
+
+export const languages = ['en', 'de'] as const;
+export type Language = (typeof languages)[number];
+export type Key = keyof typeof en;
+
+const texts: Record<Language, Record<Key, string>> = { en, de };
+
+/** The account's language; before anybody signs in the browser's. */
+export const language = signal<Language>(navigator.language.startsWith('de') ? 'de' : 'en');
+
+/** The browser's own form of that language: whether a day has 12 hours or 24 is its reader's. */
+export function locale(): string {
+  const own = navigator.languages.find((each) => each.startsWith(language.value));
+  return own ?? (language.value === 'en' ? 'en-GB' : language.value);
+}
+
+type Names<S> = S extends `${string}{${infer N}}${infer Rest}` ? N | Names<Rest> : never;
+type Values<K extends Key> = Record<Names<(typeof en)[K]>, string | number>;
+type Args<K extends Key> = [Names<(typeof en)[K]>] extends [never] ? [] : [Values<K>];
+
+/** A text of the console in the language of its reader: `t('alarms.since', { time })`. */
+export function t<K extends Key>(key: K, ...[values]: Args<K>): string {
+  return fill(texts[language.value][key], values ?? {});
+}
+
+type Counted = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : never) : never;
+
+/** The text for a number of things: `count('alarms.firings', 3)`. */
+export function count(stem: Counted, number: number): string {
+  const rule = new Intl.PluralRules(language.value).select(number) === 'one' ? 'one' : 'other';
+  const key = `${stem}.${rule}` as Key;
+  return fill(texts[language.value][key], { count: formatCount(number) });
+}
+
+/** The text of a key that is made at run time, or the given one where there is none. */
+export function tryText(key: string, otherwise: string): string {
+  const known: Record<string, string> = texts[language.value];
+  return known[key] ?? otherwise;
+}
+
+const formatCount = (number: number) => new Intl.NumberFormat(locale()).format(number);
+
+function fill(text: string, values: Record<string, string | number>): string {
+  return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+}

@@ -1,0 +1,28 @@
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { bundle } from '../../src/console/build/bundle.ts';
+import { de } from '../../src/console/web/text/de.ts';
+import { en } from '../../src/console/web/text/en.ts';
+
+const kilobyte = 1_000;
+
+test('the page stays small, and is built soon', async () => {
+  const startedMs = performance.now();
+  const files = await bundle();
+  // A second on an idle machine.
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  const page = files.find(({ name }) => name === 'index.html')?.content ?? '';
+  const scripts = files.filter(({ name }) => name.endsWith('.js'));
+  const sizeOf = (of: typeof files) =>
+    of.map(({ content }) => gzipSync(content, { level: 9 }).length).reduce((a, b) => a + b, 0);
+  const first = scripts.filter(({ name }) => page.includes(name));
+  expect(first.length).toBeGreaterThan(0);
+  expect(sizeOf(first)).toBeLessThan(90 * kilobyte);
+  expect(sizeOf(scripts)).toBeLessThan(130 * kilobyte);
+});
+
+test('both languages have the same places for values', () => {
+  const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).sort();
+  for (const [key, text] of Object.entries(en))
+    expect([key, places(de[key as keyof typeof en])]).toEqual([key, places(text)]);
+});

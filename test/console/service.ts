@@ -1,0 +1,21 @@
+import type { Config } from '../../src/config/config.ts';
+import { testService, withConsole, type TestService } from '../journeys/service.ts';
+
+/** The whole service with the console turned on. */
+export function consoleService(change: (config: Config) => Config = (config) => config) {
+  return testService({}, { change: (config) => change(withConsole(config)) });
+}
+
+export type { TestService };
+
+export const person = { email: 'ada@example.com', password: 'correct horse' };
+
+/** Makes the account of `person`; its own session is left. */
+export async function makeAccount(url: string, credentials = person): Promise<string> {
+  const response = await fetch(`${url}/v2/accounts`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(credentials),
+  });
+  return ((await response.json()) as { accountAuthToken: string }).accountAuthToken;
+}

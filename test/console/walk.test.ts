@@ -1,0 +1,138 @@
+import { connectAsync } from 'mqtt';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browserPath, checkPage, openBrowser, openPage, signIn } from './browser.ts';
+import { consoleService, makeAccount, person, type TestService } from './service.ts';
+
+/** What the snippet says, sent as mosquitto_pub would. */
+async function publish(command: string, changed: (message: string) => string): Promise<void> {
+  const of = (flag: string) => new RegExp(`-${flag} ('[^']*'|\\S+)`).exec(command)?.[1] ?? '';
+  const username = of('u');
+  const url = `mqtt://${of('h')}:${of('p')}`;
+  const client = await connectAsync(url, { username, password: of('P'), reconnectPeriod: 0 });
+  await client.publishAsync(of('t'), changed(of('m').slice(1, -1)), { qos: 1 });
+  await client.endAsync();
+}
+
+/** All that scripts could read or that is kept in the browser. */
+const keptIn = (page: Page) =>
+  page.evaluate(
+    'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])',
+  ) as Promise<string>;
+
+describe.skipIf(browserPath === null)('in a browser', () => {
+  let browser: Browser;
+  let service: TestService;
+  let strict: TestService;
+
+  beforeAll(async () => {
+    // One by one: each has to reach its database in time on a busy machine.
+    service = await consoleService();
+    strict = await consoleService((config) => ({
+      ...config,
+      accounts: {
+        ...config.accounts,
+        openRegistration: false,
+        failedLogins: {
+          ...config.accounts.failedLogins,
+          perAccount: { attempts: 1, windowSeconds: 30 },
+        },
+      },
+    }));
+    browser = await openBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await Promise.all([service?.close(), strict?.close()]);
+  });
+
+  test('from a fresh start to the first measurement, and out again', async () => {
+    const watched = await openPage(browser, 'light');
+    const { page } = watched;
+    await page.goto(service.url);
+    await page.getByRole('heading', { name: 'Make the first account' }).waitFor();
+    expect(page.url()).toBe(`${service.url}/console/`);
+    await checkPage(watched, 'first-run-light');
+    await page.getByLabel('E-mail address').fill(person.email);
+    await page.getByLabel('Password', { exact: true }).fill(person.password);
+    await page.getByRole('button', { name: 'Make the account' }).click();
+
+    await page.getByText('No device yet').waitFor();
+    await checkPage(watched, 'fleet-empty-light');
+    await page.locator('main').getByRole('link', { name: 'Add device' }).click();
+    await page.getByLabel('Freezer').check();
+    await page.getByLabel('Name').fill('Freezer 3');
+    await page.getByRole('button', { name: 'Add the device' }).click();
+
+    await page.getByText('Waiting for the first message').waitFor();
+    await checkPage(watched, 'connect-light');
+    expect(await page.locator('.copy-text').innerText()).toContain('•');
+    await page.getByRole('button', { name: 'Show the password' }).click();
+    await page.locator('canvas.qr').waitFor();
+    const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
+    await publish(command, (message) => message.replace('0x10', '0x77'));
+    await page.getByText('has no sense 0x77').waitFor();
+    await publish(command, (message) => message);
+    await page.getByText('It works. The first value is stored.').waitFor();
+    await page.getByText('-18.2').first().waitFor();
+    await checkPage(watched, 'connect-done-light');
+
+    await page.getByRole('link', { name: 'Open the device' }).click();
+    await page.getByRole('heading', { name: 'Freezer 3' }).waitFor();
+    await page.locator('.card').getByText('-18.2').waitFor();
+    expect(await keptIn(page)).toBe('["",{},{}]');
+
+    const other = await page.context().newPage();
+    await other.goto(`${service.url}/console/alarms`);
+    await other.getByText('All quiet').waitFor();
+    await page.locator('.foot summary').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    for (const each of [page, other]) await each.getByLabel('E-mail address').waitFor();
+    expect(watched.faults).toEqual([]);
+  });
+
+  test('a session that ends leads to sign in, and back to where one was', async () => {
+    const person = { email: 'grace@example.com', password: 'correct horse' };
+    const token = await makeAccount(service.url, person);
+    const { page } = await openPage(browser, 'phone', { locale: 'de-DE' });
+    // A new account has English until somebody chooses.
+    await page.goto(`${service.url}/console/`);
+    await page.getByRole('heading', { name: 'Anmelden' }).waitFor();
+    await signIn(page, service.url, person);
+    await page.goto(`${service.url}/console/alarms?state=closed`);
+    await page.getByText('None was closed yet').waitFor();
+    await endSessions(service.url, token);
+    await page.reload();
+    await page.getByLabel('E-Mail-Adresse').fill(person.email);
+    await page.getByLabel('Passwort', { exact: true }).fill(person.password);
+    await page.getByRole('button', { name: 'Anmelden' }).click();
+    await page.getByText('None was closed yet').waitFor();
+    expect(page.url()).toContain('alarms?state=closed');
+  });
+
+  test('a refused login is said, and counted down where it was too many', async () => {
+    const watched = await openPage(browser, 'dark');
+    const { page } = watched;
+    await page.goto(`${strict.url}/console/`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.getByText('Make an account').count()).toBe(0);
+    const enter = page.getByRole('button', { name: 'Sign in' });
+    await page.getByLabel('E-mail address').fill(person.email);
+    await page.getByLabel('Password', { exact: true }).fill('a wrong one');
+    await enter.click();
+    await page.getByText('The e-mail address or the password is wrong.').waitFor();
+    await checkPage(watched, 'sign-in-wrong-dark');
+    await enter.click();
+    await page.getByText(/Too many attempts. Wait \d+ s./).waitFor();
+    expect(await enter.isDisabled()).toBe(true);
+  });
+});
+
+/** All but that of the token. */
+async function endSessions(url: string, token: string): Promise<void> {
+  const headers = { Authorization: `Bearer ${token}` };
+  const response = await fetch(`${url}/v2/accounts/sessions`, { headers });
+  const { sessions } = (await response.json()) as { sessions: { id: string; current: boolean }[] };
+  for (const { id, current } of sessions)
+    if (!current) await fetch(`${url}/v2/accounts/sessions/${id}`, { method: 'DELETE', headers });
+}
