@@ -1,11 +1,11 @@
-const fewest = 1_000;
+const fewest = 2_000;
 const most = 5_000;
 /** A transaction that takes this long makes the next ones smaller: ingest may wait for it. */
 const longestMs = 40;
 
 /** How many rows one transaction has: as many as the database stores in a short time. */
 export class Pace {
-  #rows = 2_000;
+  #rows = fewest;
 
   get rows(): number {
     return this.#rows;
