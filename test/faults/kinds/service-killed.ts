@@ -1,7 +1,5 @@
-import { runOn } from '../../support/template.ts';
 import { expectHolds, runFor, timeToAck } from '../fault.ts';
 import type { Fault } from '../fault.ts';
-import type { World } from '../world.ts';
 
 /** The process is killed again and again, whatever it is doing. */
 export const serviceKilled: Fault = {
@@ -18,17 +16,11 @@ export const serviceKilled: Fault = {
       const since = performance.now();
       await world.service.start();
       slowest = Math.max(slowest, performance.now() - since);
-      await endLeases(world);
       await timeToAck(world);
     }
     return { times, 'slowest start ms': Math.round(slowest) };
   },
 };
-
-/** What the process was delivering is another one's after its lease, some 20 s: it is over. */
-async function endLeases({ cluster }: World): Promise<void> {
-  await runOn(cluster.url(), (client) => client.query('update contact set busy_until = null'));
-}
 
 /** Stopped while messages are in flight. */
 export const serviceTerminated: Fault = {
