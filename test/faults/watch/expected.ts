@@ -10,6 +10,7 @@ export type Expected = { fromTs: number; toTs: number; isRequired: boolean };
  */
 const slackMs = 1_000;
 const soonMs = 3_000;
+const signMs = 6_000;
 
 /** What is to fire of what a device sent, in its order. Nothing else may. */
 export function expectedOf(device: Watched, nowTs: number, gaps: KnownGap[]): Expected[] {
@@ -47,7 +48,10 @@ function silenceAfter(
 ): Expected[] {
   const longestEndTs = next?.ackedTs ?? nowTs;
   const unheardMs = overlapOf({ fromTs: ts, toTs: longestEndTs }, gaps);
-  if (longestEndTs - ts - unheardMs < thresholdMs - slackMs) return [];
+  // A gap begins with the last sign of listening, which is given every 5 s.
+  const surely = gaps.map(({ fromTs, toTs }) => ({ fromTs: fromTs + signMs, toTs }));
+  const surelyUnheardMs = overlapOf({ fromTs: ts, toTs: longestEndTs }, surely);
+  if (longestEndTs - ts - surelyUnheardMs < thresholdMs - slackMs) return [];
   const isOver = ackedTs !== null && next !== undefined && next.ackedTs !== null;
   const surelyMs = isOver ? next.ts - ackedTs : 0;
   return [

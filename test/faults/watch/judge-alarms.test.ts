@@ -142,6 +142,31 @@ describe('it is noticed that', () => {
   });
 });
 
+test('a firing that may be of either of two silences is of the one that has to be there', () => {
+  const installedTs = startTs;
+  const messages = [403, 5_315, 9_500].map((ms) => ({
+    ts: startTs + ms,
+    ackedTs: startTs + ms + 1_050,
+  }));
+  const firings = [2_420, 7_315].map((ms) => startTs + ms);
+  const alarms = firings.map((sinceTs, n) => ({ alarmId: n, sinceTs, closedBy: null }));
+  const told = alarms.map(({ alarmId }) => ({
+    type: 'alarm.opened',
+    alarmId,
+    webhookId: `${alarmId}`,
+  }));
+  const device: Watched = {
+    uuid: 'a',
+    role: 'falling-silent',
+    installedTs,
+    messages,
+    firings,
+    alarms,
+  };
+  const all = { nowTs: startTs + 10_600, devices: [device], told, gaps: [], waiting: 0 };
+  expect(judgeAlarms(all)).toEqual(nothing);
+});
+
 test('what the service cannot know yet is neither required nor wrong', () => {
   const all = evidence();
   for (const device of all.devices) {

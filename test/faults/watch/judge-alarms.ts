@@ -1,5 +1,6 @@
 import type { Evidence, Told, Watched } from './evidence.ts';
-import { expectedOf, type Expected } from './expected.ts';
+import { expectedOf } from './expected.ts';
+import { match } from './match.ts';
 
 /** All but the first must be 0, `toldAgain` unless something was killed between a delivery and its outcome. */
 export type AlarmVerdict = {
@@ -43,19 +44,6 @@ export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerd
     verdict.alarmsUntold += untoldOf(device, isTold);
   }
   return verdict;
-}
-
-/** Each firing is the first one that was expected then. */
-function match(firings: number[], expected: Expected[]): { lost: Expected[]; invented: number[] } {
-  const open = new Set(expected);
-  const invented = firings
-    .toSorted((a, b) => a - b)
-    .filter((ts) => {
-      const found = [...open].find(({ fromTs, toTs }) => fromTs <= ts && ts <= toTs);
-      if (found) open.delete(found);
-      return !found;
-    });
-  return { lost: [...open].filter(({ isRequired }) => isRequired), invented };
 }
 
 /** For people: which firings are lost or invented, with the messages around each, in ms since the first one. */

@@ -22,6 +22,11 @@ export async function readStored(databaseUrl: string, uuids: string[]): Promise<
   });
 }
 
+/** What a process was delivering that was killed, or lost its database, is another one's after its lease: it is over. */
+export async function endLeases(databaseUrl: string): Promise<void> {
+  await runOn(databaseUrl, (client) => client.query('update contact set busy_until = null'));
+}
+
 const ms = (column: string) => `round(extract(epoch from ${column}) * 1000)::float8`;
 
 async function readAlarms(client: pg.Client, uuids: string[]) {

@@ -3,7 +3,7 @@ import { call, registerAccount } from '../../../bench/api.ts';
 import { startHookReceiver, type HookReceiver } from '../../support/hook-receiver.ts';
 import type { Evidence, Told } from './evidence.ts';
 import { describeWrong, judgeAlarms, type AlarmVerdict } from './judge-alarms.ts';
-import { readStored } from './read-evidence.ts';
+import { endLeases, readStored } from './read-evidence.ts';
 import { roles } from './roles.ts';
 import { startSentinels, type Sentinels } from './sentinels.ts';
 
@@ -21,7 +21,8 @@ export type Watch = {
 
 export type WatchOptions = { url: string; mqttPort: number; databaseUrl: () => string };
 
-/** Webhooks of a process that was killed, or lost its database, are free again after some 20 s. */
+/** No webhook of a process that lives is under way for so long. */
+const leaseMs = 8_000;
 const lateMs = 60_000;
 
 export async function startWatch({ databaseUrl, ...service }: WatchOptions): Promise<Watch> {
@@ -36,14 +37,19 @@ export async function startWatch({ databaseUrl, ...service }: WatchOptions): Pro
   let toldAgain = 0;
 
   async function judgeLate(): Promise<AlarmVerdict> {
-    const untilMs = performance.now() + lateMs;
-    for (;;) {
+    const sinceMs = performance.now();
+    for (let areEnded = false; ;) {
+      const waitedMs = performance.now() - sinceMs;
+      if (waitedMs > leaseMs && !areEnded) {
+        await endLeases(databaseUrl());
+        areEnded = true;
+      }
       const evidence = await read(sentinels, receiver, databaseUrl());
       const verdict = judgeAlarms(evidence);
       const { alarms: _a, toldAgain: _t, ...wrong } = verdict;
       const isRight = evidence.waiting === 0 && Object.values(wrong).every((count) => count === 0);
       if (isRight) return verdict;
-      if (performance.now() > untilMs) {
+      if (waitedMs > lateMs) {
         for (const line of describeWrong(evidence)) process.stderr.write(`    ${line}\n`);
         return verdict;
       }

@@ -13,7 +13,7 @@ export const apiKeys: NoisyKind = {
           await enemy.ask('GET', '/v2/devices', { token: guess() });
           return;
         }
-        const body = { name: 'noisy', scopes: ['read'] };
+        const body = { name: 'noisy', scopes: ['devices:read'] };
         const { status, text } = await enemy.ask('POST', '/v2/accounts/keys', { body });
         if (status !== 200) return;
         const { key, keyId } = JSON.parse(text) as { key: string; keyId: string };
