@@ -138,7 +138,7 @@ async function listRoutes(
   { doors, tickets, devices, webConsole }: Parts,
   httpPort: () => number,
 ): Promise<Route[]> {
-  const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
+  const { config, db, bus, keys, clock, monotonicClock, limitsOf } = shared;
   const { sessions, authenticate } = doors;
   const { connector = null, othersWait = () => false } = devices ?? {};
   const removal = await startHistoryCare(shared);
@@ -155,7 +155,11 @@ async function listRoutes(
   };
   const limiters = await startLimiters(shared);
   const alarms = createAlarmsOfRoutes(shared);
-  const jobs = startJobs(shared, { removal, acting: alarms.acting });
+  const onLabelled = async (accountId: number) => {
+    await alarms.wake(db, accountId, clock());
+    bus.publish('labels', { accountId });
+  };
+  const jobs = startJobs(shared, { removal, acting: alarms.acting, onLabelled });
   const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
   const getDeviceId = async (accountId: number, uuid: string) => {

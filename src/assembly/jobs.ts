@@ -14,6 +14,8 @@ import type { Shared } from './shared.ts';
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
   acting: ActDeps;
+  /** Labels of devices of the account changed: alarms may have a recipient now, streams other devices. */
+  onLabelled: (accountId: number) => Promise<void>;
 };
 
 /** Does what accounts begin with many devices. */
@@ -40,7 +42,7 @@ export const forgetOldJobs =
   (): Promise<void> =>
     forgetJobs(db, { accountId: null, keep: 0, sinceTs: clock() - keptMs });
 
-function createDoPiece({ removal, acting }: JobDeps, clock: () => number): DoPiece {
+function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
   return async (tx, piece) => {
     const { accountId, uuids, labels } = piece;
     const { action, ...of } = piece.action as StoredAction;
@@ -48,7 +50,10 @@ function createDoPiece({ removal, acting }: JobDeps, clock: () => number): DoPie
     switch (action) {
       case 'label':
       case 'unlabel':
-        return relabel(tx, piece, action, of.labels ?? []);
+        return {
+          ...(await relabel(tx, piece, action, of.labels ?? [])),
+          after: () => onLabelled(accountId),
+        };
       case 'remove': {
         const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });
         const after = () => removal.finishRemoval(removed);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Language } from '../contract/language.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Account, type RequestInfo, type Route } from '../http/route.ts';
-import { timestamp } from '../http/schema.ts';
+import { exampleLogin, timestamp } from '../http/schema.ts';
 import type { SessionCookie } from './cookie.ts';
 
 const SessionAccount = z.object({
@@ -97,6 +97,7 @@ function begin({ cookie, signIn, describeAccount }: SessionRoutesDeps): Route {
     errors: [401, 403, 429],
     responseHeaders: { 'Set-Cookie': 'The session.' },
     body: Credentials,
+    example: exampleLogin,
     response: z.object({ account: SessionAccount, timestamp }),
     handler: async ({ body, request }) => {
       cookie.refuseForeign({ header: (name) => request.header(name) });

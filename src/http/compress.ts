@@ -51,6 +51,8 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
   return async (ctx, next) => {
     await next();
     if (ctx['mayCompress'] !== true || !types.test(ctx.type)) return;
+    // Compressed already, as it was stored.
+    if (ctx.res.hasHeader('Content-Encoding')) return;
     ctx.vary('Accept-Encoding');
     if (running >= maxAtOnce || ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
     if (typeof ctx.body === 'string') await compressText(ctx, ctx.body);

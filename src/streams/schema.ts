@@ -5,7 +5,7 @@ import { timestamp } from '../http/schema.ts';
 import { streamKinds } from './source.ts';
 
 /** What the reference shows in the place of a ticket. */
-export const exampleTicket = 'what url has behind ?ticket=';
+export const exampleTicket = 'the-ticket-of-the-answer';
 
 const maxDevices = 500;
 const maxSenses = 256;
@@ -98,9 +98,6 @@ const StreamDropped = z
   .object({ reason: z.enum(['slow-reader', 'overloaded', 'interrupted']) })
   .meta({ id: 'StreamDropped' });
 
-export const StreamedMessage = z.union([
-  StreamedMeasurement,
-  StreamOpened,
-  StreamDropped,
-  AlarmChange,
-]);
+export const StreamedMessage = z
+  .union([StreamedMeasurement, StreamOpened, StreamDropped, AlarmChange])
+  .meta({ id: 'StreamMessage' });

@@ -37,6 +37,8 @@ export type Installation = {
   token: string;
   purposeUuid: string;
   pIds: string[];
+  alarmIds: string[];
+  jobId: string;
   /** Has fired, has one more measurement to go until it fires, has a profile that waits for it. */
   fired: Registration;
   halfWay: Registration;
@@ -114,8 +116,25 @@ export async function install(url: string): Promise<Installation> {
     );
   };
   await vi.waitFor(areGone, { timeout: 30_000 });
+  const labelling = {
+    action: 'label',
+    labels: ['old'],
+    deviceAuthUuids: [waiting.deviceAuthUuid],
+  };
+  const { jobId } = await post<{ jobId: string }>('/v2/devices/actions', labelling);
+  const isDone = async () => {
+    const { state } = await call<{ state: string }>(url, 'GET', `/v2/jobs/${jobId}`, { token });
+    expect(state).toBe('done');
+  };
+  await vi.waitFor(isDone, { timeout: 30_000 });
+  const { alarms } = await call<{ alarms: { alarmId: number }[] }>(url, 'GET', '/v2/alarms', {
+    token,
+  });
+  const alarmIds = alarms.map(({ alarmId }) => String(alarmId));
+  expect(alarmIds).not.toEqual([]);
   const unseenTs = now + 60_000;
-  return { token, purposeUuid, pIds, fired, halfWay, waiting, lastEventId, unseenTs };
+  const ids = { purposeUuid, pIds, alarmIds, jobId, lastEventId };
+  return { token, ...ids, fired, halfWay, waiting, unseenTs };
 }
 
 /** Numbers, positions and values that share a millisecond; some of them far in the past. */
@@ -185,11 +204,14 @@ function inBuckets(width: string): string {
   return `?bucket=${width}&senses=0x01&start=${now - days * day}&end=${now + day}`;
 }
 
-function listPaths({ fired, halfWay, waiting, pIds, purposeUuid }: Installation): string[] {
+function listPaths(at: Installation): string[] {
+  const { fired, halfWay, waiting } = at;
   const values: Record<string, string[]> = {
     deviceAuthUuid: [fired, halfWay, waiting].map((each) => each.deviceAuthUuid),
-    pId: pIds,
-    purposeUuid: [purposeUuid],
+    pId: at.pIds,
+    purposeUuid: [at.purposeUuid],
+    alarmId: at.alarmIds,
+    jobId: [at.jobId],
   };
   return listDocumentedRoutes()
     .filter(({ method, path, streams }) => method === 'get' && !streams && path.startsWith('/v2/'))

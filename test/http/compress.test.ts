@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { get, type IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { gunzipSync } from 'node:zlib';
+import { brotliCompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
@@ -72,6 +73,27 @@ test('an answer that is written as it comes is gzip too', async () => {
   const { headers, bytes } = await ask('/csv', 'gzip');
   expect(headers['content-type']).toMatch(/^text\/csv/);
   expect(gunzipSync(bytes).toString()).toBe(line.repeat(5_000));
+});
+
+test('what is compressed already is sent as it is', async () => {
+  const packed = brotliCompressSync(line.repeat(1_000));
+  const stored = defineRoute({
+    method: 'get',
+    path: '/stored',
+    summary: 'A route',
+    tag: 'Test',
+    auth: 'none',
+    errors: [],
+    response: z.unknown(),
+    handler: async ({ request }) => {
+      request.setHeader('Content-Encoding', 'br');
+      return stream('text/javascript', Readable.from([packed]));
+    },
+  });
+  http = await startTestHttp({ routes: [stored] });
+  const { headers, bytes } = await ask('/stored', 'gzip, br');
+  expect(headers['content-encoding']).toBe('br');
+  expect(bytes.equals(packed)).toBe(true);
 });
 
 test('what is small, has secrets, is made by a POST, or is no text of a table stays as it is', async () => {

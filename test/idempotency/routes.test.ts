@@ -14,7 +14,7 @@ const needNone = [
   'acknowledgeAlarm',
   'closeAlarm',
   'snoozeAlarm',
-  'openStream',
+  'makeStream',
   'importMeasurements',
 ];
 

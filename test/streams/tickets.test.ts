@@ -210,6 +210,14 @@ test('of a key it ends with the key, and carries what the labels of the key leav
   await outside.publish('up/measurements', { sId: sense, val: 6 });
   await expect.poll(() => stream.values().at(-1)).toEqual([sense, 6]);
   expect(stream.values()).not.toContainEqual([sense, 5]);
+  // It gets the label back, as one of many.
+  const labelled = { action: 'label', labels: ['cellar'], deviceAuthUuids: [inside.uuid] };
+  await app.call('POST', '/v2/devices/actions', labelled);
+  const backAgain = async () => {
+    await inside.publish('up/measurements', { sId: sense, val: 7 });
+    return stream.values().at(-1);
+  };
+  await expect.poll(backAgain, { timeout: 10_000 }).toEqual([sense, 7]);
   await app.call('DELETE', `/v2/accounts/keys/${keyId}`);
   await Promise.all([stream.ended, direct.ended]);
   for (const of of [service, second]) expect(await statusOf(url, of)).toBe(401);
