@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { htmlPage, type PageText } from '../http/html-page.ts';
-import { defineRoute, type RequestInfo, type Route } from '../http/route.ts';
+import type { RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { confirmEmailChange, findLinkedChange } from './change-email.ts';
 import type { AccountsDeps } from './deps.ts';
 import { findResetOwner, resetPassword } from './forgotten-password.ts';

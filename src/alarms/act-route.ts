@@ -1,6 +1,6 @@
 import { doneBy } from '../audit/entry.ts';
 import { labelsOf } from '../http/rights.ts';
-import type { Account, RequestInfo } from '../http/route.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import type { Act } from './act-on.ts';
 

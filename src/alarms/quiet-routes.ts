@@ -1,5 +1,6 @@
 import { DomainError } from '../errors.ts';
-import { defineRoute, type Account, type RequestInfo, type Route } from '../http/route.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { muteDevice, snoozeAlarm, unmuteDevice, unsnoozeAlarm } from './quiet.ts';
 import type { ActDeps } from './act-on.ts';

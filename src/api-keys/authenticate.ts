@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import type { Account } from '../http/route.ts';
+import type { Account } from '../http/request.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { hashKeyText } from './key-text.ts';
 import { findKey, loadKeys, noteUse, type FoundKey } from './queries.ts';

@@ -1,6 +1,6 @@
 import { createKeyAuthentication } from '../api-keys/authenticate.ts';
 import { isKeyText } from '../api-keys/key-text.ts';
-import type { Account } from '../http/route.ts';
+import type { Account } from '../http/request.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import { createSessions, type Sessions } from '../sessions/sessions.ts';

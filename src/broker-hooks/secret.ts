@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RateLimiterAbstract } from 'rate-limiter-flexible';
 import { DomainError } from '../errors.ts';
-import type { RequestInfo } from '../http/route.ts';
+import type { RequestInfo } from '../http/request.ts';
 
 export type SecretCheckDeps = {
   /** What the broker shows. */

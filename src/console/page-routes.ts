@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
-import { defineRoute, stream, type RequestInfo, type Route, type Streamed } from '../http/route.ts';
+import { stream, type Streamed } from '../http/answer.ts';
+import type { RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { pageName } from './manifest.ts';
 import type { Built } from './start-build.ts';
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { Language } from '../contract/language.ts';
 import { DomainError } from '../errors.ts';
-import { defineRoute, type Account, type RequestInfo, type Route } from '../http/route.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { exampleLogin, timestamp } from '../http/schema.ts';
 import type { SessionCookie } from './cookie.ts';
 

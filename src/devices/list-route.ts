@@ -1,7 +1,8 @@
 import type { Sql } from '../db/sql.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
-import { defineRoute, stream, type Route } from '../http/route.ts';
+import { stream } from '../http/answer.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { countDevices, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';

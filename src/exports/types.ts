@@ -1,4 +1,4 @@
-import type { RequestInfo } from '../http/route.ts';
+import type { RequestInfo } from '../http/request.ts';
 
 /** CSV as RFC 4180 has it. */
 export const csvType = 'text/csv';

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
-import type { Body } from './route.ts';
+import type { Body } from './request.ts';
 
 /** Without a byte for so long a body has ended. Time in which nobody reads it does not count. */
 const stalledMs = 60_000;

@@ -2,7 +2,8 @@ import { pipeline, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGzip, gzip, type ZlibOptions } from 'node:zlib';
 import type { Context, Middleware } from 'koa';
-import type { Account, Route } from './route.ts';
+import type { Account } from './request.ts';
+import type { Route } from './route.ts';
 
 export type CompressOptions = {
   /** Answers that are compressed at once; 32. Each takes 256 KiB, and what comes beside them is sent as it is. */

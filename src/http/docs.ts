@@ -6,14 +6,9 @@ import { z } from 'zod';
 import { asyncApiPage } from './asyncapi-page.ts';
 import { createOpenApi } from './openapi.ts';
 import type { WebhookDocs } from './openapi-webhooks.ts';
-import {
-  defineRoute,
-  type RequestInfo,
-  type Route,
-  type Streamed,
-  jsonText,
-  stream,
-} from './route.ts';
+import { type Streamed, jsonText, stream } from './answer.ts';
+import type { RequestInfo } from './request.ts';
+import { defineRoute, type Route } from './route.ts';
 
 export type DocsDeps = {
   version: string;

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { escapeHtml } from '../lib/escape-html.ts';
-import { stream, type RequestInfo, type Streamed } from './route.ts';
+import { stream, type Streamed } from './answer.ts';
+import type { RequestInfo } from './request.ts';
 
 /** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
 export type PageText = { title: string; text: string; button?: string; password?: string };

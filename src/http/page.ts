@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RequestInfo } from './route.ts';
+import type { RequestInfo } from './request.ts';
 
 /**
  * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next;

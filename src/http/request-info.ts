@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import type { Clock } from '../lib/clock.ts';
 import { openBody } from './body-chunks.ts';
-import type { Body, RequestInfo } from './route.ts';
+import type { Body, RequestInfo } from './request.ts';
 
 /** What the outer middleware finds out about a request before any route does. */
 export type RequestState = Pick<

@@ -1,5 +1,6 @@
 import { DomainError } from '../errors.ts';
-import type { Account, Route } from './route.ts';
+import type { Account } from './request.ts';
+import type { Route } from './route.ts';
 
 /** Throws `forbidden` where a route is closed to the key with which it is called; a session opens all. */
 export function checkRights({ key }: Account, { scope, isOfWholeAccount }: Route): void {

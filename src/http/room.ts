@@ -5,7 +5,8 @@ import { waitAtMost } from '../lib/wait.ts';
 import { DomainError } from '../errors.ts';
 import { createExpectedRoom } from './expected-room.ts';
 import type { RequestState } from './request-info.ts';
-import type { Account, Route, Token } from './route.ts';
+import type { Account, Token } from './request.ts';
+import type { Route } from './route.ts';
 
 export type RoomDeps = {
   room: ByteRoom;

@@ -1,5 +1,3 @@
-import type { Readable } from 'node:stream';
-import type { Clock } from '../lib/clock.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import type { z } from 'zod';
 import { isLarge } from '../lib/check-parts.ts';
@@ -8,57 +6,15 @@ import { parseListInput } from './parse-list.ts';
 import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
 import type { ListBody } from './list-body.ts';
 import { eachTime, type Once } from './once.ts';
-import type { KeyRights, Scope } from './scope.ts';
-
-/** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
-export type Account = {
-  accountId: number;
-  accountUuid: string;
-  /** Of a key its identifier. */
-  sessionId: string;
-  key?: KeyRights;
-};
-
-/** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
-export type RequestInfo = {
-  requestId: string;
-  /** When it arrived, ms since 1970: all that is decided and written because of it has this one time. */
-  receivedTs: number;
-  /** The service's clock, for the `timestamp` of the answer: specification section 2.1. */
-  now: Clock;
-  /** The client's address; behind a trusted proxy the one the proxy names. */
-  address: string;
-  /** Whether the client came over HTTPS, as a trusted proxy says. */
-  isHttps: boolean;
-  /** Opens what this request was let in with, once more; empty where nothing was asked for. */
-  credential: string;
-  /** Path and query as they were sent. */
-  url: string;
-  /** A request header, lower-case name; empty when absent. */
-  header(name: string): string;
-  /** Best of the offered media types by the Accept header, or false. */
-  accepts(...types: string[]): string | false;
-  setHeader(name: string, value: string): void;
-  /** The body of a route that `takes` some, unpacked; to be read once, and to its end. */
-  openBody(): Body;
-  /** Aborts when the client has gone or the service stops. */
-  readonly signal: AbortSignal;
-};
-
-/** A body that is read as it comes. */
-export type Body = {
-  /** Its media type: one of those that the route takes. */
-  type: string;
-  /** Throws `too-slow` where nothing comes for too long, `invalid-input` where it breaks off or is not gzip. */
-  chunks: AsyncIterable<Buffer>;
-};
+import type { JsonText, Streamed } from './answer.ts';
+import type { Account, RequestInfo, Token } from './request.ts';
+import type { Scope } from './scope.ts';
 
 /**
  * `token`: a bearer token is asked for, and judged by the handler itself. `ticket`: the query's `ticket` says
  * for whom it is opened.
  */
 export type Auth = 'account' | 'token' | 'ticket' | 'none';
-export type Token = { token: string };
 type AccountOf<A extends Auth> = {
   account: Account;
   token: Token;
@@ -78,46 +34,6 @@ type Input<A extends Auth, P, Q, B, W> = {
   /** Makes what the route makes once for each Idempotency-Key, where it takes one. */
   once: Once;
 };
-
-/** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
-export class Streamed {
-  readonly contentType: string;
-  readonly source: Readable | AsyncIterable<string | Uint8Array>;
-  readonly status: number;
-
-  constructor(
-    contentType: string,
-    source: Readable | AsyncIterable<string | Uint8Array>,
-    status: number,
-  ) {
-    this.contentType = contentType;
-    this.source = source;
-    this.status = status;
-  }
-}
-
-/** An answer that is JSON text already: large, and stored as it is told. Made by `jsonText()`. */
-export class JsonText {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
-}
-
-/** Answers with JSON that was written before, instead of writing it anew with each request. */
-export function jsonText(text: string): JsonText {
-  return new JsonText(text);
-}
-
-/** Answers with a stream; it is destroyed when the client goes away. */
-export function stream(
-  contentType: string,
-  source: Readable | AsyncIterable<string | Uint8Array>,
-  status = 200,
-): Streamed {
-  return new Streamed(contentType, source, status);
-}
 
 type Method = 'get' | 'post' | 'put' | 'delete';
 

@@ -13,7 +13,9 @@ import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
 import { checkRights, labelsOf } from './rights.ts';
-import { type Account, type Route, type Token, JsonText, jsonText, Streamed } from './route.ts';
+import { JsonText, jsonText, Streamed } from './answer.ts';
+import type { Account, Token } from './request.ts';
+import type { Route } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];

@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import type { Body } from '../http/route.ts';
+import type { Body } from '../http/request.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import { pause } from '../lib/wait.ts';
 import { Batch } from './batch.ts';

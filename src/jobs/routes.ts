@@ -1,7 +1,8 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/rights.ts';
-import { defineRoute, type Account, type Route } from '../http/route.ts';
+import type { Account } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
 import { findJob, listJobs, stopJob, type JobOwner } from './queries.ts';
 import { Job, JobList, JobParams } from './schema.ts';

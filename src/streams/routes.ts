@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import { labelsOf } from '../http/rights.ts';
-import { defineRoute, stream, type Account, type RequestInfo, type Route } from '../http/route.ts';
+import { stream } from '../http/answer.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { openStream, type OpenStreamDeps, type StreamReader } from './open-stream.ts';
 import {
   exampleTicket,

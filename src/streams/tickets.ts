@@ -1,7 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import type { Account } from '../http/route.ts';
+import type { Account } from '../http/request.ts';
 import type { NewStream } from './schema.ts';
 import {
   countOpening,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createSecretCheck } from '../../src/broker-hooks/secret.ts';
-import type { RequestInfo } from '../../src/http/route.ts';
+import type { RequestInfo } from '../../src/http/request.ts';
 
 const secret = 'the-secret-of-the-broker';
 const right = `Bearer ${secret}`;

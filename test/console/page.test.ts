@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { pageRoutes } from '../../src/console/page-routes.ts';
-import type { Streamed } from '../../src/http/route.ts';
+import type { Streamed } from '../../src/http/answer.ts';
 import { startConsoleBuild, type Built } from '../../src/console/start-build.ts';
 import { testService } from '../journeys/service.ts';
 import { consoleService } from './service.ts';

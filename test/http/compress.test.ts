@@ -7,7 +7,8 @@ import { brotliCompressSync, gunzipSync } from 'node:zlib';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
-import { defineRoute, stream, type Route } from '../../src/http/route.ts';
+import { stream } from '../../src/http/answer.ts';
+import { defineRoute, type Route } from '../../src/http/route.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 
 let http: TestHttp;

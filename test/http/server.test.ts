@@ -3,7 +3,8 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { defineRoute, stream } from '../../src/http/route.ts';
+import { stream } from '../../src/http/answer.ts';
+import { defineRoute } from '../../src/http/route.ts';
 import { startTestHttp } from './start.ts';
 
 const shared = {
