@@ -82,6 +82,9 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     const { page, faults } = await open('light');
     await page.locator('.badge').waitFor();
     expect(await page.title()).toBe('(1) Sensorium');
+    await page.getByRole('link', { name: /^In alarm/ }).click();
+    await expect.poll(() => page.locator('.fleet tbody tr').allInnerTexts()).toHaveLength(1);
+    await page.getByText(/^Alarm since/).waitFor();
     await page.getByRole('link', { name: /^Alarms/ }).click();
     const act = (name: string) => page.getByRole('button', { name }).click();
     await act('Snooze');

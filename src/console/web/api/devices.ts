@@ -14,16 +14,17 @@ export type FleetFilter = {
   search: string;
   online: string;
   profile: string;
+  alarm: string;
   sort: string;
   cursor: string;
 };
 
 export const listDevices = (
-  { search, online, profile, sort, cursor }: FleetFilter,
+  { search, online, profile, alarm, sort, cursor }: FleetFilter,
   signal?: AbortSignal,
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', {
-    query: { search, online, profile, sort, cursor, limit: 50, counts: 'true' },
+    query: { search, online, profile, alarm, sort, cursor, limit: 50, counts: 'true' },
     signal,
   });
 

@@ -19,6 +19,7 @@ const filterOf = (): FleetFilter => ({
   search: queryOf('search'),
   online: queryOf('online'),
   profile: queryOf('profile'),
+  alarm: queryOf('alarm'),
   sort: queryOf('sort') || 'name',
   cursor: queryOf('cursor'),
 });

@@ -1,7 +1,6 @@
 import type { ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import type { LatestView, ListedAlarm } from '../../api/types.ts';
-import { openList } from '../../app/open-alarms.ts';
+import type { LatestView } from '../../api/types.ts';
 import { queryOf, setQuery } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -13,7 +12,6 @@ import { t } from '../../text/t.ts';
 export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
   const { data: latest = [] } = useLatest(devices.map(({ uuid }) => uuid));
   const values = Map.groupBy(latest, ({ deviceAuthUuid }) => deviceAuthUuid);
-  const alarms = Map.groupBy(openList.value, ({ deviceAuthUuid }) => deviceAuthUuid);
   return (
     <table class="table fleet">
       <thead>
@@ -27,22 +25,17 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
       </thead>
       <tbody>
         {devices.map((device) => (
-          <Row
-            key={device.uuid}
-            device={device}
-            values={values.get(device.uuid) ?? []}
-            alarm={alarms.get(device.uuid)?.at(-1)}
-          />
+          <Row key={device.uuid} device={device} values={values.get(device.uuid) ?? []} />
         ))}
       </tbody>
     </table>
   );
 }
 
-type RowProps = { device: ListedDevice; values: LatestView[]; alarm: ListedAlarm | undefined };
+type RowProps = { device: ListedDevice; values: LatestView[] };
 
-function Row({ device, values, alarm }: RowProps) {
-  const { uuid, name, serial, labels, lastSeenTs } = device;
+function Row({ device, values }: RowProps) {
+  const { uuid, name, serial, labels, lastSeenTs, alarmSinceTs } = device;
   return (
     <tr>
       <th scope="row" class="fleet-name">
@@ -52,10 +45,10 @@ function Row({ device, values, alarm }: RowProps) {
         {serial && <span class="fine">{serial}</span>}
       </th>
       <td class="fleet-state">
-        {alarm ? (
+        {alarmSinceTs !== undefined ? (
           <span class="status status-alarm">
             <Icon name="warn" />
-            {t('fleet.alarm', { time: formatAgo(alarm.sinceTs) })}
+            {t('fleet.alarm', { time: formatAgo(alarmSinceTs) })}
           </span>
         ) : (
           <Status {...device} />

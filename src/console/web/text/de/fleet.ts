@@ -4,6 +4,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.title': 'Geräte',
   'fleet.search': 'Name, Seriennummer oder Kennung suchen',
   'fleet.all': 'Alle',
+  'fleet.inAlarm': 'Mit Alarm',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profil ausstehend',

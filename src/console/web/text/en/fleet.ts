@@ -2,6 +2,7 @@ export const fleet = {
   'fleet.title': 'Devices',
   'fleet.search': 'Search name, serial number or identifier',
   'fleet.all': 'All',
+  'fleet.inAlarm': 'In alarm',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profile pending',
