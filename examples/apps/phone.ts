@@ -1,5 +1,5 @@
-// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow what
-// happens. It needs fetch and nothing else. With Node 24:
+// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow values
+// and what happens. It needs fetch and nothing else. With Node 24:
 //
 //   URL=http://127.0.0.1:8080 EMAIL=ada@example.org PASSWORD=… node examples/apps/phone.ts
 //
@@ -64,12 +64,31 @@ async function show({ name, data }: Message): Promise<void> {
     await call('POST', `/v2/alarms/${alarm.alarmId}/acknowledge`);
 }
 
+/** What devices measure, once it is stored. */
+async function showValue({ name, data }: Message): Promise<void> {
+  if (name !== 'measurement') return;
+  const { deviceAuthUuid, sId, val } = JSON.parse(data) as Newest;
+  console.log(`${names.get(deviceAuthUuid) ?? deviceAuthUuid}: ${sId} ${JSON.stringify(val)}`);
+}
+
 await logIn();
-await followStream({
-  url: `${base}/v2/events/stream`,
+const common = {
   headers: () => ({ Authorization: `Bearer ${token}` }),
-  // Once the stream is open: what happens from here on is in it, what was before is in the lists.
-  onOpen: showAll,
-  onMessage: show,
   onRefused: logIn,
-});
+};
+await Promise.all([
+  followStream({
+    ...common,
+    url: `${base}/v2/events/stream`,
+    // Once the stream is open: what happens from here on is in it, what was before is in the lists.
+    onOpen: showAll,
+    onMessage: show,
+  }),
+  followStream({
+    ...common,
+    // Of each sense one value a second at most, the newest: a screen needs no more.
+    url: `${base}/v2/measurements/stream?maxHz=1`,
+    onOpen: async () => console.log('Values are live.'),
+    onMessage: showValue,
+  }),
+]);

@@ -70,8 +70,10 @@ test('the phone lists devices, follows what happens, and acknowledges an alarm',
   });
   try {
     await phone.printed(/Following\./);
-    expect(phone.stdout()).toMatch(/^Greenhouse: o(n|ff)line\n {2}0x01 5 at \d{4}-/);
+    await phone.printed(/^Values are live\.$/m);
+    expect(phone.stdout()).toMatch(/^Greenhouse: o(n|ff)line\n {2}0x01 5 at \d{4}-/m);
     await measure({ sId: '0x01', val: 31, ts: now });
+    await phone.printed(/^Greenhouse: 0x01 31$/m);
     await phone.printed(/^Greenhouse: alarm opened, Too warm$/m);
     await phone.printed(/^Greenhouse: alarm acknowledged, Too warm$/m);
     expect(phone.stderr()).toBe('');
