@@ -76,8 +76,9 @@ async function runRound(
   await delay(5_000);
   const without = await measureWhile(fleet, watched, () => delay(quietSeconds * 1_000));
   fleet.latency.reset();
-  const fallDue = await silent.fallDue();
-  const during = await measureWhile(fleet, watched, fallDue);
+  const due = await silent.fallDue();
+  const during = await measureWhile(fleet, watched, due.untilEvaluated);
+  await due.expectAll();
   if (!(await fleet.stop(30_000))) throw new Error('Some messages were never acknowledged.');
   const row = {
     round,
