@@ -73,6 +73,7 @@ export async function silentDevices(
       for (const table of ['device_state', 'device_due']) await run(`vacuum ${table}`);
       await run('checkpoint');
       await delay(dueMs - performance.now());
+      while (!(await isSomeDue())) await delay(20);
       return {
         async untilEvaluated() {
           while (await isSomeDue()) await delay(500);
