@@ -16,8 +16,12 @@ export async function fillAccount(client: Client, email: string): Promise<string
   ]);
   const accountId = rows[0]?.id;
   const { rows: devices } = await client.query<{ id: string; uuid: string }>(
-    `insert into device (account_id, connector_id, configuration, name)
-     select $1, 1, '{}', repeat('n', 100) from generate_series(1, $2) returning id, uuid`,
+    `with made as (
+       insert into device (account_id, connector_id, configuration, name)
+       select $1, 1, '{}', repeat('n', 100) from generate_series(1, $2) returning id, uuid
+     ), state as (
+       insert into device_state (device_id) select id from made)
+     select id, uuid from made order by id`,
     [accountId, deviceCount],
   );
   const [first] = devices;
