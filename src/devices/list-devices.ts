@@ -20,8 +20,8 @@ type Row = ListedDevice & {
   found: number;
 };
 
-/** What is in memory at once: so many devices, or as many as have names and labels of so many bytes. */
-const pageDevices = 5_000;
+/** What is in memory at once, and read without a pause: so many devices, or as many as have names and labels of so many bytes. */
+const pageDevices = 2_000;
 const pageNameBytes = 1_048_576;
 
 /**

@@ -3,12 +3,13 @@ import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { nextTurn } from '../lib/in-turns.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { countDevices, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';
 import { listDevices } from './list-devices.ts';
 import { DeviceList } from './schema.ts';
-import { toListed, writeDeviceList } from './write-device-list.ts';
+import { devicesInTurn, toListed, writeDeviceList } from './write-device-list.ts';
 
 export type ListDeps = {
   db: Sql;
@@ -62,7 +63,11 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
       const page = found.slice(0, limit);
       const last = page.at(-1);
       if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
-      const devices = page.map((row) => toFound(tokenKeys, row));
+      const devices: DeviceList['devices'] = [];
+      for (const [n, row] of page.entries()) {
+        if (n % devicesInTurn === 0) await nextTurn();
+        devices.push(toFound(tokenKeys, row));
+      }
       return { devices, counts, timestamp: request.now() };
     },
   });

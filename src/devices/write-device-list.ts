@@ -4,7 +4,7 @@ import type { DeviceList } from './schema.ts';
 import { deriveToken } from './token.ts';
 
 /** Devices whose tokens are derived before others have their turn: about 3 ms of work. */
-const devicesInTurn = 500;
+export const devicesInTurn = 500;
 
 /**
  * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: what tokens are
@@ -18,6 +18,7 @@ export async function* writeDeviceList(
   yield '{"devices":[';
   let separator = '';
   for await (const rows of pages) {
+    await nextTurn();
     for (let from = 0; from < rows.length; from += devicesInTurn) {
       const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
       yield separator + JSON.stringify(devices).slice(1, -1);
