@@ -51,9 +51,17 @@ export function contactOptions(shared: Shared): ContactOptions {
   };
 }
 
+/** Labels of devices of an account changed: alarms may have a recipient now, streams other devices. */
+export const createOnLabelled =
+  ({ db, bus }: Pick<Shared, 'db' | 'bus'>) =>
+  async (accountId: number, nowTs: number): Promise<void> => {
+    await wakeAlarms(db, accountId, nowTs);
+    bus.publish('labels', { accountId });
+  };
+
 /** The routes of contacts, and the pages that links in mails lead to. */
 export function listContactRoutes(shared: Shared): Route[] {
-  const { config, db, bus, keys, clock, limitsOf } = shared;
+  const { config, db, keys, clock, limitsOf } = shared;
   const alarms = alarmPortOf(shared);
   return contactRoutes({
     alarms: {
@@ -64,7 +72,7 @@ export function listContactRoutes(shared: Shared): Route[] {
       wake: wakeAlarms,
     },
     db,
-    onLabelled: (accountId) => bus.publish('labels', { accountId }),
+    onLabelled: createOnLabelled(shared),
     limitsOf,
     linkKeys: keys.mailLinks,
     webhookKeys: keys.webhookSecrets,

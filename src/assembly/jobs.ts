@@ -14,8 +14,8 @@ import type { Shared } from './shared.ts';
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
   acting: ActDeps;
-  /** Labels of devices of the account changed: alarms may have a recipient now, streams other devices. */
-  onLabelled: (accountId: number) => Promise<void>;
+  /** Labels of devices of the account changed. */
+  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
 };
 
 /** Does what accounts begin with many devices. */
@@ -52,7 +52,7 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
       case 'unlabel':
         return {
           ...(await relabel(tx, piece, action, of.labels ?? [])),
-          after: () => onLabelled(accountId),
+          after: () => onLabelled(accountId, clock()),
         };
       case 'remove': {
         const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });

@@ -29,7 +29,7 @@ import { createAlarmsOfRoutes } from './alarms.ts';
 import { listBrokerRoutes } from './broker-hooks.ts';
 import type { DeviceSide } from './device-side.ts';
 import { listConnectors } from './connector-addresses.ts';
-import { listContactRoutes } from './contacts.ts';
+import { createOnLabelled, listContactRoutes } from './contacts.ts';
 import type { Console } from './console.ts';
 import { type Doors } from './doors.ts';
 import { listImportRoutes } from './imports.ts';
@@ -56,7 +56,7 @@ export async function listRoutes(
   { doors, tickets, devices, webConsole }: RouteParts,
   httpPort: () => number,
 ): Promise<Route[]> {
-  const { config, db, bus, keys, clock, monotonicClock, limitsOf } = shared;
+  const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
   const { sessions, authenticate } = doors;
   const { connector = null, othersWait = () => false } = devices ?? {};
   const removal = await startHistoryCare(shared);
@@ -73,10 +73,7 @@ export async function listRoutes(
   };
   const limiters = await startLimiters(shared);
   const alarms = createAlarmsOfRoutes(shared);
-  const onLabelled = async (accountId: number) => {
-    await alarms.wake(db, accountId, clock());
-    bus.publish('labels', { accountId });
-  };
+  const onLabelled = createOnLabelled(shared);
   const jobs = startJobs(shared, { removal, acting: alarms.acting, onLabelled });
   const warnings = createInstallWarnings(shared);
   const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);

@@ -22,7 +22,7 @@ export type SessionCookieOptions = {
 };
 
 /** A form cannot send it, and a page of another origin has to ask first. */
-export const consoleHeader = 'X-Sensorium-Console';
+const consoleHeader = 'X-Sensorium-Console';
 
 const yearSeconds = 31_536_000;
 const harmless = ['GET', 'HEAD'];

@@ -16,7 +16,7 @@ export type ContactRouteDeps = ReplaceDeps & {
   /** What the secrets of webhooks are derived from, newest first. */
   webhookKeys: readonly Buffer[];
   /** Labels of a device of the account changed. */
-  onLabelled: (accountId: number) => void;
+  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
 };
 
 /** Whom an account is told by, and what confines them. */
@@ -105,7 +105,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
   });
 }
 
-function label({ db, alarms, onLabelled }: ContactRouteDeps): Route {
+function label({ db, onLabelled }: ContactRouteDeps): Route {
   return defineRoute({
     name: 'replaceDeviceLabels',
     scope: 'devices:write',
@@ -126,8 +126,7 @@ function label({ db, alarms, onLabelled }: ContactRouteDeps): Route {
       if (!(await saveLabels(db, accountId, { uuid, labels })))
         throw new DomainError('not-found', 'There is no such device.');
       // Not in one transaction: whoever locks a device and alarms locks all of its devices first.
-      await alarms.wake(db, accountId, request.receivedTs);
-      onLabelled(accountId);
+      await onLabelled(accountId, request.receivedTs);
       return { timestamp: request.now() };
     },
   });

@@ -70,7 +70,7 @@ const shorten = (name: string) => (name.length > 64 ? `${name.slice(0, 63)}…` 
  * The known name that was meant: a synonym's, one that stands in an object beside it (`thresholds.isGt`),
  * the nearest one, or one of the objects around it. Null where nothing is alike.
  */
-export function findMeant({ name, within }: Pick<UnknownMember, 'name' | 'within'>): string | null {
+function findMeant({ name, within }: Pick<UnknownMember, 'name' | 'within'>): string | null {
   const [here, ...around] = within;
   if (!here) return null;
   const meant = Object.keys(synonyms).filter((known) => synonyms[known]?.includes(name));

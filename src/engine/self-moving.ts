@@ -10,7 +10,7 @@ export function isMetByAny({ causes }: LiveEvent): boolean {
 }
 
 /** Whether it waits until nothing is measured, and for nothing else. */
-export function isMetBySilence({ causes }: LiveEvent): boolean {
+function isMetBySilence({ causes }: LiveEvent): boolean {
   return causes.length > 0 && causes.every(({ time }) => typeof time?.noneForMs === 'number');
 }
 

@@ -17,7 +17,7 @@ export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath
 }
 
 /** Whether its longitudes, each by the shorter way from the one before, add up to a whole turn. */
-export function isRoundPole(polygon: readonly Position[]): boolean {
+function isRoundPole(polygon: readonly Position[]): boolean {
   let turned = 0;
   let from = polygon.at(-1);
   for (const to of polygon) {

@@ -36,7 +36,7 @@ export type RunOnce = (
   call: (once: Once) => Promise<string>,
 ) => Promise<string>;
 
-export const keyHeader = 'Idempotency-Key';
+const keyHeader = 'Idempotency-Key';
 const maxLength = 255;
 
 /** As the reference shows it. */

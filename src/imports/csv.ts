@@ -5,7 +5,7 @@ import { toCandidate, type Candidate, type Fields } from './candidate.ts';
  * 0.3, and after a quote that does not end it reads on to the next one, however many lines that takes. Here a
  * field has no line end in it, and so a bad quote spoils its own line alone.
  */
-export function splitCsv(text: string): string[] | null {
+function splitCsv(text: string): string[] | null {
   if (!text.includes('"')) return text.split(',');
   const fields: string[] = [];
   let at = 0;

@@ -18,7 +18,7 @@ const Bucket = z
   })
   .meta({ description: 'Width: a whole number of s, m, h, d or months: 15m, 1d, 1mo.' });
 
-export const statNames = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'delta'] as const;
+const statNames = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'delta'] as const;
 export type StatName = (typeof statNames)[number];
 
 const Stats = z

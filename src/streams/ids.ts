@@ -1,7 +1,7 @@
 import { DomainError } from '../errors.ts';
 
 /** The parts of a stream that have positions of their own: events with alarms, and measurements. */
-export const sourceNames = ['events', 'measurements'] as const;
+const sourceNames = ['events', 'measurements'] as const;
 export type SourceName = (typeof sourceNames)[number];
 
 const letters: Record<SourceName, string> = { events: 'e', measurements: 'm' };

@@ -36,11 +36,7 @@ export function end(device: DeviceDraft, draft: Draft, as: Closing, nowTs: numbe
 }
 
 /** When an alarm closes by itself, and as what; null: it does not. */
-export function dueClosing({
-  endsTs,
-  endsAs,
-  expiresTs,
-}: Alarm): { ts: number; as: Closing } | null {
+function dueClosing({ endsTs, endsAs, expiresTs }: Alarm): { ts: number; as: Closing } | null {
   const ends = endsTs !== null && endsAs !== null ? { ts: endsTs, as: endsAs } : null;
   if (expiresTs === null || (ends && ends.ts <= expiresTs)) return ends;
   return { ts: expiresTs, as: 'expired' };

@@ -112,7 +112,7 @@ function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: 
 }
 
 /** An announcement was taken back because every delivery failed: its timer tells it again, and nothing before. */
-export function isInPause({ told, failures, nextTs }: Alarm, nowTs: number): boolean {
+function isInPause({ told, failures, nextTs }: Alarm, nowTs: number): boolean {
   return told === 'withdrawn' && failures > 0 && nextTs !== null && nextTs > nowTs;
 }
 
