@@ -16,6 +16,9 @@ export type Running = {
   ended(): Promise<number>;
 };
 
+/** A busy machine may take longer to stop a database than the service would wait for it. */
+const STOP_TIMEOUT_MS = '60000';
+
 /** Runs it in the project's directory (or `cwd`) with this very Node in front, and hardly anything of this environment. */
 export function runProgram(
   program: string,
@@ -24,7 +27,7 @@ export function runProgram(
 ): Running {
   const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
   const { HOME = '/', NODE_COMPILE_CACHE = '' } = process.env;
-  const env = { PATH: path, HOME, NODE_COMPILE_CACHE, ...options.env };
+  const env = { PATH: path, HOME, NODE_COMPILE_CACHE, STOP_TIMEOUT_MS, ...options.env };
   const child = spawn(program, args, { cwd: options.cwd ?? projectDir, env, stdio: 'pipe' });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));

@@ -33,7 +33,7 @@ describe.skipIf(process.platform === 'win32').each(['SIGTERM', 'SIGINT'] as cons
       expect(isRunning(server?.pid ?? 0)).toBe(true);
 
       npm.child.kill(signal);
-      expect(await npm.ended()).toBe(0);
+      expect(await npm.ended(), npm.stdout() + npm.stderr()).toBe(0);
       expect(npm.stdout()).toContain(`${signal}: finishing what is under way.`);
       expect(npm.stdout()).toContain('"Stopped."');
       expect(isRunning(servicePid)).toBe(false);
