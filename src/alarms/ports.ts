@@ -28,7 +28,7 @@ export type PutOffPlanned = (tx: Sql, deviceId: number, untilTs: number) => Prom
 export type DecideDeps = Telling & {
   rules: RuleOptions;
   clock: () => number;
-  /** How many more events of the account may be recorded today. */
+  /** How many more events of the account may be recorded now. */
   eventsLeft: (accountId: number) => number;
 };
 

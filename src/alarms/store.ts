@@ -29,12 +29,13 @@ export async function reserveIds(tx: Sql, count: number): Promise<number[]> {
 
 /**
  * Writes alarms whose devices are locked (`loadDevices`), and what streams are told of them. What was opened
- * beyond the account's quota goes with its closing.
+ * beyond the account's quota goes with its closing; where both are of this transaction, nothing is written.
  */
-export async function saveAlarms(tx: Sql, changed: readonly Changed[]): Promise<void> {
-  if (changed.length === 0) return;
+export async function saveAlarms(tx: Sql, all: readonly Changed[]): Promise<void> {
   const isGone = ({ isBeyondQuota, closedTs }: Alarm) => isBeyondQuota && closedTs !== null;
-  const fresh = changed.filter(({ isNew, alarm }) => isNew && !isGone(alarm));
+  const changed = all.filter(({ isNew, alarm }) => !(isNew && isGone(alarm)));
+  if (changed.length === 0) return;
+  const fresh = changed.filter(({ isNew }) => isNew);
   const known = changed.filter(({ isNew }) => !isNew);
   // What closes makes room for what opens: there is one open alarm of an event.
   if (known.length > 0)

@@ -17,7 +17,6 @@ import { tellOver } from '../notifications/tell-over.ts';
 import type { Sql } from '../db/sql.ts';
 import { listClockTimes } from '../ingest/store/sense-clocks.ts';
 import { findNewest } from '../measurements/newest.ts';
-import type { Activity } from '../quotas/activity.ts';
 import type { Shared } from './shared.ts';
 
 /** For a process without devices: nothing fires there, alarms only close. */
@@ -51,7 +50,7 @@ const findNewestTs: TimerOptions['findNewestTs'] = async (tx, senses) => {
 /** Decides on alarms where devices are heard, and closes those whose time is over. */
 export function startAlarms(
   shared: Shared,
-  { outbox, activity }: { outbox: Notifications; activity: Activity },
+  { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
 ) {
   const { db, bus, clock, log, releases } = shared;
   const { tell, dropPlanned, tellOver } = outbox;
@@ -76,7 +75,7 @@ export function startAlarms(
     ...telling,
     rules: rulesOf(shared),
     clock: shared.clock,
-    eventsLeft: activity.eventsLeft,
+    eventsLeft,
   });
 }
 

@@ -28,7 +28,7 @@ import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
 import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
-import { createEventCounters, startHoldsOf } from './event-counters.ts';
+import { createEventCounters, eventsLeftOf, startHoldsOf } from './event-counters.ts';
 import { startHeartbeatOf } from './heartbeat.ts';
 import { startTicksOf } from './ticks.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
@@ -176,7 +176,7 @@ async function startIngestion(
   const { rate, eventQuota } = createEventCounters(activity, shared);
   const listeners = startListeners({ bus, monotonicClock: shared.monotonicClock });
   releases.add('listeners', () => listeners.close());
-  const decideAlarms = startAlarms(shared, { outbox, activity });
+  const decideAlarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
   const ingest: Ingest = startIngest(

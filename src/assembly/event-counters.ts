@@ -27,6 +27,11 @@ export function createEventCounters(
   return { rate, eventQuota };
 }
 
+/** How many alarms of an account may be kept that open now: by both quotas. */
+export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => number {
+  return (accountId) => Math.min(quota.eventsLeft(accountId), quota.eventsLeftNow(accountId));
+}
+
 /** What connectors ask whether an account's devices have to wait. */
 export async function startHoldsOf(
   { db, config, log, releases, limitsOf, clock }: Shared,

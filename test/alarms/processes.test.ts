@@ -127,6 +127,22 @@ it('beyond the quota of events open alarms are kept, and go when they close; str
   ]);
 });
 
+it('beyond the quota an alarm that one transaction opens and closes leaves nothing', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const both = [of(device, fired()), of(device, signal({ kind: 'profile' }))];
+  const rowsWhere = async (eventsLeft: number) => {
+    const { decide } = deciding({ eventsLeft: () => eventsLeft });
+    await db.transaction((tx) => decide(tx, both));
+    const { rows } = await db.query(
+      'select (select count(*) from alarm) as alarms, (select count(*) from alarm_change) as changes',
+    );
+    return rows;
+  };
+  expect(await rowsWhere(0)).toEqual([{ alarms: 0, changes: 0 }]);
+  expect(await rowsWhere(1)).toEqual([{ alarms: 1, changes: 1 }]);
+});
+
 it('ingest is told which senses are waited for, as long as they are', async () => {
   const { db } = await opened();
   const device = await insertDevice(db);

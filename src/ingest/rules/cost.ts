@@ -32,7 +32,7 @@ export const costs = {
   firing: 5,
   firingCause: 3,
   /** One that alarms are to be decided on: rows of theirs, and of messages to people. */
-  alarm: 20,
+  alarm: 60,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
   /** One that is counted only: like a good item. */
