@@ -16,7 +16,7 @@ asked of them. The server is one of its own, or that of DATABASE_URL, where it m
 bench_small and bench_large and leaves them; with --loaded it asks what it left there before.
 
 Then --bulk measurements are imported and exported through the service, and lists are read, each beside what
-the database does alone; 0: they are not. Then 1,000 devices send a value a second to 20 streams; with
+the database does alone, and what others' devices notice of it; 0: they are not. Then 1,000 devices send a value a second to 20 streams; with
 --streams that alone is measured. --rows 0: no history is loaded.`;
 
 const { values } = parseArgs({

@@ -3,6 +3,7 @@ import { registerAccount, registerDevices } from '../api.ts';
 import { schemaOf } from '../database.ts';
 import { startBenchService } from '../service.ts';
 import { devicesOfImport, type BulkRow } from './of-bulk.ts';
+import { timeBeside } from './beside.ts';
 import { timeExports, timeLists } from './time-exports.ts';
 import { timeImports } from './time-imports.ts';
 
@@ -31,6 +32,7 @@ export async function timeBulk(url: string, rows: number, tell: (line: string) =
     await timeImports({ service, db, token, devices, rows }, write, tell);
     await timeExports({ service, db, token, devices, rows }, write);
     await timeLists({ service, db, token, devices, rows }, write);
+    await timeBeside({ service, db, token, devices, rows }, url, tell);
   } finally {
     await db.close();
     await service.stop();

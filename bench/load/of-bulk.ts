@@ -27,9 +27,14 @@ export function tsOf(rows: number, n: number, offsetMs: number): number {
 }
 
 /** Asks the service for something, and reads the answer to its end. */
-export async function read({ service, token }: Bulk, path: string, accept = 'application/json') {
+export async function read(
+  { service, token }: Bulk,
+  path: string,
+  accept = 'application/json',
+  encoding: 'identity' | 'gzip' = 'identity',
+) {
   const response = await fetch(service.baseUrl + path, {
-    headers: { authorization: `Bearer ${token}`, accept },
+    headers: { authorization: `Bearer ${token}`, accept, 'accept-encoding': encoding },
   });
   if (!response.ok || !response.body) throw new Error(await response.text());
   for await (const chunk of response.body) void chunk;

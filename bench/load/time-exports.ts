@@ -39,13 +39,15 @@ export async function timeExports(bulk: Bulk, write: (row: BulkRow) => void): Pr
               order by series_id, ts) to '/dev/null' (format csv)`,
     ),
   );
-  for (const [name, accept, more] of [
-    ['CSV', 'text/csv', ''],
-    ['NDJSON', 'application/x-ndjson', ''],
-    ['JSON', 'application/json', ''],
-    ['JSON in columns', 'application/json', '&shape=columns'],
+  for (const [name, accept, more, encoding] of [
+    ['CSV', 'text/csv', '', 'identity'],
+    ['NDJSON', 'application/x-ndjson', '', 'identity'],
+    ['JSON', 'application/json', '', 'identity'],
+    ['JSON with gzip', 'application/json', '', 'gzip'],
+    ['JSON in columns', 'application/json', '&shape=columns', 'identity'],
   ] as const) {
-    const service = await seconds(() => read(bulk, `/v2/measurements?${query}${more}`, accept));
+    const path = `/v2/measurements?${query}${more}`;
+    const service = await seconds(() => read(bulk, path, accept, encoding));
     write({ name: `export of ${millions} as ${name}`, service, database });
   }
 }
