@@ -1,10 +1,5 @@
-import type { z } from 'zod';
 import { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
-import { warnOfUnknown } from '../contract/unknown-members.ts';
-import { warnOfActions } from '../contract/warn-of-actions.ts';
-import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
-import { joinWarnings, type Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -17,9 +12,6 @@ import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
-import { nextTurn } from '../lib/in-turns.ts';
-import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
-import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
 import {
   deletePurpose,
@@ -37,13 +29,13 @@ import {
   RegisteredPurpose,
   UpdatedPurpose,
 } from './schema.ts';
+import { warnOf, warnOfPurpose, type WarnOfNumbers } from './warn.ts';
 
 export type PurposeRouteDeps = {
   db: Database;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
-  /** Telephone numbers that no SMS will be sent to. */
-  warnOfNumbers: (purposes: Purpose[], pathOf: () => string) => Warning[];
+  warnOfNumbers: WarnOfNumbers;
 };
 
 const common = { tag: 'Purposes', auth: 'account' } as const;
@@ -55,25 +47,6 @@ export function purposeRoutes(deps: PurposeRouteDeps): Route[] {
 
 function noSuchPurpose(): DomainError {
   return new DomainError('not-found', 'There is no such purpose.');
-}
-
-const pathOf = () => '';
-
-/** What is refused where the caller is strict. */
-function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
-  const ofNumbers = purpose ? warnOfNumberForms([purpose], pathOf) : [];
-  return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
-}
-
-/** A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here. */
-async function warn(
-  purpose: Purpose,
-  before: Warning[],
-  { warnOfNumbers }: PurposeRouteDeps,
-): Promise<Warning[]> {
-  const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
-  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
-  return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
 }
 
 function register(deps: PurposeRouteDeps): Route {
@@ -107,7 +80,7 @@ function register(deps: PurposeRouteDeps): Route {
         const storeOnce = () => (keep ? db.transaction(store) : store(db));
         return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, storeOnce));
       });
-      return { ...made, warnings: await warn(body, warnings, deps) };
+      return { ...made, warnings: await warnOfPurpose(body, warnings, deps.warnOfNumbers) };
     },
   });
 }
@@ -180,7 +153,7 @@ function update(deps: PurposeRouteDeps): Route {
         adding.purposeBytes = growth;
         return null;
       });
-      const all = await warn(body, warnings, deps);
+      const all = await warnOfPurpose(body, warnings, deps.warnOfNumbers);
       return { timestamp: request.now(), warnings: all };
     },
   });

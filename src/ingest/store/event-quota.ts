@@ -1,12 +1,13 @@
-import type { NewEvent, RecordedEvent } from '../../contract/event.ts';
-import type { Rejection } from '../../contract/rejection.ts';
+import type { NewEvent } from '../../contract/event.ts';
 import type { Message } from '../rules/message.ts';
 import { sizeOf } from '../rules/message.ts';
 import { areTicks } from '../queue/device-queue.ts';
 import type { Work } from '../queue/device-queue.ts';
 import type { Plan } from './plan-batch.ts';
 import type { Written } from './write.ts';
+import { noteUnrecorded, takeBeyond, type EventLimits } from './events-beyond.ts';
 import { createUnderWay } from './events-under-way.ts';
+import { tellUnrecorded } from './tell-unrecorded.ts';
 import type { UnderWay } from './events-under-way.ts';
 
 export type EventCounts = {
@@ -26,13 +27,7 @@ const noCounts = (): EventCounts => ({
 });
 
 /** Counts what accounts bring, and says how many more of their events may be recorded. */
-export type EventQuotaOptions = {
-  /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
-  eventsLeft(accountId: number): number;
-  /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
-  eventsLeftNow(accountId: number): number;
-  /** Of one message. */
-  eventsPerMessage(accountId: number): number;
+export type EventQuotaOptions = EventLimits & {
   /** Of a commit; `events` are sense events, `moves` the others, `alarms` those that opened. */
   count(accountId: number, counts: EventCounts): void;
 };
@@ -84,7 +79,7 @@ export function createEventQuota(
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;
       const usedUp = isDayOver.has(accountId) ? 'eventsPerDay' : 'eventsPerSecond';
-      tell(plan, one, newUuid(), counts.get(deviceId) ?? 0, usedUp);
+      tellUnrecorded(plan, one, newUuid(), counts.get(deviceId) ?? 0, usedUp);
     }
     return { events, told: due.map(({ queue }) => queue.device.deviceId), recorded, taken };
   }
@@ -131,92 +126,3 @@ export function createEventQuota(
 }
 
 export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
-
-type Beyond = {
-  beyond: NewEvent[];
-  recorded: Map<Message, number>;
-  /** Accounts for whose events the day was over. */
-  isDayOver: Set<number>;
-};
-
-function takeBeyond(
-  { rows, sources }: Plan,
-  quota: EventQuotaOptions,
-  underWayOf: (accountId: number) => UnderWay,
-): Beyond {
-  const left = new Map<number, { today: number; now: number }>();
-  const leftOf = (accountId: number) => {
-    const known = left.get(accountId);
-    if (known) return known;
-    const { events, moves } = underWayOf(accountId);
-    const its = {
-      today: quota.eventsLeft(accountId) - events,
-      now: quota.eventsLeftNow(accountId) - events - moves,
-    };
-    left.set(accountId, its);
-    return its;
-  };
-  const result: Beyond = { beyond: [], recorded: new Map(), isDayOver: new Set() };
-  const { beyond, recorded, isDayOver } = result;
-  for (const [n, { message, from }] of sources.entries()) {
-    const end = sources[n + 1]?.from ?? rows.events.length;
-    for (let place = from; place < end; place += 1) {
-      const event = rows.events[place] as NewEvent;
-      const { accountId } = event;
-      const its = leftOf(accountId);
-      if (event.event.type !== 'sense') {
-        its.now -= 1;
-        continue;
-      }
-      const before = message ? (recorded.get(message) ?? 0) + message.recorded : 0;
-      const isTooMany = its.now <= 0 || before >= quota.eventsPerMessage(accountId);
-      if (its.today <= 0) isDayOver.add(accountId);
-      if (its.today <= 0 || isTooMany || message?.uplink.leavesEventsOut) beyond.push(event);
-      else {
-        its.today -= 1;
-        its.now -= 1;
-        if (message) recorded.set(message, (recorded.get(message) ?? 0) + 1);
-      }
-    }
-  }
-  if (beyond.length > 0) {
-    const out = new Set(beyond);
-    rows.events = rows.events.filter((event) => !out.has(event));
-  }
-  return result;
-}
-
-/** Alarms are decided all the same. */
-function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
-  if (rows.signals.length === 0) return;
-  const out = new Set<RecordedEvent>(events.map(({ event }) => event));
-  rows.signals = rows.signals.map((one) =>
-    one.kind === 'fired' && out.has(one.event) ? { ...one, isRecorded: false } : one,
-  );
-}
-
-type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
-
-const until: Record<UsedUp, string> = {
-  eventsPerDay: ', nor are further ones today (UTC)',
-  eventsPerSecond: ': they came too many at once',
-};
-
-function tell(
-  { rows }: Plan,
-  { queue, units }: Work,
-  messageId: string,
-  count: number,
-  quota: UsedUp,
-): void {
-  const { deviceId, uuid } = queue.device;
-  const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
-  const rejection: Rejection = {
-    reason: 'events-not-recorded',
-    message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
-  };
-  const row = { messageId, item: -1, payload: '', ts, topic };
-  rows.rejections.push({ ...rejection, ...row, deviceId });
-  const payload = { topic, ...rejection, ts };
-  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
-}
