@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
+import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { catchUp } from './catch-up.ts';
 import { Member } from '../streams/member.ts';
 import type { StreamPosition } from '../streams/position.ts';
@@ -44,8 +45,7 @@ export class Follower {
   #joining: Joining[] = [];
   #position: StreamPosition | undefined;
   #beatMs: number;
-  #woken = false;
-  #wake: (() => void) | undefined;
+  readonly #rest = new WakeableRest();
 
   constructor(options: FollowerOptions) {
     this.#options = options;
@@ -69,8 +69,7 @@ export class Follower {
 
   /** Something was committed, or may have been. */
   wake(): void {
-    this.#woken = true;
-    this.#wake?.();
+    this.#rest.wake();
   }
 
   async #run(): Promise<void> {
@@ -78,10 +77,10 @@ export class Follower {
       // The first stream joins in the same turn of the event loop.
       await Promise.resolve();
       while (this.#count() + this.#joining.length > 0) {
-        this.#woken = false;
+        this.#rest.begin();
         await this.#round();
         await delay(Math.max(pauseMs, this.#count() / writesPerMs));
-        await this.#rest();
+        await this.#rest.rest(this.#restMs());
       }
       this.#options.onEnd();
     } catch (cause) {
@@ -151,17 +150,10 @@ export class Follower {
     }
   }
 
-  /** Until something is committed, somebody joins, the last one leaves or it is time for a heart-beat. */
-  async #rest(): Promise<void> {
+  /** Until it is time for a heart-beat. */
+  #restMs(): number {
     const { heartbeatMs, monotonicClock } = this.#options;
-    const restMs = this.#beatMs + heartbeatMs / 2 - monotonicClock();
-    if (this.#woken || restMs <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, restMs);
-    await promise;
-    clearTimeout(timer);
-    this.#wake = undefined;
+    return this.#beatMs + heartbeatMs / 2 - monotonicClock();
   }
 
   #add(audience: Audience, member: EventMember): EventMember {

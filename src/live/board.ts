@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LiveDevice } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
+import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { Member, type DropReason } from '../streams/member.ts';
 import { stillHere } from '../streams/server-sent.ts';
 import type { StreamPosition } from '../streams/position.ts';
@@ -45,8 +46,7 @@ export class Board {
   #isRunning = false;
   #hasEnded = false;
   #beatMs: number;
-  #woken = false;
-  #wake: (() => void) | undefined;
+  readonly #rest = new WakeableRest();
 
   constructor(options: BoardOptions) {
     this.#options = options;
@@ -76,7 +76,7 @@ export class Board {
   /** Values that were committed, in the order in which they were. */
   hear(devices: LiveDevice[]): void {
     const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
-    if (isRoom) this.#rouse();
+    if (isRoom) this.#rest.wake();
     else this.drop('overloaded');
   }
 
@@ -106,7 +106,7 @@ export class Board {
     this.#hasEnded = true;
     this.#backlog.clear();
     this.#options.onEnd();
-    this.#rouse();
+    this.#rest.wake();
   }
 
   async #run(): Promise<void> {
@@ -125,14 +125,14 @@ export class Board {
   async #serveAll(): Promise<void> {
     const { monotonicClock } = this.#options;
     while (this.#groups.size > 0) {
-      this.#woken = false;
+      this.#rest.begin();
       const heardMs = this.#backlog.oldestMs ?? monotonicClock();
       const values = this.#backlog.take(valuesPerTurn);
       for (const group of this.#groups.values()) await this.#serve(group, values, heardMs);
       await this.#beat();
       if (!this.#backlog.isEmpty) continue;
       await delay(pauseMs + this.#count() / streamsPerPauseMs);
-      await this.#rest();
+      if (this.#groups.size > 0) await this.#rest.rest(this.#restMs());
     }
   }
 
@@ -171,24 +171,11 @@ export class Board {
     }
   }
 
-  /** Until something is heard, a value is due or it is time for a heart-beat. */
-  async #rest(): Promise<void> {
-    if (this.#woken || this.#groups.size === 0) return;
+  /** Until a value is due or it is time for a heart-beat. */
+  #restMs(): number {
     const dueMs = [...this.#groups.values()].map(({ throttle }) => throttle?.nextMs ?? Infinity);
     const nextMs = Math.min(this.#beatMs + this.#options.heartbeatMs / 2, ...dueMs);
-    const restMs = nextMs - this.#options.monotonicClock();
-    if (restMs <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, restMs);
-    await promise;
-    clearTimeout(timer);
-    this.#wake = undefined;
-  }
-
-  #rouse(): void {
-    this.#woken = true;
-    this.#wake?.();
+    return nextMs - this.#options.monotonicClock();
   }
 
   #count(): number {
