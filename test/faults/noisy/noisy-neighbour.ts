@@ -12,8 +12,8 @@ import { sizeAfterVacuum } from './tables.ts';
 
 /** An address of 127.0.0.0/8 that nothing else uses. */
 const enemyAddress = '127.0.0.66';
-/** A quiet phase is as long as the noise, up to this. */
-const quietSecondsAtMost = 15;
+/** A quiet phase is a third of the noise; that is enough to know what a quiet machine does. */
+const quietPart = 1 / 3;
 
 export type NoisyFaultOptions = {
   receiverPort?: number;
@@ -41,9 +41,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
       try {
         await settleMemory(world, Math.min(5, awaySeconds / 4));
         const first = await sizeAfterVacuum(world.cluster.url());
-        const quiet = await measure(world, () =>
-          delay(Math.min(quietSecondsAtMost, awaySeconds) * 1_000),
-        );
+        const quiet = await measure(world, () => delay(awaySeconds * quietPart * 1_000));
         const before = await sizeAfterVacuum(world.cluster.url());
         let report: NoiseReport | null = null;
         const noisy = await measure(world, async () => {
