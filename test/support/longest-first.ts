@@ -7,6 +7,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * only their sizes where it has not run before, as in CI.
  */
 const longest = [
+  'test/upgrades/killed.test.ts',
+  'test/console/pages.test.ts',
+  'test/alarms/service.test.ts',
+  'test/clients/swagger.test.ts',
+  'test/imports/disturbed.test.ts',
+  'test/process/stopping.test.ts',
+  'test/journeys/alarms/silence.test.ts',
+  'test/streams/measurements.test.ts',
+  'test/clients/typescript.test.ts',
+  'test/process/unfit-database.test.ts',
+  'test/http/conformity.test.ts',
+  'test/imports/formats.test.ts',
+  'test/cluster/disable.test.ts',
   'test/journeys/held-back.test.ts',
   'test/cli/account.test.ts',
   'test/db/lock-tables.test.ts',
@@ -21,7 +34,6 @@ const longest = [
   'test/db/embedded.test.ts',
   'test/process/start.test.ts',
   'test/db/plans.test.ts',
-  'test/upgrades/killed.test.ts',
   'test/journeys/sms-abuse.test.ts',
   'test/connector/bridge/troubles.test.ts',
   'test/quotas/stored.test.ts',
