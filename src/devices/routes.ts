@@ -15,6 +15,7 @@ import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { registerRoute, type RegisterDeps } from './register-route.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
+import { refusedLoginsRoute } from './refused-login-routes.ts';
 import { tokenRoute } from './token-routes.ts';
 
 export type DeviceRouteDeps = RegisterDeps &
@@ -44,6 +45,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     remove(deps),
     tokenRoute(deps),
     rejectionsRoute(deps),
+    refusedLoginsRoute(deps),
     evaluationRoute(deps),
   ];
 }

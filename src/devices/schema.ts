@@ -58,6 +58,10 @@ export const DeviceList = z.object({
           description:
             'In pages: since when the oldest of these lasts; absent where there is none.',
         }),
+        refusedTs: timestamp.optional().meta({
+          description:
+            'In pages: when a login of it was refused last; absent where it was let in since.',
+        }),
       })
       .meta({ id: 'Device' }),
   ),
@@ -67,6 +71,7 @@ export const DeviceList = z.object({
       online: z.int(),
       offline: z.int(),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
+      refused: z.int().meta({ description: 'Devices with refusedTs.' }),
       pendingProfile: z.int(),
     })
     .meta({ id: 'DeviceCounts' })
@@ -128,6 +133,38 @@ export const RejectionList = z.object({
   timestamp,
 });
 export type RejectionList = z.infer<typeof RejectionList>;
+
+/** Why logins of devices are refused. */
+export const refusalReasons = [
+  'wrong-token',
+  'retired-token',
+  'device-removed',
+  'account-disabled',
+  'too-many-connects',
+  'too-many-connections',
+  'foreign-will',
+  'no-client-identifier',
+] as const;
+
+export const RefusedLoginList = z.object({
+  refusedLogins: z.array(
+    z
+      .object({
+        timestamp: timestamp.meta({ description: 'The newest of them.' }),
+        firstTs: timestamp,
+        count: z.int(),
+        reason: z.string().meta({ examples: [...refusalReasons] }),
+        message: z.string(),
+        address: z.string().optional().meta({
+          description: 'Where it came from; absent where a broker in front did not tell.',
+          example: '192.0.2.7',
+        }),
+      })
+      .meta({ id: 'RefusedLogin' }),
+  ),
+  timestamp,
+});
+export type RefusedLoginList = z.infer<typeof RefusedLoginList>;
 
 /** For the reference: a room with two senses. */
 export const exampleConfiguration: z.input<typeof Configuration> = {
