@@ -5,7 +5,12 @@ import type { FleetQuery } from './fleet-schema.ts';
 import type { ListedDevice } from './list-devices.ts';
 
 /** Which devices are looked for. `labels`: only those that have one of these; null: any. */
-export type FleetFilter = FleetQuery & { accountId: number; labels: readonly string[] | null };
+export type FleetFilter = FleetQuery & {
+  accountId: number;
+  labels: readonly string[] | null;
+  /** This one alone; nothing is searched for then. */
+  uuid?: string;
+};
 
 export type FoundDevice = ListedDevice & {
   id: number;
@@ -51,12 +56,14 @@ const sortKeys = {
   registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
 };
 
-/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
-const matching = ({ alarm, refused, profile }: FleetFilter) => `${within}
-             and ($3::text is null
+const search = `($3::text is null
                   or strpos(lower(d.name), lower($3)) > 0
                   or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)
+                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
+
+/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
+const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
+             and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
@@ -64,10 +71,10 @@ const matching = ({ alarm, refused, profile }: FleetFilter) => `${within}
              and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
 
-const valuesOf = ({ accountId, labels, search, label, online, state }: FleetFilter) => [
+const valuesOf = ({ accountId, labels, uuid, search, label, online, state }: FleetFilter) => [
   accountId,
   labels,
-  search ?? null,
+  uuid ?? search ?? null,
   label ?? null,
   online ?? null,
   state?.puId ?? null,

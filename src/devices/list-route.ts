@@ -73,7 +73,11 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
   });
 }
 
-function toFound(keys: readonly Buffer[] | null, row: FoundDevice): DeviceList['devices'][number] {
+/** A device as it stands in a page of the list. */
+export function toFound(
+  keys: readonly Buffer[] | null,
+  row: FoundDevice,
+): DeviceList['devices'][number] {
   const { serial, openAlarms, alarmSinceTs, refusedTs } = row;
   const since = alarmSinceTs === null ? {} : { alarmSinceTs };
   const refused = refusedTs === null ? {} : { refusedTs };

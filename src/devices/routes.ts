@@ -8,6 +8,7 @@ import { actionsRoute, type ActionDeps } from './actions-route.ts';
 import { batchRoute } from './batch-route.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
+import { deviceRoute } from './device-route.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
 import { listRoute } from './list-route.ts';
@@ -40,6 +41,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),
+    deviceRoute(deps),
     describeRoute(deps),
     configureRoute(deps),
     remove(deps),
