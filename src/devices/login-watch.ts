@@ -63,7 +63,7 @@ type OfUuid = {
  * uuid is written once a minute at most, and few uuids with each write, the accounts' in turn.
  */
 export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
-  const { db, clock, onError, intervalMs = 5_000 } = deps;
+  const { db, clock, onError, intervalMs = 2_000 } = deps;
   const waiting = new Set<string>();
   const known = new LRUCache<string, OfUuid>({
     max: maxUuids,
