@@ -8,8 +8,12 @@ import type {
   Uplink,
 } from '../src/contract/uplink.ts';
 
-/** What a device says of itself: its uuid and its token. */
-export type DeviceLogin = { username: string; password: string };
+/** What a device says of itself: its uuid and its token. `address`: where it comes from, if known. */
+export type DeviceLogin = { username: string; password: string; address?: string };
+
+/** Why the login of a device is refused whose token was not looked at, or is right. */
+export type LoginRefusal =
+  'too-many-connects' | 'too-many-connections' | 'foreign-will' | 'no-client-identifier';
 
 /**
  * What a connector of any kind is given. What is promised may fail with an error whose `code` is
@@ -46,6 +50,13 @@ export type DevicePorts = {
 export type ConnectorPorts = DevicePorts & {
   /** Null when the credentials open nothing. Costs no query once the device's token version is known. */
   authenticateDevice(credentials: DeviceLogin): Promise<DeviceIdentity | null>;
+  /** Such a login was refused; those that `authenticateDevice` refuses it knows of. Told, not awaited. */
+  loginRefused?(login: {
+    uuid: string;
+    accountId?: number | undefined;
+    reason: LoginRefusal;
+    address?: string | undefined;
+  }): void;
   /** Whether messages of other accounts wait for a transaction. Asked often. */
   othersWait(accountId: number): boolean;
   /** What is read of an account's devices, in measurements a second, while messages of others wait. */

@@ -5,7 +5,7 @@ import { findConnection, type Connection } from './connection.ts';
 import { tellOfExcess } from './excess.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { ConnectorLimits, Log, ConnectionRefusal } from '../options.ts';
-import type { ConnectorPorts, DeviceLogin } from '../ports.ts';
+import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
 import { isOwn } from './publish.ts';
 import type { LogRefusedLogin } from './refused-logins.ts';
 import type { Registry } from './registry.ts';
@@ -48,8 +48,15 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     connection: Connection,
     credentials: DeviceLogin,
   ): Promise<ConnectionRefusal | null> {
+    const tell = (of: { uuid: string; accountId?: number }, reason: LoginRefusal) => {
+      const { uuid, accountId } = of;
+      ports.loginRefused?.({ uuid, accountId, reason, address: credentials.address });
+    };
     // [MQTT-3.1.3-8]
-    if (connection.needsIdentifier) return 'identifier';
+    if (connection.needsIdentifier) {
+      tell({ uuid: credentials.username.toLowerCase() }, 'no-client-identifier');
+      return 'identifier';
+    }
     const identity = await ports.authenticateDevice(credentials);
     if (!identity) return 'not-authorized';
     // Told of a change meanwhile: the answer may be older than it.
@@ -57,16 +64,20 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       return 'not-authorized';
     const prefix = { upPrefix: upPrefix(identity.uuid) };
     const { will } = connection;
-    if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits)))
+    if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits))) {
+      tell(identity, 'foreign-will');
       return 'not-authorized';
+    }
     // Only the excess: the device is let in as often as it may, and told of the rest.
     if (!registry.takeConnect(identity)) {
       tellOfExcess(ports, registry, identity, 'too-many-connects');
+      tell(identity, 'too-many-connects');
       return 'reconnects';
     }
     const limit = ports.maxConnectionsOf?.(identity.accountId) ?? Infinity;
     if (!registry.hasRoom(connection, identity, limit)) {
       tellOfExcess(ports, registry, identity, 'too-many-connections');
+      tell(identity, 'too-many-connections');
       return 'connections';
     }
     admit(connection, identity);
@@ -91,7 +102,8 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     if (!connection) return done(null, false);
     if (username === undefined || password === undefined)
       return refuse(connection, 'not-authorized', done);
-    const credentials = { username, password: password.toString() };
+    const { address } = connection.entry;
+    const credentials = { username, password: password.toString(), address };
     connection.credentials = credentials;
     answer(connection, credentials, done).catch((error: unknown) => {
       log.error({ event: 'login.failed', err: error }, 'A login over MQTT could not be answered.');

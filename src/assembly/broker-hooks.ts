@@ -6,6 +6,7 @@ import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
 import type { Route } from '../http/route.ts';
 import { observeHooks } from '../metrics/observe.ts';
+import { startLoginWatchOf } from './login-watch.ts';
 import type { Shared } from './shared.ts';
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
@@ -20,6 +21,7 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
     bus,
     clock,
     isDisabled,
+    watch: startLoginWatchOf(shared),
   });
   const identifier = createDeviceIdentifier({ db, bus, isDisabled });
   releases.add('logins of hooks', () => authenticator.close());

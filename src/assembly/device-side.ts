@@ -28,7 +28,12 @@ import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
 import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
+<<<<<<< HEAD
 import { createEventCounters, eventsLeftOf, startHoldsOf } from './event-counters.ts';
+=======
+import { createEventCounters, startHoldsOf } from './event-counters.ts';
+import { startLoginWatchOf } from './login-watch.ts';
+>>>>>>> tabs
 import { startHeartbeatOf } from './heartbeat.ts';
 import { startTicksOf } from './ticks.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
@@ -96,12 +101,14 @@ async function startPresenceOf(shared: Shared, connectorId: number): Promise<Pre
 async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Connector> {
   const { shared, observer } = side;
   const { config, log, db, bus, keys, clock, disabled } = shared;
+  const watch = startLoginWatchOf(shared);
   const authenticator = createDeviceAuthenticator({
     db,
     keys: keys.deviceTokens,
     bus,
     clock,
     isDisabled: disabled.has,
+    watch,
   });
   shared.releases.add('device logins', () => authenticator.close());
   const connector = await startConnector(
@@ -121,6 +128,7 @@ async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Conn
       ...devicePorts(side),
       authenticateDevice: atConnector(connectorId, authenticator.authenticateDevice),
       isStillAllowed: authenticator.isStillAllowed,
+      loginRefused: watch.refused,
       maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
       othersWait: side.ingest.othersWait,
       measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,

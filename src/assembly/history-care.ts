@@ -1,4 +1,5 @@
 import { compactActivity } from '../quotas/activity-queries.ts';
+import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
 import { purgeDevices } from '../history/purge.ts';
@@ -52,6 +53,7 @@ export async function startHistoryCare(shared: Shared) {
     () => forgetGaps(db),
     (signal: AbortSignal) => forgetKeys(db, clock(), signal),
     () => forgetTickets(db),
+    () => forgetRefusedLogins(db, clock()),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),

@@ -15,6 +15,7 @@ export type BrokerRouteDeps = {
   authenticateDevice: (credentials: {
     username: string;
     password: string;
+    address?: string | undefined;
   }) => Promise<DeviceIdentity | null>;
   /** The device with this uuid; null when there is none. */
   identify: (uuid: string) => Promise<DeviceIdentity | null>;
@@ -54,7 +55,8 @@ function authenticate({ checkSecret, secret, authenticateDevice }: BrokerRouteDe
       await checkSecret(request);
       if (isBridge(body.username))
         return isSame(body.password, secret) ? allowed(rulesOfBridge) : deny(query);
-      const device = await authenticateDevice(body);
+      const { username, password, peerhost: address } = body;
+      const device = await authenticateDevice({ username, password, address });
       return device ? allowed(rulesOfDevice(device.uuid)) : deny(query);
     },
   });

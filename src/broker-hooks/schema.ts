@@ -4,6 +4,8 @@ import { z } from 'zod';
 export const AuthenticateBody = z.object({
   username: z.string().default(''),
   password: z.string().default(''),
+  /** Where the client comes from, for the list of refused logins; EMQX's word. */
+  peerhost: z.string().max(64).optional().catch(undefined),
 });
 
 /** How a denial is answered: in the answer's words, or by its status. */

@@ -8,10 +8,11 @@ import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
 import { retirePreviousToken } from './access-queries.ts';
 import type { Access } from './access-queries.ts';
+import type { LoginWatch } from './login-watch.ts';
 import { isToken } from './token.ts';
 
-/** What a device shows: its uuid and its token. */
-type DeviceCredentials = { username: string; password: string };
+/** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
+type DeviceCredentials = { username: string; password: string; address?: string | undefined };
 
 export type DeviceAuthenticatorDeps = {
   db: Sql;
@@ -21,6 +22,8 @@ export type DeviceAuthenticatorDeps = {
   /** Whether the operator has shut the account out, as far as this process knows. */
   isDisabled?: (accountId: number) => boolean;
   clock: Clock;
+  /** Told of each login. Absent: nobody is. */
+  watch?: LoginWatch;
   /** Devices whose token version is remembered. */
   maxRemembered?: number;
 };
@@ -39,6 +42,11 @@ export type DeviceAuthenticator = {
 /** A wrong token costs a query at most this often per device. */
 const refusalMs = 1_000;
 const maxRefusals = 10_000;
+/** Tokens before the present ones that are still told from wrong ones. */
+const retiredVersions = 8;
+
+/** Why nothing was opened; `unknown`: the uuid is no device's now, or its account is disabled. */
+type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?: number };
 
 /**
  * Checks device tokens by arithmetic on a remembered version number. The version is forgotten when
@@ -46,9 +54,9 @@ const maxRefusals = 10_000;
  */
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, bus, clock, maxRemembered = 100_000 } = deps;
-  const { isDisabled = () => false } = deps;
+  const { isDisabled = () => false, watch } = deps;
   const known = new LRUCache<string, Access>({ max: maxRemembered });
-  const refusedUntil = new LRUCache<string, number>({ max: maxRefusals });
+  const refusals = new LRUCache<string, Refusal & { untilTs: number }>({ max: maxRefusals });
   const finder = createAccessFinder(db, (access) => {
     known.set(access.uuid, access);
   });
@@ -57,14 +65,14 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     bus.subscribe('access', ({ uuid }) => forget(uuid)),
     bus.subscribe('resync', () => {
       known.clear();
-      refusedUntil.clear();
+      refusals.clear();
       finder.invalidate();
     }),
   ];
 
   function forget(uuid: string): void {
     known.delete(uuid);
-    refusedUntil.delete(uuid);
+    refusals.delete(uuid);
     finder.invalidate(uuid);
   }
 
@@ -72,21 +80,32 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     const uuid = credentials.username.toLowerCase();
     if (!isUuid(uuid)) return null;
     const remembered = known.get(uuid);
-    if (remembered && isDisabled(remembered.accountId)) return null;
+    const refuse = ({ reason, accountId }: Refusal) => {
+      watch?.refused({ uuid, accountId, reason, address: credentials.address });
+      return null;
+    };
+    if (remembered && isDisabled(remembered.accountId)) return refuse({ reason: 'unknown' });
     const which = remembered && whichToken(keys, remembered, credentials);
     if (remembered && which) return letIn(remembered, which);
-    if ((refusedUntil.get(uuid) ?? 0) > clock()) return null;
+    const before = refusals.get(uuid);
+    if (before && before.untilTs > clock()) return refuse(before);
 
     const access = await finder.find(uuid);
     // A device that does not exist costs the same arithmetic as one that does.
-    const opened = whichToken(keys, access ?? { uuid, version: 0, previous: false }, credentials);
+    const shown = access ?? { uuid, version: 0, previous: false };
+    const opened = whichToken(keys, shown, credentials);
     if (access && opened) return letIn(access, opened);
-    refusedUntil.set(uuid, clock() + refusalMs);
-    return null;
+    const isOld = wasToken(keys, shown, credentials);
+    const refusal: Refusal = access
+      ? { reason: isOld ? 'retired-token' : 'wrong-token', accountId: access.accountId }
+      : { reason: 'unknown' };
+    refusals.set(uuid, { ...refusal, untilTs: clock() + refusalMs });
+    return refuse(refusal);
   }
 
   async function letIn(access: Access, which: 'newest' | 'previous'): Promise<DeviceIdentity> {
     const { deviceId, uuid, accountId } = access;
+    watch?.letIn(access);
     if (which === 'newest' && access.previous) await retire(access);
     return { deviceId, uuid, accountId };
   }
@@ -124,4 +143,16 @@ function whichToken(
 ): 'newest' | 'previous' | null {
   if (isToken(keys, uuid, version, password)) return 'newest';
   return previous && isToken(keys, uuid, version - 1, password) ? 'previous' : null;
+}
+
+/** Whether it is one of the device's tokens before those that are accepted. */
+function wasToken(
+  keys: readonly Buffer[],
+  { uuid, version }: Pick<Access, 'uuid' | 'version'>,
+  { password }: DeviceCredentials,
+): boolean {
+  let was = false;
+  for (let back = 1; back <= retiredVersions; back += 1)
+    if (isToken(keys, uuid, version - back, password)) was = version - back >= 1;
+  return was;
 }

@@ -5,7 +5,12 @@ import type { FleetQuery } from './fleet-schema.ts';
 import type { ListedDevice } from './list-devices.ts';
 
 /** Which devices are looked for. `labels`: only those that have one of these; null: any. */
-export type FleetFilter = FleetQuery & { accountId: number; labels: readonly string[] | null };
+export type FleetFilter = FleetQuery & {
+  accountId: number;
+  labels: readonly string[] | null;
+  /** This one alone; nothing is searched for then. */
+  uuid?: string;
+};
 
 export type FoundDevice = ListedDevice & {
   id: number;
@@ -14,6 +19,8 @@ export type FoundDevice = ListedDevice & {
   openAlarms: number;
   /** Null: there is none. */
   alarmSinceTs: number | null;
+  /** Null: its newest login was not refused. */
+  refusedTs: number | null;
 };
 
 /** The account's devices within reach, as SQL: `$1` and `$2`. */
@@ -28,6 +35,14 @@ const runs = hasProfile(`('current')`);
 const hasAlarm = `
   d.id in (select a.device_id from alarm a where a.account_id = $1 and a.closed_at is null)`;
 
+const isRefused = `
+  d.id in (select r.device_id from refused_login r
+            where r.account_id = $1 and r.is_open and r.device_id is not null)`;
+const refusedFilter = (refused: boolean | undefined) => {
+  if (refused === undefined) return 'true';
+  return refused ? isRefused : `not (${isRefused})`;
+};
+
 const profileFilters = {
   pending: waits,
   current: runs,
@@ -41,22 +56,25 @@ const sortKeys = {
   registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
 };
 
-/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
-const matching = ({ alarm, profile }: FleetFilter) => `${within}
-             and ($3::text is null
+const search = `($3::text is null
                   or strpos(lower(d.name), lower($3)) > 0
                   or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)
+                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
+
+/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
+const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
+             and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
              and ${alarm === undefined ? 'true' : hasAlarm}
+             and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
 
-const valuesOf = ({ accountId, labels, search, label, online, state }: FleetFilter) => [
+const valuesOf = ({ accountId, labels, uuid, search, label, online, state }: FleetFilter) => [
   accountId,
   labels,
-  search ?? null,
+  uuid ?? search ?? null,
   label ?? null,
   online ?? null,
   state?.puId ?? null,
@@ -75,19 +93,27 @@ export async function findDevices(
   const [direction, beyond] = isDescending ? ['desc', '<'] : ['asc', '>'];
   const { rows } = await sql.query<FoundDevice>(
     `
+      with page as materialized (
+        select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
+               c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
+          from device d
+          join device_state s on s.device_id = d.id
+          left join presence c on c.device_id = d.id
+         where ${matching(filter)}
+           and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
+         order by ${sortKey} ${direction}, d.id ${direction}
+         limit $10
+      ), refused as (
+        select r.device_id, max(r.last_at) as "refusedTs"
+          from refused_login r
+         where r.account_id = $1 and r.is_open and r.device_id = any(array(select id from page))
+         group by r.device_id
+      )
       select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
-             alarms.*
-        from (
-          select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
-                 c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
-            from device d
-            join device_state s on s.device_id = d.id
-            left join presence c on c.device_id = d.id
-           where ${matching(filter)}
-             and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
-           order by ${sortKey} ${direction}, d.id ${direction}
-           limit $10) page
+             alarms.*, refused."refusedTs"
+        from page
         join device d on d.id = page.id
+        left join refused on refused.device_id = page.id
        cross join lateral (
          select count(*)::integer as "openAlarms", min(a.since_at) as "alarmSinceTs"
            from alarm a
@@ -118,6 +144,8 @@ export type FleetCounts = {
   offline: number;
   /** With an open alarm. */
   alarm: number;
+  /** Their newest login was refused. */
+  refused: number;
   pendingProfile: number;
 };
 
@@ -132,11 +160,12 @@ export async function countDevices(
              (count(*) filter (where c.connected))::integer as online,
              (count(*) filter (where c.connected is not true))::integer as offline,
              (count(*) filter (where ${hasAlarm}))::integer as alarm,
+             (count(*) filter (where ${isRefused}))::integer as refused,
              (count(*) filter (where ${waits}))::integer as "pendingProfile"
         from device d
         left join presence c on c.device_id = d.id
        where ${within}`,
     [accountId, labels],
   );
-  return rows[0] ?? { all: 0, online: 0, offline: 0, alarm: 0, pendingProfile: 0 };
+  return rows[0] ?? { all: 0, online: 0, offline: 0, alarm: 0, refused: 0, pendingProfile: 0 };
 }

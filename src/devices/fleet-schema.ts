@@ -25,6 +25,9 @@ export const FleetQuery = z.object({
   alarm: z.literal('open').optional().meta({
     description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
   }),
+  refused: flagQuery(
+    'Only those whose newest login was refused, or those of which this is not so: see refusedTs.',
+  ),
   state: stateQuery.optional().meta({
     description: 'Only where the purpose engine is there: puId:stId',
   }),
@@ -42,7 +45,7 @@ export type FleetQuery = z.output<typeof FleetQuery>;
 /** Which devices an action is for: the filters of the list, in JSON. */
 export const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
-  .extend({ online: z.boolean().optional() })
+  .extend({ online: z.boolean().optional(), refused: z.boolean().optional() })
   .meta({
     id: 'DeviceFilter',
     description: 'As the list of devices has them; empty: all devices.',

@@ -73,8 +73,13 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
   });
 }
 
-function toFound(keys: readonly Buffer[] | null, row: FoundDevice): DeviceList['devices'][number] {
-  const { serial, openAlarms, alarmSinceTs } = row;
+/** A device as it stands in a page of the list. */
+export function toFound(
+  keys: readonly Buffer[] | null,
+  row: FoundDevice,
+): DeviceList['devices'][number] {
+  const { serial, openAlarms, alarmSinceTs, refusedTs } = row;
   const since = alarmSinceTs === null ? {} : { alarmSinceTs };
-  return { ...toListed(keys, row), serial, openAlarms, ...since };
+  const refused = refusedTs === null ? {} : { refusedTs };
+  return { ...toListed(keys, row), serial, openAlarms, ...since, ...refused };
 }

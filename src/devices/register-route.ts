@@ -86,18 +86,21 @@ export function describeRegistered(
   { keys, listConnectors }: Pick<RegisterDeps, 'keys' | 'listConnectors'>,
   { uuid, connectorId }: Registered,
 ) {
-  const connectors = listConnectors();
+  return {
+    ...describeConnector(listConnectors(), { uuid, connectorId }),
+    deviceAuthUuid: uuid,
+    deviceAuthToken: deriveToken(keys, uuid, 1),
+  };
+}
+
+/** Where a device connects. */
+export function describeConnector(
+  connectors: readonly ConnectorAddress[],
+  { uuid, connectorId }: Registered,
+) {
   // One that is no longer configured is told as for a new device.
   const connector =
     connectors.find(({ id }) => id === connectorId) ?? pickConnector(connectors, uuid);
   const { id, name, protocol, host, port } = connector;
-  return {
-    connectorId: id,
-    connectorName: name,
-    protocol,
-    host,
-    port,
-    deviceAuthUuid: uuid,
-    deviceAuthToken: deriveToken(keys, uuid, 1),
-  };
+  return { connectorId: id, connectorName: name, protocol, host, port };
 }

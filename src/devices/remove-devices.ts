@@ -136,9 +136,16 @@ async function deleteDevices(
 ): Promise<RemovedDevice[]> {
   const { rows } = await tx.query<RemovedDevice>(
     `
-      delete from device
-       where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
-      returning id as "deviceId", uuid`,
+      with removed as (
+        delete from device
+         where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
+        returning id, uuid
+      ), noted as (
+        insert into removed_uuid (uuid, account_id)
+        select uuid, $1 from removed
+        on conflict (uuid) do nothing
+      )
+      select id as "deviceId", uuid from removed`,
     [accountId, uuids, labels],
   );
   return rows;

@@ -8,6 +8,7 @@ import { actionsRoute, type ActionDeps } from './actions-route.ts';
 import { batchRoute } from './batch-route.ts';
 import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
+import { deviceRoute } from './device-route.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
 import { listRoute } from './list-route.ts';
@@ -15,6 +16,7 @@ import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { registerRoute, type RegisterDeps } from './register-route.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
+import { refusedLoginsRoute } from './refused-login-routes.ts';
 import { tokenRoute } from './token-routes.ts';
 
 export type DeviceRouteDeps = RegisterDeps &
@@ -39,11 +41,13 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),
+    deviceRoute(deps),
     describeRoute(deps),
     configureRoute(deps),
     remove(deps),
     tokenRoute(deps),
     rejectionsRoute(deps),
+    refusedLoginsRoute(deps),
     evaluationRoute(deps),
   ];
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
+import { profileStates } from '../contract/profile-state.ts';
 import { SomeWarnings } from '../contract/warning.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
@@ -39,34 +40,38 @@ const DeviceState = z
   .meta({ id: 'DeviceState' });
 export type DeviceState = z.infer<typeof DeviceState>;
 
+const Device = z
+  .object({
+    uuid: deviceUuid,
+    token: deviceToken,
+    state: DeviceState,
+    name: z.string(),
+    labels: z.array(z.string()),
+    serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
+    connected: z.boolean(),
+    lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
+    openAlarms: z.int().optional().meta({
+      description: 'In pages: its alarms that are not closed, acknowledged ones too.',
+    }),
+    alarmSinceTs: timestamp.optional().meta({
+      description: 'In pages: since when the oldest of these lasts; absent where there is none.',
+    }),
+    refusedTs: timestamp.optional().meta({
+      description:
+        'In pages: when a login of it was refused last; absent where it was let in since.',
+    }),
+  })
+  .meta({ id: 'Device' });
+
 export const DeviceList = z.object({
-  devices: z.array(
-    z
-      .object({
-        uuid: deviceUuid,
-        token: deviceToken,
-        state: DeviceState,
-        name: z.string(),
-        labels: z.array(z.string()),
-        serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
-        connected: z.boolean(),
-        lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
-        openAlarms: z.int().optional().meta({
-          description: 'In pages: its alarms that are not closed, acknowledged ones too.',
-        }),
-        alarmSinceTs: timestamp.optional().meta({
-          description:
-            'In pages: since when the oldest of these lasts; absent where there is none.',
-        }),
-      })
-      .meta({ id: 'Device' }),
-  ),
+  devices: z.array(Device),
   counts: z
     .object({
       all: z.int(),
       online: z.int(),
       offline: z.int(),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
+      refused: z.int().meta({ description: 'Devices with refusedTs.' }),
       pendingProfile: z.int(),
     })
     .meta({ id: 'DeviceCounts' })
@@ -74,6 +79,41 @@ export const DeviceList = z.object({
   timestamp,
 });
 export type DeviceList = z.infer<typeof DeviceList>;
+
+const connector = Registration.pick({
+  connectorId: true,
+  connectorName: true,
+  protocol: true,
+  host: true,
+  port: true,
+}).meta({ id: 'DeviceConnector', description: 'Where the device connects.' });
+
+/** GET /v2/devices/{deviceAuthUuid}: as in the list, and what only one device is asked for. */
+export const OneDevice = z.object({
+  device: Device,
+  connector,
+  registeredTs: timestamp,
+  configuredTs: timestamp.meta({ description: 'When its configuration changed last.' }),
+  previousToken: z.boolean().meta({
+    description: 'The token before the newest one is accepted too, until the newest is used.',
+  }),
+  profiles: z
+    .array(
+      z
+        .object({
+          pId: z.guid(),
+          state: z.enum(profileStates),
+          text: z.string().optional().meta({ description: "The device's words, if any." }),
+          engine: z.enum(['service', 'device']),
+          installedTs: timestamp,
+          ts: timestamp.meta({ description: 'When it came to this state.' }),
+        })
+        .meta({ id: 'ProfileOfDevice' }),
+    )
+    .meta({ description: 'The ten that were installed last, newest first.' }),
+  timestamp,
+});
+export type OneDevice = z.infer<typeof OneDevice>;
 
 /** A profile as it stands on a device; empty where there is none. */
 const ProfileOrEmpty = z.union([
@@ -128,6 +168,38 @@ export const RejectionList = z.object({
   timestamp,
 });
 export type RejectionList = z.infer<typeof RejectionList>;
+
+/** Why logins of devices are refused. */
+export const refusalReasons = [
+  'wrong-token',
+  'retired-token',
+  'device-removed',
+  'account-disabled',
+  'too-many-connects',
+  'too-many-connections',
+  'foreign-will',
+  'no-client-identifier',
+] as const;
+
+export const RefusedLoginList = z.object({
+  refusedLogins: z.array(
+    z
+      .object({
+        timestamp: timestamp.meta({ description: 'The newest of them.' }),
+        firstTs: timestamp,
+        count: z.int(),
+        reason: z.string().meta({ examples: [...refusalReasons] }),
+        message: z.string(),
+        address: z.string().optional().meta({
+          description: 'Where it came from; absent where a broker in front did not tell.',
+          example: '192.0.2.7',
+        }),
+      })
+      .meta({ id: 'RefusedLogin' }),
+  ),
+  timestamp,
+});
+export type RefusedLoginList = z.infer<typeof RefusedLoginList>;
 
 /** For the reference: a room with two senses. */
 export const exampleConfiguration: z.input<typeof Configuration> = {

@@ -75,6 +75,7 @@ export const logEvents = [
   'downlink.unread',
   'downlink.unnoted',
   'presence.unwritten',
+  'logins.unwritten',
   'listening.unwritten',
   'bridge.connected',
   'bridge.disconnected',

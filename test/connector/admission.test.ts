@@ -114,6 +114,10 @@ describe('a device that connects again and again', () => {
       uplink: { topic: 'CONNECT' },
     });
     await until(() => world.counted.filter((what) => what === 'refused reconnects').length === 5);
+    const { uuid, accountId } = world.device.identity;
+    const refused = { uuid, accountId, reason: 'too-many-connects', address: '127.0.0.1' };
+    expect(world.store.refused).toHaveLength(5);
+    expect(world.store.refused[0]).toEqual(refused);
     clock.nowMs += 60_000;
     for (let n = 0; n < 7; n += 1) await come();
     expect(told()).toHaveLength(2);

@@ -206,6 +206,10 @@ describe('connections of an account', () => {
     expect([await tryAs(third), await tryAs(third)]).toEqual([3, 3]);
     expect(await tryAs(stranger(4))).toBe(0);
     expect(reasons()).toEqual(['too-many-connections']);
+    expect(world.store.refused).toMatchObject([
+      { uuid: third.uuid, reason: 'too-many-connections' },
+      { uuid: third.uuid, reason: 'too-many-connections' },
+    ]);
     expect(world.counted.filter((what) => what === 'refused connections')).toHaveLength(2);
     raw.socket.destroy();
     await until(() => world.store.presence.includes('disconnected 2'));

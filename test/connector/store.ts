@@ -1,4 +1,4 @@
-import type { ConnectorPorts } from '../../connector/ports.ts';
+import type { ConnectorPorts, LoginRefusal } from '../../connector/ports.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type {
   Delivery,
@@ -32,6 +32,8 @@ export function createStore() {
     subscribedTo: [] as DownTopic[][],
     delivered: [] as Downlink[],
     presence: [] as string[],
+    /** Logins that the connector itself refused. */
+    refused: [] as { uuid: string; reason: LoginRefusal; address?: string | undefined }[],
     checks: 0,
     onSubscribed: (_topics: DownTopic[]): Downlink[] => [],
     onDue: (_topic: DownTopic): Downlink[] => [],
@@ -89,6 +91,7 @@ export function createStore() {
       await store.beforeAuthenticated();
       return identity;
     },
+    loginRefused: (login) => void store.refused.push(login),
     othersWait: () => store.areOthersWaiting,
     measurementsPerSecond: () => store.accountRate,
     isStillAllowed: async (_device, { username, password }) => find(username, password) !== null,

@@ -188,6 +188,7 @@ test('a device that was removed is closed, and its will goes nowhere', async () 
     .connect({ will: { topic: 'x', payload: Buffer.from('') } })
     .catch(() => null);
   expect(client).toBeNull();
+  expect(world.store.refused).toMatchObject([{ reason: 'foreign-will' }]);
   const good = await world.connect();
   const closed = onceClosed(good);
   world.store.removeDevice(world.device.uuid);

@@ -3,6 +3,8 @@ export type { SessionView } from '../../session-routes.ts';
 export type {
   DescribedDevice,
   DeviceList,
+  OneDevice,
+  RefusedLoginList,
   Registration,
   RejectionList,
 } from '../../../devices/schema.ts';
@@ -11,4 +13,5 @@ export type { Purpose } from '../../../contract/purpose.ts';
 export type { BucketView, LatestView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/schema.ts';
+export type { NotificationOutcome } from '../../../notifications/schema.ts';
 export type { Description } from '../../../engine/describe-evaluation.ts';

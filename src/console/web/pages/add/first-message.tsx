@@ -1,8 +1,10 @@
 import { useQuery } from '../../api/cache.ts';
+import { listRefusedLogins } from '../../api/device.ts';
 import { listRejections } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
+import { RefusedLogins } from '../../parts/refused-logins.tsx';
 import { Rejections } from '../../parts/rejections.tsx';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
@@ -17,6 +19,11 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
   const { data: rejections = [] } = useQuery(
     `rejections/${uuid}`,
     (signal) => listRejections(uuid, signal),
+    { everyMs },
+  );
+  const { data: logins = [] } = useQuery(
+    `logins/${uuid}`,
+    (signal) => listRefusedLogins(uuid, signal),
     { everyMs },
   );
   const senses = sensesOf(configurationOf(template, ''));
@@ -50,10 +57,16 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
           </>
         )}
       </div>
+      {!hasArrived && logins.length > 0 && (
+        <>
+          <p class="first-refused">{t('connect.loginRefused')}</p>
+          <RefusedLogins logins={logins.slice(0, 3)} />
+        </>
+      )}
       {refused.length > 0 && (
         <>
           <p class="first-refused">{t('connect.refused')}</p>
-          <Rejections rejections={refused.slice(0, 5)} />
+          <Rejections rejections={refused.slice(0, 5)} senses={senses} uuid={uuid} />
         </>
       )}
       {hasArrived && (

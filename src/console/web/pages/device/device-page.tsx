@@ -1,8 +1,10 @@
-import { findDevice, getConfiguration } from '../../api/devices.ts';
+import { getConfiguration } from '../../api/devices.ts';
+import { getDevice } from '../../api/device.ts';
 import type { DescribedDevice } from '../../api/types.ts';
 import { useQuery } from '../../api/cache.ts';
 import { queryOf } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { nameOfSense, sensesOf } from '../../parts/senses.ts';
@@ -11,16 +13,28 @@ import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
 import { EventsTab } from './events-tab.tsx';
 import { History } from './history.tsx';
-import { RejectionsTab } from './rejections-tab.tsx';
-import type { CurrentProfile } from './tab-props.ts';
+import { NotificationsTab } from './notifications-tab.tsx';
+import { ProfileTab } from './profile-tab.tsx';
+import { RefusedTab } from './refused-tab.tsx';
+import type { CurrentProfile, TabProps } from './tab-props.ts';
+import { Trouble } from './trouble.tsx';
 import { Values } from './values.tsx';
 import { WhyTab } from './why-tab.tsx';
+
+const SettingsTab = lazyPart<TabProps>(
+  async () => (await import('./settings/settings-tab.tsx')).SettingsTab,
+);
+const AccessTab = lazyPart<TabProps>(async () => (await import('./access-tab.tsx')).AccessTab);
 
 /** What is below the chart. A tab that is added gets its line here. */
 const tabs = [
   { name: 'events', label: 'device.events', Tab: EventsTab },
   { name: 'why', label: 'device.why', Tab: WhyTab },
-  { name: 'rejections', label: 'device.rejections', Tab: RejectionsTab },
+  { name: 'refused', label: 'device.rejections', Tab: RefusedTab },
+  { name: 'told', label: 'device.told', Tab: NotificationsTab },
+  { name: 'profile', label: 'device.profile', Tab: ProfileTab },
+  { name: 'settings', label: 'device.settings', Tab: SettingsTab },
+  { name: 'access', label: 'device.access', Tab: AccessTab },
 ] as const;
 
 const everyMs = 10_000;
@@ -42,9 +56,10 @@ export function DevicePage({ uuid }: { uuid: string }) {
         </Link>
       </p>
       <Answered query={configuration} lines={6}>
-        {({ device }) => (
+        {(described) => (
           <>
-            <Head uuid={uuid} name={device.name ?? ''} />
+            <Head uuid={uuid} name={described.device.name ?? ''} />
+            <Trouble uuid={uuid} senses={senses} />
             <DeviceAlarms uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
             <History uuid={uuid} senses={senses} />
@@ -52,6 +67,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
               {({ Tab }) => (
                 <Tab
                   uuid={uuid}
+                  configuration={described}
                   senses={senses}
                   nameOf={nameOf}
                   purposes={profile && isInstalled(profile) ? profile : null}
@@ -69,9 +85,8 @@ const isInstalled = (profile: DescribedDevice['currentProfile']): profile is Cur
   'pId' in profile;
 
 function Head({ uuid, name }: { uuid: string; name: string }) {
-  const { data: device } = useQuery(`device/${uuid}`, (signal) => findDevice(uuid, signal), {
-    everyMs,
-  });
+  const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
+  const device = data?.device;
   return (
     <div class="head device-head">
       <h1>{name || t('fleet.unnamed')}</h1>

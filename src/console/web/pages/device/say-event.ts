@@ -1,7 +1,9 @@
 import type { EventView, Sense } from '../../api/types.ts';
 import { nameOfSense } from '../../parts/senses.ts';
+import { formatDuration } from '../../text/duration.ts';
 import { formatNumber, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { sayCondition } from './say-condition.ts';
 import type { CurrentProfile } from './tab-props.ts';
 
 type SenseEvent = Extract<EventView, { type: 'sense' }>;
@@ -10,10 +12,14 @@ type Why = {
   sId?: string;
   thresholds?: Record<string, unknown>;
   compared?: number;
+  over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
+  relative?: boolean;
   negate?: boolean;
   matched?: number;
   of?: number;
   needed?: number;
+  heldMs?: number;
+  silentMs?: number;
 };
 
 /** What an event is called in the profile that the device has now; of an earlier one its numbers. */
@@ -35,23 +41,26 @@ const statesOf = ({ purposes }: CurrentProfile, puId: number) =>
 /** Why it fired, a sentence a cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed." */
 export function sayEvent(event: EventView, senses: ReadonlyMap<string, Sense>): string[] {
   if (event.type === 'device') return [];
-  return (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));
+  const said = (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));
+  const { notified, notNotified } = event;
+  if (notified !== false) return said;
+  const nobody = t('alarms.told.none');
+  return [
+    ...said,
+    notNotified === undefined ? `${nobody}.` : `${nobody}: ${t(`alarms.notTold.${notNotified}`)}.`,
+  ];
 }
 
-function sayCause(
-  { sId = '', thresholds = {}, compared, negate, matched, of, needed }: Why,
-  event: SenseEvent,
-  senses: ReadonlyMap<string, Sense>,
-): string {
+function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sense>): string {
+  const { sId = '', thresholds = {}, negate, matched, of, needed, heldMs, silentMs } = cause;
   const sense = senses.get(sId);
-  const measured = event.cause.senses.find((each) => each.sId === sId);
-  const value = compared ?? measured?.val;
-  const parts: string[] = [];
-  if (value !== undefined)
-    parts.push(t('event.was', { name: nameOfSense(sId, sense), value: formatValue(value, sense) }));
-  const condition = sayThresholds(thresholds, sense);
-  if (condition !== '') parts.push(negate ? t('event.not', { condition }) : condition);
-  const first = parts.join(', ');
+  const name = nameOfSense(sId, sense);
+  if (silentMs !== undefined)
+    return `${t('event.silent', { name, time: formatDuration(silentMs) })}.`;
+  const said = [sayCompared(cause, event, sense), sayCondition(thresholds, negate, sense)];
+  const first = said.filter((part) => part !== '').join(', ');
+  if (heldMs !== undefined)
+    return `${first}; ${t('event.held', { time: formatDuration(heldMs) })}.`;
   if (matched === undefined || of === undefined || needed === undefined || needed < 2)
     return `${first}.`;
   const agreed = t('event.agreed', {
@@ -62,17 +71,17 @@ function sayCause(
   return `${first}; ${agreed}.`;
 }
 
-function sayThresholds(thresholds: Record<string, unknown>, sense: Sense | undefined): string {
-  const shown = (value: unknown) =>
-    typeof value === 'number' ? formatValue(value, { unit: sense?.unit }) : '';
-  const list = (value: unknown) => (Array.isArray(value) ? value.map(shown).join(', ') : '');
-  const { isGt, isLt, isOneOf, isNotIn, isInsideGeo } = thresholds;
-  const said = [
-    isGt === undefined ? '' : t('event.above', { limit: shown(isGt) }),
-    isLt === undefined ? '' : t('event.below', { limit: shown(isLt) }),
-    isOneOf === undefined ? '' : t('event.oneOf', { limit: list(isOneOf) }),
-    isNotIn === undefined ? '' : t('event.notIn', { limit: list(isNotIn) }),
-    isInsideGeo === undefined ? '' : t('event.inside'),
-  ];
-  return said.filter((each) => each !== '').join(', ');
+/** What was compared: a value, or what was made of values. */
+function sayCompared(
+  { sId = '', compared, over, relative }: Why,
+  event: SenseEvent,
+  sense: Sense | undefined,
+): string {
+  const measured = event.cause.senses.find((each) => each.sId === sId);
+  const value = compared ?? measured?.val;
+  const name = nameOfSense(sId, sense);
+  if (value === undefined) return '';
+  const what = { name, value: formatValue(value, sense) };
+  if (over) return t(`event.over.${over.stat}`, { ...what, time: formatDuration(over.ms) });
+  return relative ? t('event.differed', what) : t('event.was', what);
 }

@@ -5,6 +5,7 @@ export type CurrentProfile = Extract<DescribedDevice['currentProfile'], { pId: s
 /** What each tab of a device is handed. */
 export type TabProps = {
   uuid: string;
+  configuration: DescribedDevice;
   senses: ReadonlyMap<string, Sense>;
   nameOf: (sId: string) => string;
   /** null: none is installed. */

@@ -2,12 +2,13 @@ import { useQuery } from '../../api/cache.ts';
 import { explainEvaluation } from '../../api/devices.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
+import { sayCauseWhy, sayEventWhy } from './say-why.ts';
 import type { CurrentProfile, TabProps } from './tab-props.ts';
 
 const everyMs = 5_000;
 
 /** What each event that can fire now still lacks. */
-export function WhyTab({ uuid, nameOf, purposes }: TabProps) {
+export function WhyTab({ uuid, senses, purposes }: TabProps) {
   const query = useQuery(`why/${uuid}`, (signal) => explainEvaluation(uuid, signal), { everyMs });
   return (
     <Answered query={query}>
@@ -18,16 +19,17 @@ export function WhyTab({ uuid, nameOf, purposes }: TabProps) {
             <Empty icon="pulse" title={t('device.noProfile')} hint={t('device.noProfileHint')} />
           );
         const { puId, events } = evaluation;
+        if (events.length === 0) return <Empty icon="pulse" title={t('why.noEvents')} />;
         return (
           <ul class="why">
-            {events.map(({ stId, evId, text, causes }) => (
-              <li key={`${stId}:${evId}`}>
-                <p class="event-title">{eventName(purposes, puId, stId, evId)}</p>
-                <p class="event-why">{text}</p>
+            {events.map((event) => (
+              <li key={`${event.stId}:${event.evId}`}>
+                <p class="event-title">{eventName(purposes, puId, event.stId, event.evId)}</p>
+                <p class="event-why">{sayEventWhy(event).join(' ')}</p>
                 <ul class="causes">
-                  {causes.map((cause, place) => (
+                  {event.causes.map((cause, place) => (
                     <li key={place} class={cause.holds ? 'cause cause-holds' : 'cause'}>
-                      <span class="cause-sense">{nameOf(cause.sId)}</span> {cause.text}
+                      {sayCauseWhy(cause, senses)}
                     </li>
                   ))}
                 </ul>

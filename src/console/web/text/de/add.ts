@@ -31,8 +31,6 @@ export const add: Record<keyof typeof en, string> = {
   'connect.title': '{name} verbinden',
   'connect.step1': 'Wie es sich anmeldet',
   'connect.step2': 'Einen ersten Wert senden',
-  'connect.step2Hint':
-    'In einem Terminal auf einem Rechner, der diesen hier erreicht. mosquitto_pub ist im Paket mosquitto-clients.',
   'connect.step3': 'Ihn ankommen sehen',
   'connect.host': 'Host',
   'connect.port': 'Port',
@@ -49,4 +47,15 @@ export const add: Record<keyof typeof en, string> = {
   'connect.arrived': 'Es funktioniert. Der erste Wert ist gespeichert.',
   'connect.open': 'Gerät öffnen',
   'connect.refused': 'Etwas ist angekommen und wurde abgelehnt:',
+  'connect.loginRefused': 'Etwas wollte sich anmelden und wurde abgewiesen:',
+  'snippet.label': 'In welcher Sprache',
+  'snippet.shell': 'Terminal',
+  'snippet.python': 'Python',
+  'snippet.arduino': 'Arduino',
+  'snippet.microPython': 'MicroPython',
+  'snippet.hint.shell':
+    'In einem Terminal auf einem Rechner, der diesen hier erreicht. mosquitto_pub gehört zum Paket mosquitto-clients.',
+  'snippet.hint.python': 'Auf einem Rechner oder Raspberry Pi.',
+  'snippet.hint.arduino': 'Für einen ESP32; er sendet jede Minute einen Wert.',
+  'snippet.hint.microPython': 'Auf einem Board, das in Ihrem Netz ist.',
 };

@@ -49,6 +49,12 @@ export const device: Record<keyof typeof en, string> = {
   'event.notIn': 'keines von {limit}',
   'event.inside': 'innerhalb des Gebiets',
   'event.not': 'nicht {condition}',
+  'event.silent': '{name} sandte {time} lang nichts',
+  'event.held': 'das dauerte {time}',
+  'event.differed': '{name} hatte sich um {value} geändert',
+  'event.over.avg': '{name} war im Mittel {value} über {time}',
+  'event.over.sum': '{name} ergab zusammen {value} über {time}',
+  'event.over.delta': '{name} änderte sich um {value} über {time}',
   'event.agreed': '{matched} der letzten {of} stimmten, {needed} nötig',
   'event.unknown': 'Ereignis {id}',
   'rejection.todo.unknown-sense':

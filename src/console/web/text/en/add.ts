@@ -29,8 +29,6 @@ export const add = {
   'connect.title': 'Connect {name}',
   'connect.step1': 'How it signs in',
   'connect.step2': 'Send a first value',
-  'connect.step2Hint':
-    'In a terminal on any machine that reaches this one. mosquitto_pub comes with the package mosquitto-clients.',
   'connect.step3': 'See it arrive',
   'connect.host': 'Host',
   'connect.port': 'Port',
@@ -47,4 +45,15 @@ export const add = {
   'connect.arrived': 'It works. The first value is stored.',
   'connect.open': 'Open the device',
   'connect.refused': 'Something arrived, and was refused:',
+  'connect.loginRefused': 'Something tried to sign in, and was refused:',
+  'snippet.label': 'In which language',
+  'snippet.shell': 'Terminal',
+  'snippet.python': 'Python',
+  'snippet.arduino': 'Arduino',
+  'snippet.microPython': 'MicroPython',
+  'snippet.hint.shell':
+    'In a terminal on any machine that reaches this one. mosquitto_pub comes with the package mosquitto-clients.',
+  'snippet.hint.python': 'On a computer or a Raspberry Pi.',
+  'snippet.hint.arduino': 'For an ESP32; it sends a value each minute.',
+  'snippet.hint.microPython': 'On a board that has joined your network.',
 } as const;

@@ -46,6 +46,12 @@ export const device = {
   'event.notIn': 'none of {limit}',
   'event.inside': 'inside the area',
   'event.not': 'not {condition}',
+  'event.silent': '{name} sent nothing for {time}',
+  'event.held': 'that lasted for {time}',
+  'event.differed': '{name} had changed by {value}',
+  'event.over.avg': '{name} was {value} on average over {time}',
+  'event.over.sum': '{name} added up to {value} over {time}',
+  'event.over.delta': '{name} changed by {value} over {time}',
   'event.agreed': '{matched} of the last {of} agreed, {needed} needed',
   'event.unknown': 'Event {id}',
   'rejection.todo.unknown-sense':

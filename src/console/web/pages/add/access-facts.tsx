@@ -1,0 +1,82 @@
+import { useState } from 'preact/hooks';
+import type { Access } from '../../api/device.ts';
+import { CopyText } from '../../parts/copy.tsx';
+import { Qr } from '../../parts/qr.tsx';
+import { t } from '../../text/t.ts';
+import { qrText, snippets, snippetsFor, type SnippetName } from './snippets.ts';
+
+const hidden = '•'.repeat(12);
+
+type FactsProps = { access: Access; isShown: boolean; onShow: (isShown: boolean) => void };
+
+/** How a device signs in; its password behind a button. */
+export function AccessFacts({ access, isShown, onShow }: FactsProps) {
+  const { host, port, protocol, deviceAuthUuid: uuid, deviceAuthToken: token } = access;
+  return (
+    <>
+      <div class="connect-access">
+        <dl class="facts">
+          <Fact label={t('connect.host')} value={host} />
+          <Fact label={t('connect.port')} value={`${port} (${protocol})`} />
+          <Fact label={t('connect.user')} value={uuid} />
+          <Fact label={t('connect.token')} value={isShown ? token : hidden} />
+          <Fact label={t('connect.topic')} value={`devices/${uuid}/up/measurements`} />
+        </dl>
+        {isShown && <Qr text={qrText(access)} label={t('connect.qr')} />}
+      </div>
+      <p class="connect-reveal">
+        <button
+          type="button"
+          class="button"
+          aria-expanded={isShown}
+          onClick={() => onShow(!isShown)}
+        >
+          {t(isShown ? 'connect.hideToken' : 'connect.showToken')}
+        </button>
+        <span class="fine">{t('connect.tokenHint')}</span>
+      </p>
+    </>
+  );
+}
+
+function Fact({ label, value }: { label: string; value: string }) {
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+/** What sends a first message, in the language of choice; the password is hidden and copied all the same. */
+export function Snippets({ access, message, isShown }: SnippetsProps) {
+  const names = snippetsFor(access);
+  const [chosen, setChosen] = useState<SnippetName>(names[0] ?? 'shell');
+  const write = snippets[chosen];
+  return (
+    <>
+      <div class="choices" role="group" aria-label={t('snippet.label')}>
+        {names.map((name) => (
+          <button
+            key={name}
+            type="button"
+            class="range"
+            aria-pressed={name === chosen}
+            onClick={() => setChosen(name)}
+          >
+            {t(`snippet.${name}`)}
+          </button>
+        ))}
+      </div>
+      <p class="fine">{t(`snippet.hint.${chosen}`)}</p>
+      <CopyText
+        key={chosen}
+        label={t(`snippet.${chosen}`)}
+        text={write(isShown ? access : { ...access, deviceAuthToken: hidden }, message)}
+        copied={write(access, message)}
+      />
+    </>
+  );
+}
+
+type SnippetsProps = { access: Access; message: string; isShown: boolean };

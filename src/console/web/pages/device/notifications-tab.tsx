@@ -1,0 +1,63 @@
+import { listNotifications } from '../../api/device.ts';
+import { useQuery } from '../../api/cache.ts';
+import type { NotificationOutcome } from '../../api/types.ts';
+import { queryOf } from '../../app/router.ts';
+import { Answered, Empty } from '../../parts/panel.tsx';
+import { formatFullTime, formatNumber, formatTime } from '../../text/format.ts';
+import { t, tryText } from '../../text/t.ts';
+import { Pager } from '../fleet/pager.tsx';
+import type { TabProps } from './tab-props.ts';
+
+const everyMs = 10_000;
+
+/** Messages to people because of this device: to whom, when, and what became of each. */
+export function NotificationsTab({ uuid }: TabProps) {
+  const cursor = queryOf('cursor');
+  const query = useQuery(
+    `notifications/${uuid}/${cursor}`,
+    (signal) => listNotifications(uuid, cursor, signal),
+    { everyMs },
+  );
+  return (
+    <Answered query={query}>
+      {({ body: { notifications }, next }) =>
+        notifications.length === 0 ? (
+          <Empty icon="quiet" title={t('told.none')} hint={t('told.noneHint')} />
+        ) : (
+          <>
+            <ol class="events">
+              {notifications.map((each) => (
+                <li key={each.notificationId}>
+                  <time class="muted" title={formatFullTime(each.timestamp)}>
+                    {formatTime(each.timestamp)}
+                  </time>
+                  <div>
+                    <p class="event-title">{each.title}</p>
+                    <p class="event-why">{each.body}</p>
+                    <p class={`told told-${each.state}`}>{sayOutcome(each)}</p>
+                  </div>
+                </li>
+              ))}
+            </ol>
+            <Pager next={next} />
+          </>
+        )
+      }
+    </Answered>
+  );
+}
+
+/** "E-mail to ex…@example.org: sent at 14:05", or why it was not. */
+function sayOutcome(outcome: NotificationOutcome): string {
+  const { kind, recipient, state, changedTs, reason, error, count, attempts } = outcome;
+  const who = t('told.to', { kind: t(`told.kind.${kind}`), recipient });
+  const became = t(`told.state.${state}`, { time: formatTime(changedTs) });
+  const why = reason === undefined ? (error ?? '') : tryText(`told.why.${reason}`, error ?? reason);
+  const parts = [
+    `${who}: ${became}`,
+    ...(why === '' ? [] : [why]),
+    ...(attempts > 1 ? [t('told.attempts', { count: formatNumber(attempts) })] : []),
+    ...(count !== undefined && count > 1 ? [t('told.count', { count: formatNumber(count) })] : []),
+  ];
+  return parts.join('. ').replaceAll(/\.\.(?= |$)/g, '.');
+}

@@ -1,0 +1,66 @@
+import { getDevice } from '../../api/device.ts';
+import { useQuery } from '../../api/cache.ts';
+import type { DescribedDevice, OneDevice } from '../../api/types.ts';
+import { Answered, Empty } from '../../parts/panel.tsx';
+import { formatFullTime, formatTime } from '../../text/format.ts';
+import { t } from '../../text/t.ts';
+import type { TabProps } from './tab-props.ts';
+
+type Profile = OneDevice['profiles'][number];
+
+const everyMs = 5_000;
+
+/** Which profile the device runs, and how far a newer one is on its way. */
+export function ProfileTab({ uuid, configuration }: TabProps) {
+  const query = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
+  const names = namesOf(configuration);
+  return (
+    <Answered query={query}>
+      {({ profiles, device }) => {
+        // What was replaced before the one that runs is history.
+        const current = profiles.findIndex(({ state }) => state === 'current');
+        const shown = current < 0 ? profiles.slice(0, 5) : profiles.slice(0, current + 1);
+        if (shown.length === 0)
+          return (
+            <Empty icon="pulse" title={t('device.noProfile')} hint={t('device.noProfileHint')} />
+          );
+        return (
+          <ul class="profiles">
+            {shown.map((profile) => (
+              <li key={profile.pId}>
+                <p class="event-title">{names.get(profile.pId) ?? t('profile.unnamed')}</p>
+                <p class={`profile-state profile-${profile.state}`}>
+                  {t(`profile.${profile.state}`, { time: formatTime(profile.ts) })}
+                </p>
+                <Hint profile={profile} isOnline={device.connected} />
+                <p class="fine" title={formatFullTime(profile.installedTs)}>
+                  {t('profile.installed', { time: formatTime(profile.installedTs) })}
+                  {profile.state === 'current' && ` ${t(`profile.engine.${profile.engine}`)}`}
+                </p>
+              </li>
+            ))}
+          </ul>
+        );
+      }}
+    </Answered>
+  );
+}
+
+/** What it waits for, or what the device said of it. */
+function Hint({ profile: { state, text }, isOnline }: { profile: Profile; isOnline: boolean }) {
+  if (text !== undefined) return <p class="event-why">{t('profile.said', { text })}</p>;
+  if (state === 'pending')
+    return <p class="event-why">{t(isOnline ? 'profile.waits' : 'profile.waitsOffline')}</p>;
+  return state === 'sent' ? <p class="event-why">{t('profile.waitsAnswer')}</p> : null;
+}
+
+/** What is in the profiles that are known whole, by pId. */
+function namesOf({ currentProfile, pendingProfile }: DescribedDevice): Map<string, string> {
+  const known = [currentProfile, pendingProfile].flatMap((each) => ('pId' in each ? [each] : []));
+  return new Map(
+    known.map(({ pId, purposes }) => [
+      pId,
+      purposes.map(({ name, puId }) => name || t('profile.purpose', { id: puId })).join(', '),
+    ]),
+  );
+}

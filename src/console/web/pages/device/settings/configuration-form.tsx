@@ -1,0 +1,105 @@
+import { useState } from 'preact/hooks';
+import { reload } from '../../../api/cache.ts';
+import { saveConfiguration } from '../../../api/device.ts';
+import { ApiError } from '../../../api/request.ts';
+import type { Configuration } from '../../../api/types.ts';
+import { queryOf } from '../../../app/router.ts';
+import { Problem } from '../../../parts/problem.tsx';
+import { say } from '../../../parts/toast.tsx';
+import { t } from '../../../text/t.ts';
+import { configurationOf, draftOf, newSense, type Draft, type DraftSense } from './draft.ts';
+import { SenseFields } from './sense-fields.tsx';
+
+type FormProps = { uuid: string; configuration: Configuration };
+
+/** The name of a device, and its senses. */
+export function ConfigurationForm({ uuid, configuration }: FormProps) {
+  const wanted = queryOf('sense');
+  const [draft, setDraft] = useState(() => withSense(draftOf(configuration), wanted));
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setIsBusy] = useState(false);
+  const problems = error instanceof ApiError ? error.problems : [];
+  const problemAt = (path: string) => problems.find((each) => each.path === path)?.message ?? '';
+  const save = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setIsBusy(true);
+    try {
+      await saveConfiguration(uuid, configurationOf(draft));
+      setError(null);
+      say(t('settings.saved'));
+      reload(`configuration/${uuid}`);
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setIsBusy(false);
+  };
+  const change = (at: number, senses: DraftSense[]) =>
+    setDraft({
+      ...draft,
+      modules: draft.modules.map((module, m) => (m === at ? { ...module, senses } : module)),
+    });
+  return (
+    <form class="form" aria-labelledby="configuration" onSubmit={(event) => void save(event)}>
+      <h3 id="configuration">{t('settings.title')}</h3>
+      {error !== null && <Problem error={error} />}
+      <label class="field narrow">
+        <span>{t('add.name')}</span>
+        <input
+          name="name"
+          value={draft.device.name ?? ''}
+          onInput={({ currentTarget }) =>
+            setDraft({ ...draft, device: { ...draft.device, name: currentTarget.value } })
+          }
+        />
+        <FieldProblem text={problemAt('/device/name')} />
+      </label>
+      {draft.modules.map(({ own, senses }, m) => (
+        <section key={own.moduleId} aria-label={own.moduleName ?? own.moduleId} class="senses">
+          {draft.modules.length > 1 && <h4>{own.moduleName ?? own.moduleId}</h4>}
+          {senses.map((sense, s) => (
+            <SenseFields
+              key={s}
+              sense={sense}
+              path={`/module/${m}/senses/${s}`}
+              problemAt={problemAt}
+              isWanted={sense.sId === wanted}
+              onChange={(field, value) => change(m, senses.with(s, { ...sense, [field]: value }))}
+              onRemove={() => change(m, senses.toSpliced(s, 1))}
+            />
+          ))}
+          <button
+            type="button"
+            class="button"
+            onClick={() => change(m, [...senses, newSense(draft)])}
+          >
+            {t('settings.addSense')}
+          </button>
+        </section>
+      ))}
+      <p class="fine">{t('settings.handOver')}</p>
+      <button type="submit" class="button button-main" disabled={isBusy}>
+        {t('settings.save')}
+      </button>
+    </form>
+  );
+}
+
+function FieldProblem({ text }: { text: string }) {
+  return text === '' ? null : <span class="field-problem">{text}</span>;
+}
+
+/** With the sense that the page was opened for, where it is not there yet; a device without a module gets one. */
+function withSense(draft: Draft, sId: string): Draft {
+  const modules =
+    draft.modules.length > 0
+      ? draft.modules
+      : [{ own: { moduleId: 'device', senses: [] }, senses: [] }];
+  const isKnown = modules.some(({ senses }) => senses.some((sense) => sense.sId === sId));
+  if (sId === '' || isKnown) return { ...draft, modules };
+  return {
+    ...draft,
+    modules: modules.map((module, m) =>
+      m === 0 ? { ...module, senses: [...module.senses, newSense(draft, sId)] } : module,
+    ),
+  };
+}

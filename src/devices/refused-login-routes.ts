@@ -1,0 +1,51 @@
+import type { Sql } from '../db/sql.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { DeviceParams } from '../http/schema.ts';
+import { noSuchDevice } from './no-such-device.ts';
+import { findRefusedLogins } from './refused-login-queries.ts';
+import { RefusedLoginList, type refusalReasons } from './schema.ts';
+
+const messages: Record<(typeof refusalReasons)[number], string> = {
+  'wrong-token': 'The password is not a token of this device.',
+  'retired-token': 'The password is an earlier token of this device, which opens nothing any more.',
+  'device-removed': 'The device was removed.',
+  'account-disabled': 'The account is disabled.',
+  'too-many-connects': 'It connected again and again: it was refused for a moment.',
+  'too-many-connections': "The account's quota connections was used up.",
+  'foreign-will': 'Its will message has a topic outside of devices/<uuid>/up/.',
+  'no-client-identifier':
+    'It has no client identifier and wants its session kept (clean session 0).',
+};
+
+/** Why a device does not get in. */
+export function refusedLoginsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listRefusedLogins',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/refused-logins',
+    summary: 'List why a device was not let in',
+    description:
+      'Logins with its uuid that were refused, added up by reason and address, newest first. The newest ' +
+      '16 of these are kept, for 30 days; also of a device that was removed. What is refused is here some ' +
+      'seconds later, of one device once a minute. Anybody who knows a uuid can have logins refused.',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: RefusedLoginList,
+    errors: [404],
+    handler: async ({ account, params, request }) => {
+      const rows = await findRefusedLogins(db, account.accountId, params.deviceAuthUuid);
+      if (rows === null) throw noSuchDevice();
+      const refusedLogins = rows.map(({ reason, address, count, first_at, last_at }) => ({
+        timestamp: last_at,
+        firstTs: first_at,
+        count,
+        reason,
+        message: messages[reason as keyof typeof messages] ?? reason,
+        ...(address === '' ? {} : { address }),
+      }));
+      return { refusedLogins, timestamp: request.now() };
+    },
+  });
+}

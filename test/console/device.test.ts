@@ -1,0 +1,185 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Registration } from '../journeys/app.ts';
+import { connectDevice } from '../journeys/device.ts';
+import { browserPath, checkPage, openBrowser, openPage, signIn, type Look } from './browser.ts';
+import { fill, hostile, person, type Filled } from './filled.ts';
+import { consoleService, type TestService } from './service.ts';
+
+const thermometer = {
+  device: { name: 'Greenhouse' },
+  module: [
+    {
+      moduleId: 'm',
+      senses: [{ sId: '0x10', name: 'Temperature', unit: '°C', decimals: 1, min: -40, max: 85 }],
+    },
+  ],
+};
+
+// In Chromium, where the machine has it: the last line of the run says so where it does not.
+describe.skipIf(browserPath === null)('a device in the console', () => {
+  let service: TestService;
+  let browser: Browser;
+  let filled: Filled;
+  let token: string;
+
+  beforeAll(async () => {
+    service = await consoleService();
+    browser = await openBrowser();
+    filled = await fill(service);
+    const login = await post<{ accountAuthToken: string }>('/v2/accounts/login', person, '');
+    token = login.accountAuthToken;
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await filled?.close();
+    await service?.close();
+  });
+
+  async function post<T>(path: string, body: unknown, as = token): Promise<T> {
+    const headers = { Authorization: `Bearer ${as}`, 'Content-Type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body) };
+    const response = await fetch(service.url + path, init);
+    if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
+    return (await response.json()) as T;
+  }
+  const addDevice = (name: string) =>
+    post<Registration>('/v2/devices', { ...thermometer, device: { name } });
+  const open = async (look: Look, path: string) => {
+    const watched = await openPage(browser, look);
+    await signIn(watched.page, service.url, person);
+    await watched.page.goto(`${service.url}/console/${path}`);
+    return watched;
+  };
+  const publish = async (registration: Registration, payload: unknown) => {
+    const device = await connectDevice(registration);
+    await device.publish('up/measurements', payload);
+    await device.end();
+  };
+  const tab = (page: Page, name: string) =>
+    page.locator('.tabs').getByRole('link', { name, exact: true }).click();
+
+  test('who set a wrong unit finds why values are refused, puts it right, and sees the next', async () => {
+    const device = await addDevice('Greenhouse');
+    await publish(device, { sId: '0x10', val: 98.6 });
+    const watched = await open('light', '');
+    const { page } = watched;
+    await page.getByRole('link', { name: 'Greenhouse' }).click();
+    await page.getByText('Temperature was 98.6 °C; at most 85 °C is allowed.').first().waitFor();
+    await checkPage(watched, 'device-trouble-light');
+    await page.getByRole('link', { name: 'What to do' }).click();
+    await page.getByText('Is the unit right?').waitFor();
+    await checkPage(watched, 'device-refused-light');
+    await page.getByRole('link', { name: 'Change what is allowed' }).click();
+    const form = page.getByRole('group', { name: 'Temperature' });
+    await form.getByLabel('Unit').fill('°F');
+    await form.getByLabel('At most').fill('-50');
+    await page.getByRole('button', { name: 'Save name and senses' }).click();
+    // The service says so at the field that is wrong.
+    await form.getByText('expected min not to be above max').waitFor();
+    await checkPage(watched, 'device-settings-wrong-light');
+    await form.getByLabel('At most').fill('185');
+    await page.getByRole('button', { name: 'Save name and senses' }).click();
+    await page.getByText('Saved.').waitFor();
+    await publish(device, { sId: '0x10', val: 99.1 });
+    await page.locator('.card').getByText('99.1 °F').waitFor();
+    await expect.poll(() => page.locator('.trouble').count()).toBe(0);
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a refused login is said with from where, why and what to do; a new password lets it in', async () => {
+    const device = await addDevice('Cellar');
+    await expect(connectDevice({ ...device, deviceAuthToken: 'wrong' })).rejects.toThrow();
+    const watched = await open('light', `devices/${device.deviceAuthUuid}?tab=refused`);
+    const { page } = watched;
+    await page.locator('.rejections').getByText('Wrong password').waitFor();
+    await page.getByText('From 127.0.0.1').waitFor();
+    await page.getByText(/^Its login was refused/).waitFor();
+    await checkPage(watched, 'device-logins-light');
+    await page.getByRole('link', { name: 'How this device signs in' }).click();
+    await page.getByText(String(device.port)).first().waitFor();
+    expect(await page.locator('main').innerText()).not.toContain(device.deviceAuthToken);
+    await page.getByRole('button', { name: 'Show the password' }).click();
+    await page.getByText(device.deviceAuthToken).first().waitFor();
+    await checkPage(watched, 'device-access-light');
+    await page.getByRole('button', { name: 'Make a new password' }).click();
+    await page.getByLabel(/^opens nothing/).check();
+    await checkPage(watched, 'device-rotate-light');
+    await page.getByRole('button', { name: 'Make a new one' }).click();
+    await expect.poll(() => page.locator('main').innerText()).not.toContain(device.deviceAuthToken);
+    const shown = page.locator('.facts > div', { hasText: 'Password' }).locator('dd');
+    const deviceAuthToken = await shown.innerText();
+    await publish({ ...device, deviceAuthToken }, { sId: '0x10', val: 7 });
+    await page.locator('.card').getByText('7.0 °C').waitFor();
+    await expect.poll(() => page.locator('.trouble').count(), { timeout: 20_000 }).toBe(0);
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('why, why not, who was notified and the profile, in sentences', async () => {
+    const watched = await open('dark', `devices/${filled.uuids.boxes}`);
+    const { page } = watched;
+    await page
+      .getByText(/^Temperature was .*\s°C, above 8\s°C; 2 of the last 2 agreed, 2 needed\.$/)
+      .first()
+      .waitFor();
+    await tab(page, 'Why not');
+    await page.getByText(/^Humidity: .*above 90\s%/).waitFor();
+    await checkPage(watched, 'device-whynot-dark');
+    await tab(page, 'Notified');
+    await page.getByText('Nobody was notified yet').waitFor();
+    await checkPage(watched, 'device-told-dark');
+    await tab(page, 'Profile');
+    await page.getByText('Cold room', { exact: true }).waitFor();
+    await page.getByText(/^In use since/).waitFor();
+    await checkPage(watched, 'device-profile-dark');
+    await page.context().close();
+  });
+
+  test('labels are saved, and a device is removed by typing its name', async () => {
+    const { deviceAuthUuid: uuid } = await addDevice(hostile);
+    const watched = await open('phone', `devices/${uuid}?tab=settings`);
+    const { page } = watched;
+    await page.getByLabel('Separated by commas').fill('cellar, cold chain, cellar');
+    await page.getByRole('button', { name: 'Save labels' }).click();
+    await page.locator('.label').nth(1).waitFor();
+    expect(await page.locator('.label').allInnerTexts()).toEqual(['cellar', 'cold chain']);
+    await checkPage(watched, 'device-settings-phone');
+    await page.getByRole('button', { name: 'Remove the device' }).click();
+    const dialog = page.getByRole('dialog');
+    const remove = dialog.getByRole('button', { name: 'Remove the device' });
+    await dialog.getByRole('textbox').fill('something else');
+    expect(await remove.isDisabled()).toBe(true);
+    await dialog.getByRole('textbox').fill(hostile);
+    await checkPage(watched, 'device-remove-phone');
+    await remove.click();
+    await page.getByText(`${hostile} was removed.`).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/console/');
+    await page.context().close();
+  });
+
+  test('a new device: the program to copy, and what is refused while it is waited for', async () => {
+    const watched = await open('phone', 'add');
+    const { page } = watched;
+    await page.getByLabel('Name').fill('Pump');
+    await page.getByRole('button', { name: 'Add the device' }).click();
+    for (const [name, says] of [
+      ['Python', 'from paho.mqtt import publish'],
+      ['Arduino', 'PubSubClient mqtt(network);'],
+      ['MicroPython', 'from umqtt.simple import MQTTClient'],
+      ['Terminal', 'mosquitto_pub -h 127.0.0.1'],
+    ] as const) {
+      await page.getByRole('button', { name, exact: true }).click();
+      await page.locator('.copy-text').getByText(says).waitFor();
+    }
+    const uuid = await page.locator('.facts dd').nth(2).innerText();
+    const [host = '', port = ''] = await page.locator('.facts dd').allInnerTexts();
+    const registration = { protocol: 'mqtt', host, port: Number.parseInt(port, 10) };
+    const login = { deviceAuthUuid: uuid, deviceAuthToken: 'wrong' };
+    await expect(connectDevice({ ...registration, ...login } as Registration)).rejects.toThrow();
+    await page.getByText('Wrong password').waitFor();
+    await checkPage(watched, 'connect-refused-phone');
+    await page.context().close();
+  });
+});
