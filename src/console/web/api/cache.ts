@@ -19,6 +19,13 @@ export function forgetAll(): void {
   cache.clear();
 }
 
+/** Changes what is known by what was heard meanwhile. */
+export function revise<T>(key: string, change: (data: T) => T): void {
+  const state = entry<T>(key);
+  const { data } = state.peek();
+  if (data !== undefined) state.value = { ...state.peek(), data: change(data) };
+}
+
 /** Asks again what is on the screen and begins with `prefix`. */
 export function reload(prefix: string): void {
   for (const [key, load] of loaders) if (key.startsWith(prefix)) load();

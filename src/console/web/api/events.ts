@@ -7,6 +7,3 @@ export const listEvents = (
   signal?: AbortSignal,
 ): Promise<Answer<{ events: EventView[] }>> =>
   call('GET', `/v2/events/${uuid}`, { query: { limit: 10, cursor }, signal });
-
-/** Server-sent events of all devices of the account; the cookie opens it. */
-export const openEvents = (): EventSource => new EventSource('/v2/events/stream');

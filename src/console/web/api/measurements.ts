@@ -1,5 +1,9 @@
+import { useEffect } from 'preact/hooks';
+import { awaySince, onStream } from '../app/stream.ts';
+import { useWatched } from '../app/watched.ts';
 import { call } from './request.ts';
-import { useQuery, type Query } from './cache.ts';
+import { reload, revise, useQuery, type Query } from './cache.ts';
+import type { LiveValue } from './stream.ts';
 import type { BucketView, LatestView } from './types.ts';
 
 async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {
@@ -9,11 +13,46 @@ async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promi
   return (await call<{ latest: LatestView[] }>('GET', path, { query, signal })).body.latest;
 }
 
-const everyMs = 3_000;
+const awayMs = 10_000;
 
 /** The newest values of devices, as they arrive: the one place that knows how they are waited for. */
 export function useLatest(uuids: readonly string[]): Query<LatestView[]> {
-  return useQuery(`latest/${uuids.join(',')}`, (signal) => listLatest(uuids, signal), { everyMs });
+  const key = `latest/${uuids.join(',')}`;
+  const query = useQuery(key, (signal) => listLatest(uuids, signal));
+  useWatched(uuids);
+  useEffect(
+    () =>
+      onStream((message) => {
+        if (message.kind === 'values') take(key, uuids, message.values);
+      }),
+    [key],
+  );
+  const isAway = awaySince.value !== null;
+  useEffect(() => {
+    if (!isAway) return undefined;
+    const timer = setInterval(() => reload(key), awayMs);
+    return () => clearInterval(timer);
+  }, [key, isAway]);
+  return query;
+}
+
+const nameOf = ({ deviceAuthUuid, sId }: LiveValue) => `${deviceAuthUuid}/${sId}`;
+
+/** Puts values in the place of older ones. Of a sense that is new the name is asked for. */
+function take(key: string, uuids: readonly string[], values: readonly LiveValue[]): void {
+  const newest = new Map<string, LiveValue>();
+  for (const value of values)
+    if (uuids.includes(value.deviceAuthUuid) && value.ts > (newest.get(nameOf(value))?.ts ?? 0))
+      newest.set(nameOf(value), value);
+  if (newest.size === 0) return;
+  revise<LatestView[]>(key, (latest) =>
+    latest.map((known) => {
+      const value = newest.get(nameOf(known));
+      newest.delete(nameOf(known));
+      return value && value.ts > known.ts ? { ...known, val: value.val, ts: value.ts } : known;
+    }),
+  );
+  if (newest.size > 0) reload(key);
 }
 
 export type BucketRange = { start: number; end: number; bucket: string };
