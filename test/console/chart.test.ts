@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
+import { browserPath, checkPage, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
 import { openCharted, type Charted } from './charted.ts';
 import { consoleService, person, type TestService } from './service.ts';
 
@@ -26,6 +26,17 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await watched.page.goto(`${service.url}/console/devices/${charted.uuid}${path}`);
     return watched;
   };
+  test.each(['light', 'dark', 'phone'] as const)('states, limits, alarms and events, %s', async (look) => {
+    const watched = await open(look, '?range=6h');
+    const { page } = watched;
+    await page.locator('.strip-state .part').first().waitFor();
+    await page.locator('.chart canvas').first().waitFor();
+    await page.locator('.mark').first().click();
+    await page.locator('.opened').waitFor();
+    await checkPage(watched, `chart-${look}`);
+    await page.context().close();
+  });
+
   const card = (page: Page) => page.locator('.card').filter({ hasText: 'Temperature' });
 
   test('values are live; a tab that is hidden has no stream, and goes on where it was', async () => {

@@ -10,8 +10,22 @@ const loaders = new Map<string, () => void>();
 
 function entry<T>(key: string): Signal<Known<T>> {
   let found = cache.get(key);
-  if (!found) cache.set(key, (found = signal<Known<unknown>>({})));
+  if (!found) {
+    if (cache.size >= most) forgetOldest();
+    cache.set(key, (found = signal<Known<unknown>>({})));
+  }
   return found as Signal<Known<T>>;
+}
+
+/** Each step of a zoom is an answer of its own. */
+const most = 100;
+
+function forgetOldest(): void {
+  for (const key of cache.keys()) {
+    if (loaders.has(key)) continue;
+    cache.delete(key);
+    if (cache.size < most) return;
+  }
 }
 
 /** Forgets all: another person is signed in, or nobody. */

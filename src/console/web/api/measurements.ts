@@ -4,7 +4,7 @@ import { useWatched } from '../app/watched.ts';
 import { call } from './request.ts';
 import { reload, revise, useQuery, type Query } from './cache.ts';
 import type { LiveValue } from './stream.ts';
-import type { BucketView, LatestView } from './types.ts';
+import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
 async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {
   if (uuids.length === 0) return [];
@@ -65,4 +65,31 @@ export const listBuckets = async (
   const query = { start, end, bucket };
   const path = `/v2/measurements/${uuid}`;
   return (await call<{ buckets: BucketView[] }>('GET', path, { query, signal })).body.buckets;
+};
+
+export type PointRange = { senses: readonly string[]; start: number; end: number };
+export type PointColumns = { sId: string; ts: number[]; val: unknown[] };
+
+/** Single values, oldest first. */
+export const listPoints = async (
+  uuid: string,
+  { senses, start, end }: PointRange,
+  signal?: AbortSignal,
+): Promise<PointColumns[]> => {
+  const query = { devices: uuid, senses: senses.join(','), start, end, shape: 'columns' };
+  const path = '/v2/measurements';
+  return (await call<{ series: PointColumns[] }>('GET', path, { query, signal })).body.series;
+};
+
+/** The newest single values of one sense, newest first; `isCut`: there are more. */
+export const listNewest = async (
+  uuid: string,
+  { sId, start, end }: { sId: string; start: number; end: number },
+  signal?: AbortSignal,
+): Promise<{ values: MeasurementView[]; isCut: boolean }> => {
+  const query = { senses: sId, start, end, limit: 1_000 };
+  const path = `/v2/measurements/${uuid}`;
+  type Page = { measurements: MeasurementView[] };
+  const { body, next } = await call<Page>('GET', path, { query, signal });
+  return { values: body.measurements, isCut: next !== null };
 };

@@ -1,9 +1,10 @@
 import { add } from './de/add.ts';
 import { alarms } from './de/alarms.ts';
+import { chart } from './de/chart.ts';
 import { device } from './de/device.ts';
 import { fleet } from './de/fleet.ts';
 import { shell } from './de/shell.ts';
 import { signIn } from './de/sign-in.ts';
 
 /** German. */
-export const de = { ...shell, ...signIn, ...fleet, ...add, ...device, ...alarms };
+export const de = { ...shell, ...signIn, ...fleet, ...add, ...chart, ...device, ...alarms };

@@ -10,7 +10,7 @@ import { Ago, Status } from '../../parts/status.tsx';
 import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
 import { EventsTab } from './events-tab.tsx';
-import { History } from './history.tsx';
+import { History } from './chart/history.tsx';
 import { RejectionsTab } from './rejections-tab.tsx';
 import type { CurrentProfile } from './tab-props.ts';
 import { Values } from './values.tsx';
@@ -47,7 +47,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Head uuid={uuid} name={device.name ?? ''} />
             <DeviceAlarms uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
-            <History uuid={uuid} senses={senses} />
+            <History uuid={uuid} senses={senses} profile={profile && isInstalled(profile) ? profile : null} />
             <Tabs uuid={uuid}>
               {({ Tab }) => (
                 <Tab
