@@ -33,6 +33,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.locator('.chart canvas').first().waitFor();
     await page.locator('.mark').first().click();
     await page.locator('.opened').waitFor();
+    await page.locator('.map-land').waitFor({ state: 'attached' });
     await checkPage(watched, `chart-${look}`);
     await page.context().close();
   });

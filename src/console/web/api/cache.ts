@@ -86,3 +86,8 @@ export function useQuery<T>(
   const { data, error } = state.value;
   return { data, error, reload: () => loaders.get(key)?.() };
 }
+
+/** What another component has asked, and nothing until it was answered. */
+export function useKnown<T>(key: string): T | undefined {
+  return entry<T>(key).value.data;
+}

@@ -31,7 +31,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                     <p class="card-name">{nameOfSense(sId, sense)}</p>
                     {value ? (
                       <>
-                        <p key={value.ts} class={isNew(value) ? 'value value-new' : 'value'}>
+                        <p key={value.ts} class={classOf(value, isNew(value))}>
                           {formatValue(value.val, sense)}
                         </p>
                         <p class="fine">
@@ -51,3 +51,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
     </section>
   );
 }
+
+/** A position needs more room. A change is shown softly. */
+const classOf = ({ val }: LatestView, isNew: boolean) =>
+  ['value', typeof val === 'number' ? '' : 'value-long', isNew ? 'value-new' : ''].join(' ').trim();

@@ -1,5 +1,5 @@
 /** The colours of tokens.css: a canvas does not know them by itself. */
-export type Colors = Record<'ink' | 'grid' | 'line' | 'band' | 'limit' | 'alarm' | 'panel', string>;
+export type Colors = Record<'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel', string>;
 
 export function colorsOf(): Colors {
   const style = getComputedStyle(document.documentElement);
@@ -10,6 +10,7 @@ export function colorsOf(): Colors {
     line: of('--series-1'),
     band: of('--series-1-band'),
     limit: of('--bad'),
+    mild: of('--warn'),
     alarm: of('--bad-soft'),
     panel: of('--panel'),
   };

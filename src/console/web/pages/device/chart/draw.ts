@@ -29,10 +29,11 @@ export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors
   ctx.textBaseline = 'bottom';
   ctx.textAlign = 'right';
   ctx.lineWidth = pxRatio;
-  for (const { value, name } of limits) {
+  for (const { value, name, isAlarm } of limits) {
+    const color = isAlarm ? colors.limit : colors.mild;
     if (value < min || value > max) continue;
     const y = Math.round(plot.valToPos(value, 'y', true));
-    ctx.strokeStyle = colors.limit;
+    ctx.strokeStyle = color;
     ctx.setLineDash([6 * pxRatio, 4 * pxRatio]);
     ctx.beginPath();
     ctx.moveTo(bbox.left, y);
@@ -46,7 +47,7 @@ export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors
     ctx.strokeStyle = colors.panel;
     ctx.strokeText(text, right, y - 2 * pxRatio);
     ctx.lineWidth = pxRatio;
-    ctx.fillStyle = colors.limit;
+    ctx.fillStyle = color;
     ctx.fillText(text, right, y - 2 * pxRatio);
   }
   ctx.restore();

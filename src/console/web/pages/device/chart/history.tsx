@@ -8,7 +8,7 @@ import type { CurrentProfile } from '../tab-props.ts';
 import { CsvButton } from './csv-button.tsx';
 import { Lanes } from './lanes.tsx';
 import { Positions } from './positions.tsx';
-import { Ranges } from './ranges.tsx';
+import { Ranges, Zooms } from './ranges.tsx';
 import { showSpan, type Span } from './range.ts';
 import { SenseChoice, shownOf } from './sense-choice.tsx';
 import { SenseChart } from './sense-chart.tsx';
@@ -32,6 +32,7 @@ export function History({ uuid, senses, profile }: HistoryProps) {
       <div class="panel-head">
         <h2 id="history">{t('device.history')}</h2>
         <Ranges range={range} />
+        <Zooms range={range} />
       </div>
       <Answered query={series} lines={6}>
         {(all) => {

@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import type { EventView, Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
 import { formatFullTime, formatTime } from '../../../text/format.ts';
@@ -8,6 +8,7 @@ import type { CurrentProfile } from '../tab-props.ts';
 import { clusters, type Cluster } from './clusters.ts';
 import type { Span } from './range.ts';
 import { partOf } from './strip.tsx';
+import { useWidth } from './use-width.ts';
 
 type MarksProps = {
   /** Newest first. */
@@ -23,14 +24,7 @@ const markPx = 24;
 /** Events as marks; each opens what it was and why. Marks that would touch are one. */
 export function Marks({ events, isCut, span, senses, profile }: MarksProps) {
   const lane = useRef<HTMLOListElement>(null);
-  const [width, setWidth] = useState(600);
-  useLayoutEffect(() => {
-    const { current: at } = lane;
-    if (!at) return undefined;
-    const resize = new ResizeObserver(() => setWidth(at.clientWidth));
-    resize.observe(at);
-    return () => resize.disconnect();
-  }, []);
+  const width = useWidth(lane, 600);
   const groups = clusters(events, span, markPx / Math.max(width, markPx));
   const asked = queryOf('event');
   const open = groups.find((group) => group.events.some(({ eventId }) => eventId === asked));

@@ -29,6 +29,14 @@ export function Ranges({ range }: { range: Range }) {
           {name}
         </button>
       ))}
+    </div>
+  );
+}
+
+/** For who has no wheel, no keys and no second finger. */
+export function Zooms({ range }: { range: Range }) {
+  return (
+    <div class="zooms">
       <button
         type="button"
         class="range"

@@ -84,8 +84,8 @@ function Line({ sense, series, span, profile, alarms, onZoom, say }: LineProps) 
       <Plot {...{ series, span, limits, onZoom }} alarms={rung} onPoint={say} />
       {limits.length > 0 && (
         <ul class="limits">
-          {limits.map(({ text }) => (
-            <li key={text} class="fine">
+          {limits.map(({ text, isAlarm }) => (
+            <li key={text} class={isAlarm ? 'fine limit-alarm' : 'fine'}>
               {text}
             </li>
           ))}

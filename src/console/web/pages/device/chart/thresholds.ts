@@ -4,7 +4,7 @@ import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 
 /** A limit of the installed profile. `text`: which event it is of, and what is compared. */
-export type Limit = { value: number; text: string; name: string };
+export type Limit = { value: number; text: string; name: string; isAlarm: boolean };
 
 /** The limits that values of a sense are compared with. Sums and relative ones have no place on its axis. */
 export function limitsOf(
@@ -16,7 +16,7 @@ export function limitsOf(
   const events = (profile?.purposes ?? []).flatMap(({ states }) =>
     states.flatMap((state) => state.events),
   );
-  for (const { name: own, evId, causes } of events) {
+  for (const { name: own, evId, actions, causes } of events) {
     for (const { sId: of, threshold, thresholds } of causes) {
       const stat = threshold?.over?.stat ?? 'avg';
       if (of !== sId || threshold?.relative || stat !== 'avg') continue;
@@ -24,7 +24,7 @@ export function limitsOf(
       const add = (value: number | undefined, say: (limit: string) => string) => {
         if (value === undefined) return;
         const text = `${name}: ${say(formatValue(value, { unit: sense?.unit }))}`;
-        found.set(text, { value, text, name });
+        found.set(text, { value, text, name, isAlarm: actions.alarm !== undefined });
       };
       add(thresholds.isGt, (limit) => t('event.above', { limit }));
       add(thresholds.isLt, (limit) => t('event.below', { limit }));
