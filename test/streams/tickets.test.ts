@@ -72,45 +72,6 @@ test('one connection carries each kind under its name', async () => {
   onlyAlarms.close();
 });
 
-test('measurements can be of fewer devices than events, and another address goes on', async () => {
-  const { app } = await openAccount(service.url);
-  const [shown, other] = [await addDevice(app), await addDevice(app)];
-  const purpose = thresholdPurpose(1, 30);
-  const body = { deviceAuthUuids: [shown.uuid, other.uuid], purposes: [purpose] };
-  await app.call('POST', '/v2/devices/profile', body);
-  const kinds = ['events', 'measurements'];
-  const { url } = await make(app, { kinds, filters: { measurementDevices: [shown.uuid] } });
-  const stream = await openStream(service.url + url, null);
-  await other.publish('up/measurements', { sId: sense, val: 31 });
-  await shown.publish('up/measurements', { sId: sense, val: 2 });
-  expect(await stream.untilValues(1)).toEqual([[sense, 2]]);
-  const [event] = await stream.untilNamed('event', 1);
-  expect(event).toMatchObject({ deviceAuthUuid: other.uuid });
-  stream.close();
-  await shown.publish('up/measurements', { sId: sense, val: 3 });
-  await other.publish('up/measurements', { sId: sense, val: 4 });
-  const filters = { measurementDevices: [shown.uuid, other.uuid] };
-  const next = await make(app, { kinds, filters, lastEventId: stream.lastId() });
-  const resumed = await openStream(service.url + next.url, null);
-  expect(resumed.named('opened')).toMatchObject([{ resumed: true }]);
-  await expect.poll(() => resumed.values(), { timeout: 10_000 }).toEqual(
-    expect.arrayContaining([
-      [sense, 3],
-      [sense, 4],
-    ]),
-  );
-  resumed.close();
-});
-
-test('devices that are not there, and an id of no stream, are refused when the address is made', async () => {
-  const { token } = await openAccount(service.url);
-  const post = (asked: object) => ask(token, 'POST', '/v2/streams', asked);
-  const kinds = ['measurements'];
-  const missing = { measurementDevices: [crypto.randomUUID()] };
-  expect((await post({ kinds, filters: missing })).status).toBe(404);
-  expect((await post({ kinds, lastEventId: 'x=1' })).status).toBe(400);
-});
-
 test('a ticket opens for a minute, and again for a minute after each break', async () => {
   const { app } = await openAccount(service.url);
   const unused = await make(app);

@@ -88,6 +88,6 @@ export function useQuery<T>(
 }
 
 /** What another component has asked, and nothing until it was answered. */
-export function useKnown<T>(key: string): T | undefined {
-  return entry<T>(key).value.data;
+export function useKnown(key: string): unknown {
+  return entry(key).value.data;
 }

@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import { awaySince, onStream } from '../app/stream.ts';
 import { useWatched } from '../app/watched.ts';
 import { call } from './request.ts';
-import { reload, revise, useQuery, type Query } from './cache.ts';
+import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
 import type { LiveValue } from './stream.ts';
 import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
@@ -54,6 +54,10 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
   );
   if (newest.size > 0) reload(key);
 }
+
+/** What `useLatest` of another component knows of this device alone. */
+export const useKnownLatest = (uuid: string): readonly LatestView[] =>
+  (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
 
 export type BucketRange = { start: number; end: number; bucket: string };
 

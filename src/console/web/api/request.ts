@@ -76,7 +76,8 @@ export async function callLines<T>(
   const headers = { Accept: 'application/x-ndjson' };
   const response = await fetch(addressOf(path, query), { headers, signal: either });
   if (response.status === 401) onUnauthenticated();
-  if (!response.ok || !response.body) throw errorOf(response, await response.json().catch(() => ({})));
+  if (!response.ok || !response.body)
+    throw errorOf(response, await response.json().catch(() => ({})));
   const items: T[] = [];
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';

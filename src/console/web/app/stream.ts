@@ -53,7 +53,8 @@ export function startStream(): void {
       awaySince.value = null;
       return undefined;
     }
-    if (left.account !== account || now() - left.ts > resumableMs) left = { account, id: '', ts: 0 };
+    if (left.account !== account || now() - left.ts > resumableMs)
+      left = { account, id: '', ts: 0 };
     return hold(devices);
   });
 }
@@ -97,16 +98,18 @@ function hold(watched: readonly string[]): () => void {
       // Refused, and not only broken off: the browser does not try again by itself.
       if (opened.readyState === EventSource.CLOSED) retry();
     });
-    const on = <T>(name: string, take: (data: T) => void) =>
+    const on = (name: string, take: (data: string) => void) =>
       opened.addEventListener(name, ({ data, lastEventId }: MessageEvent<string>) => {
         left.id = lastEventId;
-        take(JSON.parse(data) as T);
+        take(data);
       });
-    on<EventView>('event', (event) => tell({ kind: 'event', event }));
-    on<{ alarm?: ListedAlarm; deviceAuthUuid: string }>('alarm', ({ alarm, deviceAuthUuid }) =>
-      tell({ kind: 'alarm', alarm, deviceAuthUuid }),
-    );
-    on<LiveValue>('measurement', values.add);
+    on('event', (data) => tell({ kind: 'event', event: JSON.parse(data) as EventView }));
+    on('alarm', (data) => {
+      type Change = { alarm?: ListedAlarm; deviceAuthUuid: string };
+      const { alarm, deviceAuthUuid } = JSON.parse(data) as Change;
+      tell({ kind: 'alarm', alarm, deviceAuthUuid });
+    });
+    on('measurement', (data) => values.add(JSON.parse(data) as LiveValue));
     on('opened', () => undefined);
   };
 

@@ -47,7 +47,11 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Head uuid={uuid} name={device.name ?? ''} />
             <DeviceAlarms uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
-            <History uuid={uuid} senses={senses} profile={profile && isInstalled(profile) ? profile : null} />
+            <History
+              uuid={uuid}
+              senses={senses}
+              profile={profile && isInstalled(profile) ? profile : null}
+            />
             <Tabs uuid={uuid}>
               {({ Tab }) => (
                 <Tab

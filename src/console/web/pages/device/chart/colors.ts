@@ -1,5 +1,8 @@
 /** The colours of tokens.css: a canvas does not know them by itself. */
-export type Colors = Record<'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel', string>;
+export type Colors = Record<
+  'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
+  string
+>;
 
 export function colorsOf(): Colors {
   const style = getComputedStyle(document.documentElement);

@@ -1,6 +1,7 @@
 import type { Sense } from '../../../api/types.ts';
 import { t } from '../../../text/t.ts';
 import { toCsv } from './csv.ts';
+import { dateOf } from './date-of.ts';
 import type { Span } from './range.ts';
 import type { Series } from './series.ts';
 
@@ -29,4 +30,4 @@ export function CsvButton({ uuid, series, senses, span }: CsvButtonProps) {
   );
 }
 
-const dayOf = (ts: number) => new Date(ts).toISOString().slice(0, 10);
+const dayOf = (ts: number) => dateOf(ts).toISOString().slice(0, 10);

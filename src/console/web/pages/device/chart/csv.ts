@@ -1,4 +1,5 @@
 import type { Sense } from '../../../api/types.ts';
+import { dateOf } from './date-of.ts';
 import type { Series } from './series.ts';
 
 const header = 'time,sId,name,unit,min,mean,max,values';
@@ -10,7 +11,7 @@ export function toCsv(all: readonly Series[], senses: ReadonlyMap<string, Sense>
     const of = [sId, name, unit].map(quote).join(',');
     return points.map(
       ({ ts, min, avg, max, count }) =>
-        `${new Date(ts).toISOString()},${of},${min},${avg},${max},${count}`,
+        `${dateOf(ts).toISOString()},${of},${min},${avg},${max},${count}`,
     );
   });
   return [header, ...rows, ''].join('\r\n');

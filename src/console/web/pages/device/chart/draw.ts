@@ -8,6 +8,7 @@ export function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colo
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.fillStyle = alarm;
+  ctx.globalAlpha = 0.7;
   for (const { start, end } of alarms) {
     const at = (ts: number) =>
       Math.min(Math.max(plot.valToPos(ts / 1_000, 'x', true), bbox.left), bbox.left + bbox.width);

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { useKnownLatest } from '../../../api/measurements.ts';
 import type { Sense } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
 import { Answered, Empty } from '../../../parts/panel.tsx';
@@ -7,10 +8,12 @@ import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 import { CsvButton } from './csv-button.tsx';
 import { Lanes } from './lanes.tsx';
+import { placesOf } from './places.ts';
 import { Positions } from './positions.tsx';
 import { Ranges, Zooms } from './ranges.tsx';
 import { showSpan, type Span } from './range.ts';
 import { SenseChoice, shownOf } from './sense-choice.tsx';
+import type { Series } from './series.ts';
 import { SenseChart } from './sense-chart.tsx';
 import { useHistory } from './use-history.ts';
 
@@ -26,6 +29,7 @@ export function History({ uuid, senses, profile }: HistoryProps) {
   const { range, series, happened } = useHistory(uuid);
   const [preview, setPreview] = useState<Span | null>(null);
   const span = preview ?? range;
+  const isLocated = placesOf(useKnownLatest(uuid)).length > 0;
   const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   return (
     <section class="panel history" aria-labelledby="history">
@@ -35,13 +39,14 @@ export function History({ uuid, senses, profile }: HistoryProps) {
         <Zooms range={range} />
       </div>
       <Answered query={series} lines={6}>
-        {(all) => {
+        {(loaded) => {
+          const all = inOrder(loaded, senses);
           const shown = shownOf(all, queryOf('senses'));
           const alarms = happened.data?.alarms ?? [];
           return (
             <>
               {all.length > 1 && <SenseChoice all={all} shown={shown} nameOf={nameOf} />}
-              {all.length === 0 && <Nothing isZoomed={range.name === null} />}
+              {all.length === 0 && !isLocated && <Nothing isZoomed={range.name === null} />}
               {shown.map((each) => (
                 <SenseChart
                   key={each.sId}
@@ -73,6 +78,12 @@ export function History({ uuid, senses, profile }: HistoryProps) {
       </Answered>
     </section>
   );
+}
+
+/** As the configuration has them. */
+function inOrder(all: readonly Series[], senses: ReadonlyMap<string, Sense>): readonly Series[] {
+  const order = [...senses.keys()];
+  return all.toSorted((one, other) => order.indexOf(one.sId) - order.indexOf(other.sId));
 }
 
 function Nothing({ isZoomed }: { isZoomed: boolean }) {

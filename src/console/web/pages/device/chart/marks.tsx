@@ -36,7 +36,11 @@ export function Marks({ events, isCut, span, senses, profile }: MarksProps) {
       </p>
       <ol class="marks" ref={lane} aria-label={t('device.events')}>
         {groups.map((group) => (
-          <Mark key={group.events[0]?.eventId} {...{ group, span, profile }} isOpen={group === open} />
+          <Mark
+            key={group.events[0]?.eventId}
+            {...{ group, span, profile }}
+            isOpen={group === open}
+          />
         ))}
       </ol>
       {open && <Opened cluster={open} senses={senses} profile={profile} />}
@@ -49,7 +53,8 @@ type MarkProps = { group: Cluster; span: Span; profile: CurrentProfile | null; i
 function Mark({ group: { ts, events }, span, profile, isOpen }: MarkProps) {
   const [newest] = events;
   if (!newest) return null;
-  const what = events.length === 1 ? titleOf(newest, profile) : count('chart.events', events.length);
+  const what =
+    events.length === 1 ? titleOf(newest, profile) : count('chart.events', events.length);
   const choose = () => setQuery({ event: isOpen ? '' : newest.eventId }, { replace: true });
   return (
     <li style={{ left: partOf(ts, span) }}>
@@ -69,7 +74,11 @@ function Mark({ group: { ts, events }, span, profile, isOpen }: MarkProps) {
 
 const mostSaid = 8;
 
-function Opened({ cluster: { events }, senses, profile }: Pick<MarksProps, 'senses' | 'profile'> & { cluster: Cluster }) {
+function Opened({
+  cluster: { events },
+  senses,
+  profile,
+}: Pick<MarksProps, 'senses' | 'profile'> & { cluster: Cluster }) {
   const rest = events.length - mostSaid;
   return (
     <div class="opened" role="status">
@@ -77,8 +86,7 @@ function Opened({ cluster: { events }, senses, profile }: Pick<MarksProps, 'sens
         {events.slice(0, mostSaid).map((event) => (
           <li key={event.eventId}>
             <p class="event-title">
-              {titleOf(event, profile)}{' '}
-              <time class="fine">{formatFullTime(event.timestamp)}</time>
+              {titleOf(event, profile)} <time class="fine">{formatFullTime(event.timestamp)}</time>
             </p>
             {sayEvent(event, senses).map((sentence) => (
               <p key={sentence} class="event-why">
@@ -89,11 +97,7 @@ function Opened({ cluster: { events }, senses, profile }: Pick<MarksProps, 'sens
         ))}
       </ul>
       {rest > 0 && <p class="fine">{count('chart.moreEvents', rest)}</p>}
-      <button
-        type="button"
-        class="link"
-        onClick={() => setQuery({ event: '' }, { replace: true })}
-      >
+      <button type="button" class="link" onClick={() => setQuery({ event: '' }, { replace: true })}>
         {t('chart.closeEvent')}
       </button>
     </div>

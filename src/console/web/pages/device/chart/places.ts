@@ -4,9 +4,7 @@ export type Position = { lat: number; long: number };
 export type Located = Position & { ts: number };
 
 /** Those of the values that are positions. */
-export function placesOf<V extends Pick<MeasurementView, 'sId' | 'val' | 'ts'>>(
-  values: readonly V[],
-): (Located & { sId: string })[] {
+export function placesOf(values: readonly MeasurementView[]): (Located & { sId: string })[] {
   return values.flatMap(({ sId, val, ts }) =>
     typeof val === 'number' ? [] : [{ sId, ts, lat: val.lat, long: val.long }],
   );

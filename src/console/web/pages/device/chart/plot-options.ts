@@ -3,8 +3,9 @@ import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { locale } from '../../../text/t.ts';
 import { colorsOf } from './colors.ts';
+import { dateOf } from './date-of.ts';
 import { drawAlarms, drawLimits } from './draw.ts';
-import type { PlotProps } from './plot.tsx';
+import type { PlotProps } from './plot-props.ts';
 
 export const plotHeight = 180;
 /** What is left and right of the plot: strips below it have the same (chart.css). */
@@ -24,7 +25,7 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
     height: plotHeight,
     padding: [8, rightPx, 0, 0],
     legend: { show: false },
-    tzDate: (seconds) => UPlot.tzDate(dateOf(seconds), zone),
+    tzDate: (seconds) => UPlot.tzDate(dateOf(seconds * 1_000), zone),
     cursor: {
       // The pointer moves in all charts of the page; what is dragged across one zooms once.
       sync: { key: 'device', filters: { pub: isMove, sub: isMove } },
@@ -69,14 +70,15 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
 
 const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
-/** Not the clock: a time of the chart, as uPlot takes it. */
-const dateOf = (seconds: number) => new Date(seconds * 1_000);
-
 /** A limit that is farther away than the values are apart would press them flat. */
 const farthest = 2;
 
 /** Room for the values and for the limits that are near. */
-function rangeOf(min: number | null, max: number | null, { limits }: PlotProps): UPlot.Range.MinMax {
+function rangeOf(
+  min: number | null,
+  max: number | null,
+  { limits }: PlotProps,
+): UPlot.Range.MinMax {
   const values = limits.map(({ value }) => value);
   if (min === null || max === null)
     return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);

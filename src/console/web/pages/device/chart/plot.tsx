@@ -3,21 +3,9 @@ import UPlot from 'uplot';
 import { theme } from '../../../app/theme.ts';
 import { language } from '../../../text/t.ts';
 import { toColumns } from './columns.ts';
+import type { PlotProps } from './plot-props.ts';
 import { optionsOf, plotHeight } from './plot-options.ts';
 import type { Span } from './range.ts';
-import type { Series } from './series.ts';
-import type { Limit } from './thresholds.ts';
-
-export type PlotProps = {
-  series: Series;
-  span: Span;
-  limits: readonly Limit[];
-  /** Alarms of this sense. */
-  alarms: readonly Span[];
-  onZoom: (span: Span) => void;
-  /** What is under the pointer, of this or another chart; null: nothing. */
-  onPoint: (seconds: number | null, mean: number | null) => void;
-};
 
 /** Mean with the band of least to most. A table says the same. */
 export function Plot(props: PlotProps) {

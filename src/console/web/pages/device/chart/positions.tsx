@@ -1,8 +1,8 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { useKnown, useQuery } from '../../../api/cache.ts';
-import { listNewest } from '../../../api/measurements.ts';
-import type { LatestView, Sense } from '../../../api/types.ts';
+import { useQuery } from '../../../api/cache.ts';
+import { listNewest, useKnownLatest } from '../../../api/measurements.ts';
+import type { Sense } from '../../../api/types.ts';
 import { now } from '../../../app/now.ts';
 import { formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
@@ -22,7 +22,7 @@ type PositionsProps = {
 
 /** Where the device was in the range, and is now: a map for each sense that measures positions. */
 export function Positions({ uuid, ...rest }: PositionsProps) {
-  const latest = useKnown<LatestView[]>(`latest/${uuid}`) ?? [];
+  const latest = useKnownLatest(uuid);
   const newest = placesOf(latest);
   return newest.map((place) => <SensePositions key={place.sId} {...rest} {...{ uuid, place }} />);
 }

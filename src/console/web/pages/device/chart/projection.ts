@@ -61,7 +61,8 @@ export function projectionOf({ center, scale }: View, { width, height }: Size): 
     ]);
 }
 
-export const pathOfLand = (projection: GeoProjection): string => geoPath(projection)(outlines) ?? '';
+export const pathOfLand = (projection: GeoProjection): string =>
+  geoPath(projection)(outlines) ?? '';
 
 const lineDegrees = [30, 10, 5, 1, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001];
 const leastLinePx = 90;
@@ -82,7 +83,11 @@ export function pathOfGrid(projection: GeoProjection, { center, scale }: View, s
 }
 
 /** Positions as a line; `Z` closes it. */
-export function pathOf(projection: GeoProjection, positions: readonly Position[], end = ''): string {
+export function pathOf(
+  projection: GeoProjection,
+  positions: readonly Position[],
+  end = '',
+): string {
   const points = positions.flatMap(({ lat, long }) => projection([long, lat]) ?? []);
   const texts: string[] = [];
   for (let place = 0; place < points.length; place += 2)

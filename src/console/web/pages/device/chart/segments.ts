@@ -24,7 +24,11 @@ export function statesOf(
   const segments: Segment[] = [];
   const toneOf = new Map<string, number>();
   let ts = isCut ? (moves[0]?.timestamp ?? span.end) : span.start;
-  let place = before ? placeAfter(before, profile) : moves[0] ? placeBefore(moves[0], profile) : null;
+  let place = before
+    ? placeAfter(before, profile)
+    : moves[0]
+      ? placeBefore(moves[0], profile)
+      : null;
   const close = (end: number) => {
     if (place === null || end <= ts) return;
     const name = names(place);
@@ -56,7 +60,10 @@ function placeAfter(event: EventView, profile: CurrentProfile | null): Place | n
   return { puId: newValue, stId: puId === newValue ? stId : initialOf(newValue, profile) };
 }
 
-function placeBefore({ event: kind, oldValue, cause }: Move, profile: CurrentProfile | null): Place {
+function placeBefore(
+  { event: kind, oldValue, cause }: Move,
+  profile: CurrentProfile | null,
+): Place {
   const { puId } = cause.engine;
   return kind === 'purposeChanged'
     ? { puId: oldValue, stId: initialOf(oldValue, profile) }
