@@ -1,7 +1,7 @@
 import { useRef } from 'preact/hooks';
 import type { EventView, Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
-import { formatFullTime, formatTime } from '../../../text/format.ts';
+import { formatFullTime, formatNumber, formatTime } from '../../../text/format.ts';
 import { count, t } from '../../../text/t.ts';
 import { sayEvent, titleOf } from '../say-event.ts';
 import type { CurrentProfile } from '../tab-props.ts';
@@ -32,7 +32,9 @@ export function Marks({ events, isCut, span, senses, profile }: MarksProps) {
     <div class="lane">
       <p class="lane-name">
         {t('device.events')}
-        {isCut && <span class="fine"> {t('chart.eventsCut', { most: events.length })}</span>}
+        {isCut && (
+          <span class="fine"> {t('chart.eventsCut', { most: formatNumber(events.length) })}</span>
+        )}
       </p>
       <ol class="marks" ref={lane} aria-label={t('device.events')}>
         {groups.map((group) => (

@@ -10,7 +10,7 @@ import type { PlotProps } from './plot-props.ts';
 export const plotHeight = 180;
 /** What is left and right of the plot: strips below it have the same (chart.css). */
 const axisPx = 56;
-const rightPx = 16;
+const rightPx = 28;
 const leastDragPx = 8;
 
 /** How uPlot draws a sense. What changes is read from `latest` when it draws. */

@@ -4,7 +4,7 @@ import { useQuery } from '../../../api/cache.ts';
 import { listNewest, useKnownLatest } from '../../../api/measurements.ts';
 import type { Sense } from '../../../api/types.ts';
 import { now } from '../../../app/now.ts';
-import { formatTime, formatValue } from '../../../text/format.ts';
+import { formatNumber, formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { nameOfSense } from '../../../parts/senses.ts';
 import type { CurrentProfile } from '../tab-props.ts';
@@ -45,7 +45,7 @@ function SensePositions({ uuid, range, senses, profile, place }: SensePositionsP
   const name = nameOfSense(sId, senses.get(sId));
   const said = t('chart.mapOf', {
     name,
-    number: track.length,
+    number: formatNumber(track.length),
     place: formatValue({ lat: place.lat, long: place.long }),
     time: formatTime(place.ts),
   });
@@ -58,7 +58,7 @@ function SensePositions({ uuid, range, senses, profile, place }: SensePositionsP
         <p class="map map-loading fine">{t('chart.loading')}</p>
       )}
       <p class="fine">
-        {said} {data?.isCut && t('chart.mapCut', { most: track.length })}
+        {said} {data?.isCut && t('chart.mapCut', { most: formatNumber(track.length) })}
       </p>
     </figure>
   );

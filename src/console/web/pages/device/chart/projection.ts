@@ -38,9 +38,12 @@ export function fit(positions: readonly Position[], size: Size): View {
   return { center: { lat, long }, scale: projection.scale() };
 }
 
-export const wholeWorld = ({ width }: Size): View => ({
-  center: { lat: 25, long: 10 },
-  scale: width / (2 * Math.PI),
+/** From 56° S to 75° N, in units of Mercator's map. */
+const inhabited = 3.2;
+
+export const wholeWorld = ({ width, height }: Size): View => ({
+  center: { lat: 24, long: 10 },
+  scale: Math.min(width / (2 * Math.PI), height / inhabited),
 });
 
 /** A pixel is about 10 cm: positions have no more. */
@@ -78,7 +81,10 @@ export function pathOfGrid(projection: GeoProjection, { center, scale }: View, s
     [Math.max(-180, down(center.long - half)), Math.max(-mostLat, down(center.lat - half))],
     [Math.min(180, up(center.long + half)), Math.min(mostLat, up(center.lat + half))],
   ];
-  const grid = geoGraticule().step([step, step]).extent(bounds).precision(90);
+  const grid = geoGraticule()
+    .step([step, step])
+    .extent(bounds)
+    .precision(step / 4);
   return geoPath(projection)(grid()) ?? '';
 }
 
@@ -96,7 +102,9 @@ export function pathOf(
 }
 
 const earthMeters = 6_371_000;
-const lengths = [1, 2, 5, 10, 20, 50, 100, 200, 500].flatMap((n) => [n, n * 1_000]);
+const lengths = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+  .flatMap((n) => [n, n * 1_000])
+  .concat([1e6, 2e6, 5e6]);
 const mostScalePx = 120;
 
 /** A round length that is about 100 px wide in the middle of the view. */

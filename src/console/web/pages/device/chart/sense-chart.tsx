@@ -25,7 +25,7 @@ type SenseChartProps = {
 };
 
 /** As chart.css has them. */
-const insets = { left: 56, right: 16 };
+const insets = { left: 56, right: 28 };
 
 /** One sense over time: as a line, or as a strip where it has few values. */
 export function SenseChart(props: SenseChartProps) {

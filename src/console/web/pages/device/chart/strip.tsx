@@ -9,6 +9,9 @@ type StripProps = {
   look: 'state' | 'alarm';
 };
 
+/** Seen at the end of the strip, too; as chart.css has it. */
+const leastPx = 3;
+
 /** Parts of time beside each other, below the plots and as wide as they. */
 export function Strip({ label, segments, span, look }: StripProps) {
   return (
@@ -17,7 +20,8 @@ export function Strip({ label, segments, span, look }: StripProps) {
       <ol class={`strip strip-${look}`} aria-label={label}>
         {thin(segments, span).map(({ start, end, text, tone }) => {
           const said = `${text}, ${formatTime(start)} – ${formatTime(end)}`;
-          const place = { left: partOf(start, span), width: partOf(end, span, start) };
+          const left = `min(${partOf(start, span)}, calc(100% - ${leastPx}px))`;
+          const place = { left, width: partOf(end, span, start) };
           return (
             <li key={`${start}-${text}`} class={`part tone-${tone}`} style={place} title={said}>
               <span aria-hidden="true">{text}</span>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Sense } from '../../../api/types.ts';
+import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { createFormats } from './formats.ts';
 import type { Series } from './series.ts';
@@ -51,7 +52,9 @@ function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
         </table>
       </div>
       {points.length > mostRows && (
-        <p class="fine">{t('chart.tableCut', { most: mostRows, all: number(points.length) })}</p>
+        <p class="fine">
+          {t('chart.tableCut', { most: mostRows, all: formatNumber(points.length) })}
+        </p>
       )}
     </>
   );
