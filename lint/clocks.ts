@@ -35,7 +35,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
   },
   'src/console/web/**/*.{ts,tsx}': {
     'app/now.ts': 'The clock of the browser, for what is shown.',
-    'pages/device/chart.tsx': 'Makes a date of a time that it is handed; reads no clock.',
+    'pages/device/chart/date-of.ts': 'Makes a date of a time that it is handed; reads no clock.',
   },
   'src/config/*.ts': { 'secret.ts': 'Makes the secret.' },
   'src/process/*.ts': {

@@ -28,12 +28,8 @@ import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
 import { atConnector, devicePorts } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
-<<<<<<< HEAD
 import { createEventCounters, eventsLeftOf, startHoldsOf } from './event-counters.ts';
-=======
-import { createEventCounters, startHoldsOf } from './event-counters.ts';
 import { startLoginWatchOf } from './login-watch.ts';
->>>>>>> tabs
 import { startHeartbeatOf } from './heartbeat.ts';
 import { startTicksOf } from './ticks.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';

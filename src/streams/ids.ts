@@ -17,11 +17,18 @@ export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
 
 /** Where a reader was; of a part that it did not have, nothing. Throws `invalid-input`. */
 export function parseIds(lastEventId: string): Map<SourceName, string> {
+  const positions = readIds(lastEventId);
+  if (!positions) throw invalidLastEventId();
+  return positions;
+}
+
+/** The same, null for what is no id. */
+export function readIds(lastEventId: string): Map<SourceName, string> | null {
   const positions = new Map<SourceName, string>();
   if (lastEventId === '') return positions;
   for (const part of lastEventId.split(';')) {
     const name = sourceNames.find((one) => part.startsWith(`${letters[one]}=`));
-    if (!name || positions.has(name)) throw invalidLastEventId();
+    if (!name || positions.has(name)) return null;
     positions.set(name, part.slice(2));
   }
   return positions;

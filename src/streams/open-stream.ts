@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { parseIds, writeIds, type SourceName } from './ids.ts';
 import type { StreamCount } from './count-streams.ts';
 import { merge } from './merge.ts';
-import type { Reaches, ReachFilter } from './reach.ts';
+import type { Reach, Reaches, ReachFilter } from './reach.ts';
 import { watchRights, type ReaderRights, type RightsDeps } from './rights.ts';
 import type { StreamFilters } from './schema.ts';
 import { cutOffWhenSlow, endWith } from './server-sent.ts';
@@ -36,19 +36,19 @@ export async function openStream(deps: OpenStreamDeps, reader: StreamReader): Pr
   };
   try {
     releases.push(await deps.streams.count(accountId));
-    const { reach, leave } = await deps.reaches.open(toReachFilter(reader));
-    releases.push(leave);
+    const reaches = await openReaches(deps, reader, releases);
     const positions = parseIds(reader.lastEventId);
     const sources: [SourceName, Source][] = [];
     for (const name of sourcesOf(reader.kinds)) {
       const { kinds, filters } = reader;
       const { senses, maxHz } = filters;
       const from = positions.get(name) ?? null;
-      const source = await deps.sources[name]({ kinds, reach, senses, maxHz, from });
+      const source = await deps.sources[name]({ kinds, reach: reaches[name], senses, maxHz, from });
       releases.push(source.leave);
       sources.push([name, source]);
     }
-    const recheck = () => Promise.all([reader.recheck(), reach.refresh()]);
+    const looks = [...new Set(Object.values(reaches))];
+    const recheck = () => Promise.all([reader.recheck(), ...looks.map((reach) => reach.refresh())]);
     const watch = watchRights(deps, { ...reader, recheck });
     releases.push(watch.release);
     const readable = cutOffWhenSlow(write(sources, watch.until), deps.patienceMs);
@@ -59,6 +59,22 @@ export async function openStream(deps: OpenStreamDeps, reader: StreamReader): Pr
     release();
     throw error;
   }
+}
+
+/** Whose events and whose measurements; what is to be released is added to `releases`. */
+async function openReaches(
+  deps: OpenStreamDeps,
+  reader: StreamReader,
+  releases: (() => void)[],
+): Promise<Record<SourceName, Reach>> {
+  const filter = toReachFilter(reader);
+  const events = await deps.reaches.open(filter);
+  releases.push(events.leave);
+  const devices = reader.filters.measurementDevices;
+  if (!devices) return { events: events.reach, measurements: events.reach };
+  const measurements = await deps.reaches.open({ ...filter, devices });
+  releases.push(measurements.leave);
+  return { events: events.reach, measurements: measurements.reach };
 }
 
 function toReachFilter({ accountId, labels, filters }: StreamReader): ReachFilter {

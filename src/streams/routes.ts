@@ -48,10 +48,11 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
     request: RequestInfo,
     asked: Asked,
     { recheck, signal, ...holding }: Holding,
+    resumedFrom = '',
   ) => {
     const { accountId, sessionId } = account;
     request.setHeader('X-Accel-Buffering', 'no');
-    const lastEventId = request.header('last-event-id');
+    const lastEventId = request.header('last-event-id') || resumedFrom;
     const labels = labelsOf(account);
     const rights = { accountId, sessionId, labels, recheck, signal };
     const reader = { ...rights, ...asked, ...holding, lastEventId };
@@ -96,10 +97,11 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       response: MadeStream,
       handler: async ({ account, body, request }) => {
         const { accountId } = account;
-        const { devices, label } = body.filters;
+        const { devices, label, measurementDevices } = body.filters;
         // Said here, where a page can read the answer: of a stream it is told nothing but that it failed.
-        const reached = { accountId, labels: labelsOf(account), devices, label };
-        (await deps.reaches.open(reached)).leave();
+        const reached = { accountId, labels: labelsOf(account), label };
+        for (const named of [devices, measurementDevices ?? devices])
+          (await deps.reaches.open({ ...reached, devices: named })).leave();
         const { ticket, expiresTs } = await deps.tickets.make(account, body);
         return { url: `/v2/streams?ticket=${ticket}`, expiresTs, timestamp: request.now() };
       },
@@ -120,10 +122,10 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       handler: ({ account, query, request }) =>
         refuseSlowly(async () => {
           const opening = await deps.tickets.open(query.ticket);
-          const { kinds, filters } = opening.asked;
+          const { kinds, filters, lastEventId } = opening.asked;
           const signal = AbortSignal.any([request.signal, opening.signal]);
           const holding = { recheck: opening.renew, signal, onEnd: opening.close };
-          return open(account, request, { kinds: new Set(kinds), filters }, holding);
+          return open(account, request, { kinds: new Set(kinds), filters }, holding, lastEventId);
         }, request),
     }),
   ];

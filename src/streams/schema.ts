@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
 import { devicesQuery, sensesQuery } from '../http/list-query.ts';
 import { timestamp } from '../http/schema.ts';
+import { readIds } from './ids.ts';
 import { streamKinds } from './source.ts';
 
 /** What the reference shows in the place of a ticket. */
@@ -11,6 +12,8 @@ const maxDevices = 500;
 const maxSenses = 256;
 const leastHz = 0.1;
 const mostHz = 100;
+/** An id stays below 1 KB. */
+const maxIdLength = 2_048;
 
 const label = z.string().min(1).max(64).meta({ description: 'Only devices with this label.' });
 
@@ -23,6 +26,16 @@ export const StreamFilters = z.strictObject({
     .optional()
     .meta({ description: `Only these devices, by \`deviceAuthUuid\`; ${maxDevices} at most.` }),
   label: label.optional(),
+  measurementDevices: z
+    .array(z.guid('is no deviceAuthUuid').toLowerCase())
+    .min(1)
+    .max(maxDevices)
+    .optional()
+    .meta({
+      description:
+        'Of measurements: only these devices, in the place of `devices`. A page shows the values of a few ' +
+        `devices and the alarms of all. ${maxDevices} at most.`,
+    }),
   senses: z
     .array(z.string().max(1_024))
     .min(1)
@@ -60,6 +73,16 @@ export const NewStream = z.strictObject({
     .max(streamKinds.length)
     .overwrite((kinds) => [...new Set(kinds)]),
   filters: StreamFilters.default({}),
+  lastEventId: z
+    .string()
+    .max(maxIdLength)
+    .refine((id) => readIds(id) !== null, 'is not an id of a stream')
+    .optional()
+    .meta({
+      description:
+        'Where it resumes if the request that opens it has no `Last-Event-ID`: a page that was closed, or ' +
+        'wants other devices, goes on with a new address.',
+    }),
 });
 export type NewStream = z.infer<typeof NewStream>;
 

@@ -86,7 +86,7 @@ export async function fill({ url }: TestService): Promise<Filled> {
 }
 
 /** The service evaluates once the device has taken the profile. */
-async function acceptProfile(device: TestDevice): Promise<void> {
+export async function acceptProfile(device: TestDevice): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<{ pId: string }>();
   device.client.on('message', (topic, payload) => {
     if (topic.endsWith('down/profile')) resolve(JSON.parse(payload.toString()) as { pId: string });

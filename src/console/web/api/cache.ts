@@ -10,13 +10,34 @@ const loaders = new Map<string, () => void>();
 
 function entry<T>(key: string): Signal<Known<T>> {
   let found = cache.get(key);
-  if (!found) cache.set(key, (found = signal<Known<unknown>>({})));
+  if (!found) {
+    if (cache.size >= most) forgetOldest();
+    cache.set(key, (found = signal<Known<unknown>>({})));
+  }
   return found as Signal<Known<T>>;
+}
+
+/** Each step of a zoom is an answer of its own. */
+const most = 100;
+
+function forgetOldest(): void {
+  for (const key of cache.keys()) {
+    if (loaders.has(key)) continue;
+    cache.delete(key);
+    if (cache.size < most) return;
+  }
 }
 
 /** Forgets all: another person is signed in, or nobody. */
 export function forgetAll(): void {
   cache.clear();
+}
+
+/** Changes what is known by what was heard meanwhile. */
+export function revise<T>(key: string, change: (data: T) => T): void {
+  const state = entry<T>(key);
+  const { data } = state.peek();
+  if (data !== undefined) state.value = { ...state.peek(), data: change(data) };
 }
 
 /** Asks again what is on the screen and begins with `prefix`. */
@@ -64,4 +85,9 @@ export function useQuery<T>(
   }, [key]);
   const { data, error } = state.value;
   return { data, error, reload: () => loaders.get(key)?.() };
+}
+
+/** What another component has asked, and nothing until it was answered. */
+export function useKnown(key: string): unknown {
+  return entry(key).value.data;
 }

@@ -1,6 +1,10 @@
+import { useEffect } from 'preact/hooks';
+import { awaySince, onStream } from '../app/stream.ts';
+import { useWatched } from '../app/watched.ts';
 import { call } from './request.ts';
-import { useQuery, type Query } from './cache.ts';
-import type { BucketView, LatestView } from './types.ts';
+import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
+import type { LiveValue } from './stream.ts';
+import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
 async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {
   if (uuids.length === 0) return [];
@@ -9,12 +13,51 @@ async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promi
   return (await call<{ latest: LatestView[] }>('GET', path, { query, signal })).body.latest;
 }
 
-const everyMs = 3_000;
+const awayMs = 10_000;
 
 /** The newest values of devices, as they arrive: the one place that knows how they are waited for. */
 export function useLatest(uuids: readonly string[]): Query<LatestView[]> {
-  return useQuery(`latest/${uuids.join(',')}`, (signal) => listLatest(uuids, signal), { everyMs });
+  const key = `latest/${uuids.join(',')}`;
+  const query = useQuery(key, (signal) => listLatest(uuids, signal));
+  useWatched(uuids);
+  useEffect(
+    () =>
+      onStream((message) => {
+        if (message.kind === 'values') take(key, uuids, message.values);
+      }),
+    [key],
+  );
+  const isAway = awaySince.value !== null;
+  useEffect(() => {
+    if (!isAway) return undefined;
+    const timer = setInterval(() => reload(key), awayMs);
+    return () => clearInterval(timer);
+  }, [key, isAway]);
+  return query;
 }
+
+const nameOf = ({ deviceAuthUuid, sId }: LiveValue) => `${deviceAuthUuid}/${sId}`;
+
+/** Puts values in the place of older ones. Of a sense that is new the name is asked for. */
+function take(key: string, uuids: readonly string[], values: readonly LiveValue[]): void {
+  const newest = new Map<string, LiveValue>();
+  for (const value of values)
+    if (uuids.includes(value.deviceAuthUuid) && value.ts > (newest.get(nameOf(value))?.ts ?? 0))
+      newest.set(nameOf(value), value);
+  if (newest.size === 0) return;
+  revise<LatestView[]>(key, (latest) =>
+    latest.map((known) => {
+      const value = newest.get(nameOf(known));
+      newest.delete(nameOf(known));
+      return value && value.ts > known.ts ? { ...known, val: value.val, ts: value.ts } : known;
+    }),
+  );
+  if (newest.size > 0) reload(key);
+}
+
+/** What `useLatest` of another component knows of this device alone. */
+export const useKnownLatest = (uuid: string): readonly LatestView[] =>
+  (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
 
 export type BucketRange = { start: number; end: number; bucket: string };
 
@@ -26,4 +69,31 @@ export const listBuckets = async (
   const query = { start, end, bucket };
   const path = `/v2/measurements/${uuid}`;
   return (await call<{ buckets: BucketView[] }>('GET', path, { query, signal })).body.buckets;
+};
+
+export type PointRange = { senses: readonly string[]; start: number; end: number };
+export type PointColumns = { sId: string; ts: number[]; val: unknown[] };
+
+/** Single values, oldest first. */
+export const listPoints = async (
+  uuid: string,
+  { senses, start, end }: PointRange,
+  signal?: AbortSignal,
+): Promise<PointColumns[]> => {
+  const query = { devices: uuid, senses: senses.join(','), start, end, shape: 'columns' };
+  const path = '/v2/measurements';
+  return (await call<{ series: PointColumns[] }>('GET', path, { query, signal })).body.series;
+};
+
+/** The newest single values of one sense, newest first; `isCut`: there are more. */
+export const listNewest = async (
+  uuid: string,
+  { sId, start, end }: { sId: string; start: number; end: number },
+  signal?: AbortSignal,
+): Promise<{ values: MeasurementView[]; isCut: boolean }> => {
+  const query = { senses: sId, start, end, limit: 1_000 };
+  const path = `/v2/measurements/${uuid}`;
+  type Page = { measurements: MeasurementView[] };
+  const { body, next } = await call<Page>('GET', path, { query, signal });
+  return { values: body.measurements, isCut: next !== null };
 };

@@ -48,12 +48,8 @@ export async function call<T>(
   path: string,
   options: Options = {},
 ): Promise<Answer<T>> {
-  const { query = {}, body, signal, token } = options;
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined && value !== '') search.set(name, String(value));
-  const text = search.toString();
-  const response = await fetch(path + (text === '' ? '' : `?${text}`), {
+  const { query, body, signal, token } = options;
+  const response = await fetch(addressOf(path, query), {
     method,
     headers: {
       'X-Sensorium-Console': '1',
@@ -66,8 +62,48 @@ export async function call<T>(
   const answer: unknown = await response.json().catch(() => ({}));
   if (response.ok) return { body: answer as T, next: nextOf(response) };
   if (response.status === 401 && path !== '/console/session') onUnauthenticated();
+  throw errorOf(response, answer);
+}
+
+/** Reads a list line by line, and no further than so many: the service stops then. */
+export async function callLines<T>(
+  path: string,
+  { query, signal }: Pick<Options, 'query' | 'signal'>,
+  most: number,
+): Promise<T[]> {
+  const gone = new AbortController();
+  const either = AbortSignal.any([gone.signal, ...(signal ? [signal] : [])]);
+  const headers = { Accept: 'application/x-ndjson' };
+  const response = await fetch(addressOf(path, query), { headers, signal: either });
+  if (response.status === 401) onUnauthenticated();
+  if (!response.ok || !response.body)
+    throw errorOf(response, await response.json().catch(() => ({})));
+  const items: T[] = [];
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  while (items.length < most) {
+    const { done, value = '' } = await reader.read();
+    const lines = (rest + value).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line !== '') items.push(JSON.parse(line) as T);
+    if (done) return items.slice(0, most);
+  }
+  await reader.cancel().catch(() => undefined);
+  gone.abort();
+  return items.slice(0, most);
+}
+
+function addressOf(path: string, query: Query = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, String(value));
+  const text = search.toString();
+  return path + (text === '' ? '' : `?${text}`);
+}
+
+function errorOf(response: Response, answer: unknown): ApiError {
   const seconds = Number(response.headers.get('Retry-After'));
-  throw new ApiError(response.status, answer as Problem, seconds > 0 ? seconds : null);
+  return new ApiError(response.status, answer as Problem, seconds > 0 ? seconds : null);
 }
 
 /** The cursor of the next page. */

@@ -10,7 +10,7 @@ export type {
 } from '../../../devices/schema.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
-export type { BucketView, LatestView } from '../../../measurements/schema.ts';
+export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';
 export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/schema.ts';
 export type { NotificationOutcome } from '../../../notifications/schema.ts';

@@ -23,7 +23,7 @@ effect(() => {
   openList.value = [];
   if (uuid === undefined) return undefined;
   void readOpenAlarms();
-  return onStream(({ kind }) => kind === 'alarm' && void readOpenAlarms());
+  return onStream(({ kind }) => (kind === 'alarm' || kind === 'started') && void readOpenAlarms());
 });
 
 effect(() => {

@@ -1,5 +1,6 @@
 import { add } from './de/add.ts';
 import { alarms } from './de/alarms.ts';
+import { chart } from './de/chart.ts';
 import { device } from './de/device.ts';
 import { deviceTabs } from './de/device-tabs.ts';
 import { fleet } from './de/fleet.ts';
@@ -7,4 +8,13 @@ import { shell } from './de/shell.ts';
 import { signIn } from './de/sign-in.ts';
 
 /** German. */
-export const de = { ...shell, ...signIn, ...fleet, ...add, ...device, ...deviceTabs, ...alarms };
+export const de = {
+  ...shell,
+  ...signIn,
+  ...fleet,
+  ...add,
+  ...chart,
+  ...device,
+  ...deviceTabs,
+  ...alarms,
+};

@@ -1,5 +1,6 @@
 import { add } from './en/add.ts';
 import { alarms } from './en/alarms.ts';
+import { chart } from './en/chart.ts';
 import { device } from './en/device.ts';
 import { deviceTabs } from './en/device-tabs.ts';
 import { fleet } from './en/fleet.ts';
@@ -7,4 +8,13 @@ import { shell } from './en/shell.ts';
 import { signIn } from './en/sign-in.ts';
 
 /** Every text of the console; the other languages have the same keys. */
-export const en = { ...shell, ...signIn, ...fleet, ...add, ...device, ...deviceTabs, ...alarms };
+export const en = {
+  ...shell,
+  ...signIn,
+  ...fleet,
+  ...add,
+  ...chart,
+  ...device,
+  ...deviceTabs,
+  ...alarms,
+};

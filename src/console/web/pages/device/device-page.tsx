@@ -12,7 +12,7 @@ import { Ago, Status } from '../../parts/status.tsx';
 import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
 import { EventsTab } from './events-tab.tsx';
-import { History } from './history.tsx';
+import { History } from './chart/history.tsx';
 import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
@@ -62,7 +62,11 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Trouble uuid={uuid} senses={senses} />
             <DeviceAlarms uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
-            <History uuid={uuid} senses={senses} />
+            <History
+              uuid={uuid}
+              senses={senses}
+              profile={profile && isInstalled(profile) ? profile : null}
+            />
             <Tabs uuid={uuid}>
               {({ Tab }) => (
                 <Tab

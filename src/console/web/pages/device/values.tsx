@@ -1,5 +1,6 @@
+import { useRef } from 'preact/hooks';
 import { useLatest } from '../../api/measurements.ts';
-import type { Sense } from '../../api/types.ts';
+import type { LatestView, Sense } from '../../api/types.ts';
 import { Answered } from '../../parts/panel.tsx';
 import { nameOfSense } from '../../parts/senses.ts';
 import { Ago } from '../../parts/status.tsx';
@@ -9,6 +10,11 @@ import { t } from '../../text/t.ts';
 /** The newest value of each sense. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
   const query = useLatest([uuid]);
+  const first = useRef<ReadonlyMap<string, number>>(null);
+  if (query.data && !first.current)
+    first.current = new Map(query.data.map(({ sId, ts }) => [sId, ts]));
+  // What was there when the page opened is no change.
+  const isNew = ({ sId, ts }: LatestView) => first.current?.get(sId) !== ts;
   return (
     <section aria-label={t('device.values')}>
       <Answered query={query} lines={2}>
@@ -25,7 +31,9 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                     <p class="card-name">{nameOfSense(sId, sense)}</p>
                     {value ? (
                       <>
-                        <p class="value">{formatValue(value.val, sense)}</p>
+                        <p key={value.ts} class={classOf(value, isNew(value))}>
+                          {formatValue(value.val, sense)}
+                        </p>
                         <p class="fine">
                           <Ago ts={value.ts} />
                         </p>
@@ -43,3 +51,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
     </section>
   );
 }
+
+/** A position needs more room. A change is shown softly. */
+const classOf = ({ val }: LatestView, isNew: boolean) =>
+  ['value', typeof val === 'number' ? '' : 'value-long', isNew ? 'value-new' : ''].join(' ').trim();

@@ -25,7 +25,6 @@ export const device: Record<keyof typeof en, string> = {
   'device.least': 'Kleinster',
   'device.mean': 'Mittel',
   'device.most': 'Größter',
-  'device.zoomHint': 'Über ein Diagramm ziehen zoomt hinein; Zurück macht es rückgängig.',
   'device.tabs': 'Zu diesem Gerät',
   'device.events': 'Ereignisse',
   'device.why': 'Warum nicht',

@@ -23,7 +23,6 @@ export const device = {
   'device.least': 'Least',
   'device.mean': 'Mean',
   'device.most': 'Most',
-  'device.zoomHint': 'Drag across a chart to zoom in; Back undoes it.',
   'device.tabs': 'About this device',
   'device.events': 'Events',
   'device.why': 'Why not',

@@ -1,5 +1,10 @@
 /** The colours of tokens.css: a canvas does not know them by itself. */
-export function colorsOf(): { ink: string; grid: string; line: string; band: string } {
+export type Colors = Record<
+  'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
+  string
+>;
+
+export function colorsOf(): Colors {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string) => style.getPropertyValue(name).trim();
   return {
@@ -7,5 +12,9 @@ export function colorsOf(): { ink: string; grid: string; line: string; band: str
     grid: of('--line'),
     line: of('--series-1'),
     band: of('--series-1-band'),
+    limit: of('--bad'),
+    mild: of('--warn'),
+    alarm: of('--bad-soft'),
+    panel: of('--panel'),
   };
 }

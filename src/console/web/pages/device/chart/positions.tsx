@@ -1,0 +1,80 @@
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { useQuery } from '../../../api/cache.ts';
+import { listNewest, useKnownLatest } from '../../../api/measurements.ts';
+import type { Sense } from '../../../api/types.ts';
+import { now } from '../../../app/now.ts';
+import { formatNumber, formatTime, formatValue } from '../../../text/format.ts';
+import { t } from '../../../text/t.ts';
+import { nameOfSense } from '../../../parts/senses.ts';
+import type { CurrentProfile } from '../tab-props.ts';
+import { areasOf } from './areas.ts';
+import type { MapProps } from './map.tsx';
+import { placesOf, type Located } from './places.ts';
+import { readRange, type Range } from './range.ts';
+
+type PositionsProps = {
+  uuid: string;
+  range: Range;
+  senses: ReadonlyMap<string, Sense>;
+  profile: CurrentProfile | null;
+};
+
+/** Where the device was in the range, and is now: a map for each sense that measures positions. */
+export function Positions({ uuid, ...rest }: PositionsProps) {
+  const latest = useKnownLatest(uuid);
+  const newest = placesOf(latest);
+  return newest.map((place) => <SensePositions key={place.sId} {...rest} {...{ uuid, place }} />);
+}
+
+const everyMs = 60_000;
+
+type SensePositionsProps = PositionsProps & { place: Located & { sId: string } };
+
+function SensePositions({ uuid, range, senses, profile, place }: SensePositionsProps) {
+  const { sId } = place;
+  const key = `positions/${uuid}/${sId}/${range.name ?? `${range.start}-${range.end}`}`;
+  const load = (signal: AbortSignal) => {
+    const { start, end } = readRange(now());
+    const asked = { sId, start: Math.floor(start), end: Math.ceil(end) };
+    return listNewest(uuid, asked, signal);
+  };
+  const { data } = useQuery(key, load, range.name === null ? {} : { everyMs });
+  const Map = useMap();
+  const track = placesOf(data?.values ?? []);
+  const name = nameOfSense(sId, senses.get(sId));
+  const said = t('chart.mapOf', {
+    name,
+    number: formatNumber(track.length),
+    place: formatValue({ lat: place.lat, long: place.long }),
+    time: formatTime(place.ts),
+  });
+  return (
+    <figure class="chart">
+      <figcaption>{name}</figcaption>
+      {Map ? (
+        <Map label={said} track={track} newest={place} areas={areasOf(sId, profile)} />
+      ) : (
+        <p class="map map-loading fine">{t('chart.loading')}</p>
+      )}
+      <p class="fine">
+        {said} {data?.isCut && t('chart.mapCut', { most: formatNumber(track.length) })}
+      </p>
+    </figure>
+  );
+}
+
+/** Its script and the outlines of the continents are loaded where there is a position to show. */
+function useMap(): ComponentType<MapProps> | null {
+  const [loaded, setLoaded] = useState<{ Map: ComponentType<MapProps> } | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    // Without it the text below says where the device is.
+    import('./map.tsx').then(
+      ({ PlaceMap }) => !isGone && setLoaded({ Map: PlaceMap }),
+      () => undefined,
+    );
+    return () => void (isGone = true);
+  }, []);
+  return loaded?.Map ?? null;
+}

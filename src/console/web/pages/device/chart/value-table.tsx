@@ -1,0 +1,63 @@
+import { useState } from 'preact/hooks';
+import type { Sense } from '../../../api/types.ts';
+import { formatNumber } from '../../../text/format.ts';
+import { t } from '../../../text/t.ts';
+import { createFormats } from './formats.ts';
+import type { Series } from './series.ts';
+
+const mostRows = 200;
+type ValueTableProps = { label: string; sense: Sense | undefined; series: Series };
+
+/** The same as the chart, for who cannot see or point at it: the newest rows. All of them are in the CSV. */
+export function ValueTable(props: ValueTableProps) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <details class="chart-table" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+      <summary>{t('device.asTable')}</summary>
+      {isOpen && <Rows {...props} />}
+    </details>
+  );
+}
+
+function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
+  const { time, number } = createFormats(sense?.decimals);
+  const columns = widthMs === 0 ? (['avg'] as const) : (['min', 'avg', 'max'] as const);
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th scope="col">{t('device.time')}</th>
+              {columns.map((column) => (
+                <th key={column} scope="col">
+                  {widthMs === 0 ? t('chart.value') : t(headOf[column])}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {points
+              .slice(-mostRows)
+              .toReversed()
+              .map((point) => (
+                <tr key={point.ts}>
+                  <th scope="row">{time(point.ts)}</th>
+                  {columns.map((column) => (
+                    <td key={column}>{number(point[column])}</td>
+                  ))}
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      </div>
+      {points.length > mostRows && (
+        <p class="fine">
+          {t('chart.tableCut', { most: mostRows, all: formatNumber(points.length) })}
+        </p>
+      )}
+    </>
+  );
+}
+
+const headOf = { min: 'device.least', avg: 'device.mean', max: 'device.most' } as const;

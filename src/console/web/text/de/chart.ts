@@ -1,0 +1,32 @@
+import type { chart as en } from '../en/chart.ts';
+
+export const chart: Record<keyof typeof en, string> = {
+  'chart.hint':
+    'Über ein Diagramm ziehen zoomt hinein, auch die Pfeiltasten, + und − gehen. Zwei Finger zoomen, einer verschiebt. Zurück macht es rückgängig.',
+  'chart.zoomIn': 'Hineinzoomen',
+  'chart.zoomOut': 'Herauszoomen',
+  'chart.senses': 'Sensoren',
+  'chart.states': 'Zustände',
+  'chart.state': 'Zustand {id}',
+  'chart.alarms': 'Alarme',
+  'chart.alarm': 'Alarm',
+  'chart.on': 'an',
+  'chart.off': 'aus',
+  'chart.mixed': 'wechselnd',
+  'chart.value': 'Wert',
+  'chart.csv': 'Als CSV sichern',
+  'chart.tableCut': 'Die neuesten {most} von {all} Zeilen; die CSV-Datei hat alle.',
+  'chart.eventsCut': 'die neuesten {most}; mehr beim Hineinzoomen',
+  'chart.events.one': '{count} Ereignis',
+  'chart.events.other': '{count} Ereignisse',
+  'chart.moreEvents.one': 'und {count} weiteres: zum Unterscheiden hineinzoomen',
+  'chart.moreEvents.other': 'und {count} weitere: zum Unterscheiden hineinzoomen',
+  'chart.closeEvent': 'Schließen',
+  'chart.map': 'Wo es war',
+  'chart.mapOf': '{name}: {number} Positionen. Die neueste: {place}, {time}.',
+  'chart.mapCut': 'Die neuesten {most} Positionen dieser Zeit.',
+  'chart.mapNow': 'Jetzt',
+  'chart.mapWhole': 'Ganzer Weg',
+  'chart.mapWorld': 'Welt',
+  'chart.loading': 'Die Karte wird geladen …',
+};

@@ -1,0 +1,240 @@
+import { readFile } from 'node:fs/promises';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  browserPath,
+  checkPage,
+  openBrowser,
+  openPage,
+  signIn,
+  type Look,
+  type Watched,
+} from './browser.ts';
+import { openCharted, type Charted } from './charted.ts';
+import { consoleService, person, type TestService } from './service.ts';
+
+describe.skipIf(browserPath === null)('what a device measured', () => {
+  let service: TestService;
+  let browser: Browser;
+  let charted: Charted;
+
+  beforeAll(async () => {
+    service = await consoleService();
+    browser = await openBrowser();
+    charted = await openCharted(service);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await charted?.close();
+    await service?.close();
+  });
+
+  const open = async (look: Look, path = ''): Promise<Watched> => {
+    const watched = await openPage(browser, look);
+    await signIn(watched.page, service.url, person);
+    await watched.page.goto(`${service.url}/console/devices/${charted.uuid}${path}`);
+    return watched;
+  };
+  test.each(['light', 'dark', 'phone'] as const)(
+    'states, limits, alarms and events, %s',
+    async (look) => {
+      const watched = await open(look, '?range=6h');
+      const { page } = watched;
+      await page.locator('.strip-state .part').first().waitFor();
+      await page.locator('.chart canvas').first().waitFor();
+      await page.locator('.mark').first().click();
+      await page.locator('.opened').waitFor();
+      await page.locator('.map-land').waitFor({ state: 'attached' });
+      await checkPage(watched, `chart-${look}`);
+      await page.context().close();
+    },
+  );
+
+  const card = (page: Page) => page.locator('.card').filter({ hasText: 'Temperature' });
+
+  test('values are live; a tab that is hidden has no stream, and goes on where it was', async () => {
+    const { page, faults } = await open('light');
+    const asked: { lastEventId?: string; filters: object }[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().endsWith('/v2/streams'))
+        asked.push(request.postDataJSON());
+    });
+    await card(page).getByText('4.2 °C').waitFor();
+    await charted.publish({ sId: '0x10', val: 5.1 });
+    await card(page).getByText('5.1 °C').waitFor();
+    const closed = page.waitForEvent('requestfailed', (it) => it.url().includes('?ticket='));
+    await show(page, 'hidden');
+    await closed;
+    asked.length = 0;
+    await charted.publish({ sId: '0x10', val: 5.2 });
+    await show(page, 'visible');
+    await card(page).getByText('5.2 °C').waitFor();
+    await charted.publish({ sId: '0x10', val: 4.2 });
+    await card(page).getByText('4.2 °C').waitFor();
+    expect(asked).toMatchObject([
+      { lastEventId: expect.stringMatching(/m=/), filters: { measurementDevices: [charted.uuid] } },
+    ]);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('keys, fingers and Back move through time; the URL has the range', async () => {
+    const { page, faults } = await open('phone', '?range=6h');
+    const chart = page.locator('.chart-keys').first();
+    await page.locator('.chart canvas').first().waitFor();
+    const rangeOf = () => {
+      const { searchParams } = new URL(page.url());
+      return { from: Number(searchParams.get('from')), to: Number(searchParams.get('to')) };
+    };
+    await chart.focus();
+    await page.keyboard.press('+');
+    await expect.poll(lengthOf(rangeOf)).toBe(3 * hourMs);
+    const zoomed = rangeOf();
+    await page.keyboard.press('ArrowLeft');
+    await expect.poll(() => rangeOf().from).toBe(zoomed.from - 0.75 * hourMs);
+    await page.keyboard.press('-');
+    await expect.poll(lengthOf(rangeOf)).toBe(6 * hourMs);
+    await page.goBack();
+    await page.goBack();
+    expect(rangeOf()).toEqual(zoomed);
+    await page.reload();
+    await page.locator('.chart canvas').first().waitFor();
+    await touch(page, chart, [[0.4], [0.5], [0.6], [0.7]]);
+    await expect.poll(() => rangeOf().from).toBeLessThan(zoomed.from);
+    expect(lengthOf(rangeOf)()).toBeCloseTo(3 * hourMs, -2);
+    const pairs = [0.1, 0.2, 0.3].map((by) => [0.5 - by, 0.5 + by]);
+    await touch(page, chart, pairs);
+    await expect.poll(lengthOf(rangeOf)).toBeLessThan(1.5 * hourMs);
+    await page.goBack();
+    await page.goBack();
+    expect(rangeOf()).toEqual(zoomed);
+    await page.goBack();
+    expect(new URL(page.url()).search).toBe('?range=6h');
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a table and a CSV have what is drawn, and what arrives meanwhile', async () => {
+    const { page, faults } = await open('light', '?range=6h&senses=0x10');
+    await page.getByText('As a table').first().click();
+    const rows = page.locator('.chart-table tbody tr');
+    await rows.nth(199).waitFor();
+    await charted.publish({ sId: '0x10', val: 3.3 });
+    await rows.first().getByText('3.3').waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save as CSV' }).click(),
+    ]);
+    const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\r\n');
+    expect(lines[0]).toBe('time,sId,name,unit,min,mean,max,values');
+    expect(lines.at(-1)).toMatch(/Z,0x10,Temperature,°C,3.3,3.3,3.3,1$/);
+    expect(lines.length).toBeGreaterThan(200);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a stream that is away is said, and comes back by itself', async () => {
+    const { page } = await open('light');
+    await card(page).locator('.value').waitFor();
+    await page.route('**/v2/streams', (route) => route.abort());
+    await show(page, 'hidden');
+    await show(page, 'visible');
+    await page.getByText(/^Not live since \d\d:\d\d/).waitFor();
+    await page.unroute('**/v2/streams');
+    await page.getByText(/^Not live since/).waitFor({ state: 'detached' });
+    await charted.publish({ sId: '0x10', val: 2.5 });
+    await card(page).getByText('2.5 °C').waitFor();
+    await page.context().close();
+  });
+
+  test('an alarm leads to the chart at its time, and a mark to why', async () => {
+    const { page, faults } = await open('light');
+    await page.goto(`${service.url}/console/alarms?state=closed`);
+    await page.getByRole('link', { name: 'Van 12' }).first().click();
+    await page.locator('.strip-alarm').getByText('Too warm').first().waitFor({ state: 'attached' });
+    await page
+      .getByRole('button', { name: /^2 events/ })
+      .first()
+      .click();
+    await page.locator('.opened').getByText('Temperature was 9.0 °C, above 8 °C.').waitFor();
+    expect(new URL(page.url()).searchParams.get('from')).not.toBe(null);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('90 days are zoomed to minutes without a long step', async () => {
+    const { page } = await open('light');
+    await page.locator('.chart canvas').first().waitFor();
+    await browser.startTracing(page, { categories: ['toplevel', 'disabled-by-default-toplevel'] });
+    const settled = () =>
+      Promise.all([
+        page.waitForResponse((it) => it.url().includes('bucket=')),
+        page.waitForResponse((it) => it.url().includes('/v2/events?')),
+      ]);
+    const [whole] = await Promise.all([settled(), page.getByTitle('90 days').click()]);
+    expect(whole.map((it) => it.status())).toEqual([200, 200]);
+    await page.locator('.chart-keys').first().focus();
+    for (let step = 0; step < 12; step += 1)
+      await Promise.all([settled(), page.keyboard.press('+')]);
+    await page.locator('.chart-keys').first().press('ArrowLeft');
+    const trace = JSON.parse((await browser.stopTracing()).toString()) as Trace;
+    const longestMs = longestTask(trace);
+    console.log(`The longest task took ${longestMs.toFixed(1)} ms of processor time.`);
+    expect(longestMs).toBeGreaterThan(0);
+    // Half of it, and less, on an idle machine.
+    expect(longestMs).toBeLessThan(100);
+    const { searchParams } = new URL(page.url());
+    const minutes = (Number(searchParams.get('to')) - Number(searchParams.get('from'))) / 60_000;
+    expect(minutes).toBeLessThan(60);
+    await page.context().close();
+  });
+});
+
+/** As a browser does with a tab that is put behind another. */
+const show = (page: Page, state: 'hidden' | 'visible') =>
+  page.evaluate(`
+    Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'))`);
+
+const hourMs = 3_600_000;
+const lengthOf = (range: () => { from: number; to: number }) => () => range().to - range().from;
+
+/** Fingers on a chart: where each is, as a part of its width, step by step. */
+async function touch(page: Page, chart: Locator, steps: number[][]): Promise<void> {
+  const box = await chart.boundingBox();
+  if (!box) throw new Error('The chart is not on the screen.');
+  const session = await page.context().newCDPSession(page);
+  const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', parts: number[]) =>
+    session.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints: parts.map((part, id) => ({ x: box.x + box.width * part, y: box.y + 60, id })),
+    });
+  const [first = [], ...rest] = steps;
+  await send('touchStart', first);
+  for (const parts of rest) await send('touchMove', parts);
+  await send('touchEnd', []);
+}
+
+type Trace = {
+  traceEvents: {
+    name: string;
+    pid: number;
+    tid: number;
+    tdur?: number;
+    dur?: number;
+    args: { name?: string };
+  }[];
+};
+
+/** Of the threads that run pages, ms of processor time: another program on the machine does not count. */
+function longestTask({ traceEvents }: Trace): number {
+  const threads = new Set(
+    traceEvents
+      .filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
+      .map(({ pid, tid }) => `${pid}/${tid}`),
+  );
+  const tasks = traceEvents.filter(
+    ({ name, pid, tid }) => name.endsWith('RunTask') && threads.has(`${pid}/${tid}`),
+  );
+  return Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000));
+}

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { clusters } from '../../../src/console/web/pages/device/chart/clusters.ts';
+import { toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
+import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
+import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
+import type { Point } from '../../../src/console/web/pages/device/chart/series.ts';
+
+const point = (ts: number, val: number, to = val): Point => ({
+  ts,
+  min: val,
+  max: to,
+  avg: (val + to) / 2,
+  last: to,
+  count: 1,
+});
+const seriesOf = (points: Point[], widthMs = 0) => ({ sId: '0x10', widthMs, points });
+const minute = 60_000;
+
+test.each([
+  ['values a minute from each other', 0, [1, 2, 3, 4], 0],
+  ['an hour without', 0, [1, 2, 3, 63, 64], 1],
+  ['one that is late', 0, [1, 2, 3, 5, 6], 0],
+  ['two buckets apart', minute, [1, 3, 4], 0],
+  ['four buckets apart', minute, [1, 2, 3, 7, 8], 1],
+  ['hours between all', minute, [60, 120, 180, 240], 0],
+  ['a single one', 0, [1], 0],
+  ['none', 0, [], 0],
+])('gaps are columns without a value: %s', (_, widthMs, minutes, gaps) => {
+  const points = minutes.map((at) => point(at * minute, at));
+  const [times, means = [], least = [], most = []] = toColumns(seriesOf(points, widthMs));
+  expect(times).toHaveLength(minutes.length + gaps);
+  expect([...times].toSorted((a, b) => a - b)).toEqual([...times]);
+  for (const column of [means, least, most])
+    expect([...column].filter((value) => value === null)).toHaveLength(gaps);
+});
+
+test('a CSV has a row for each value, and no name is taken for a formula', () => {
+  const senses = new Map([['0x10', { sId: '0x10', name: '=1+1, "x"', unit: '°C' }]]);
+  const csv = toCsv([seriesOf([point(0, 1, 3), point(minute, 2)])], senses);
+  expect(csv).toBe(
+    'time,sId,name,unit,min,mean,max,values\r\n' +
+      `1970-01-01T00:00:00.000Z,0x10,"'=1+1, ""x""",°C,1,2,3,1\r\n` +
+      `1970-01-01T00:01:00.000Z,0x10,"'=1+1, ""x""",°C,2,2,2,1\r\n`,
+  );
+});
+
+test.each([
+  [{ min: 0, max: 1 }, [0, 1, 1], 'switch'],
+  [{ min: 0, max: 4 }, [0, 3], 'list'],
+  [{ min: 0, max: 1 }, [0, 0.5], 'number'],
+  [{ min: 0, max: 1, decimals: 2 }, [0, 1], 'number'],
+  [{ min: 0, max: 1, unit: 'V' }, [0, 1], 'number'],
+  [{ min: 0, max: 100 }, [1, 2], 'number'],
+  [{}, [0, 1], 'number'],
+])('a sense of %j with %j is shown as a %s', (sense, values, kind) => {
+  const points = values.map((value, place) => point(place, value));
+  expect(kindOf({ sId: '0x10', ...sense }, seriesOf(points))).toBe(kind);
+});
+
+test('events that would touch are one mark, and none is lost', () => {
+  const event = (timestamp: number) => ({ timestamp, eventId: String(timestamp) }) as never;
+  const span = { start: 0, end: 100 };
+  const found = clusters([99, 98, 50, 20, 19, 18, 1].map(event), span, 0.05);
+  expect(found.map(({ ts, events }) => [ts, events.length])).toEqual([
+    [99, 2],
+    [50, 1],
+    [20, 3],
+    [1, 1],
+  ]);
+  expect(clusters([200, 50].map(event), span, 0.05)).toHaveLength(1);
+});
