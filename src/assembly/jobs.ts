@@ -3,7 +3,7 @@ import { startJobRunner } from '../jobs/runner.ts';
 import { forgetJobs } from '../jobs/queries.ts';
 import { createStartJob, keptMs } from '../jobs/start-job.ts';
 import type { ActDeps } from '../alarms/act-on.ts';
-import { quietenWithin } from '../alarms/quiet.ts';
+import { muteWithin } from '../alarms/mute.ts';
 import type { Sql } from '../db/sql.ts';
 import type { StoredAction } from '../devices/action-schema.ts';
 import { listReachable, relabelDevices } from '../devices/label-devices.ts';
@@ -61,13 +61,13 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
       }
       case 'mute':
       case 'unmute': {
-        const found = await listReachable(tx, accountId, { uuids, labels });
-        const quiet = action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: null } : null;
-        for (const device of found)
-          await quietenWithin(tx, acting, { ...device, accountId, within: labels, by }, quiet);
-        const deviceIds = found.map(({ deviceId }) => deviceId);
+        const devices = await listReachable(tx, accountId, { uuids, labels });
+        const until =
+          action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: of.reason ?? null } : null;
+        await muteWithin(tx, acting.telling, { accountId, by, devices }, until);
+        const deviceIds = devices.map(({ deviceId }) => deviceId);
         const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
-        return { failed: missing(uuids, found), after };
+        return { failed: missing(uuids, devices), after };
       }
     }
   };

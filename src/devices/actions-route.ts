@@ -53,7 +53,7 @@ export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
     errors: [403],
     room: 1_048_576,
     handler: async ({ account, body, request, once }) => {
-      const { action, labels, untilTs, deviceAuthUuids, filter } = body;
+      const { action, labels, untilTs, reason, deviceAuthUuids, filter } = body;
       checkKey(account, action);
       if (untilTs !== undefined && !isAhead(untilTs, request.receivedTs)) throw notAhead();
       const { accountId } = account;
@@ -66,7 +66,12 @@ export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
       const job = {
         accountId,
         keyId: account.key ? account.sessionId : null,
-        action: { action, ...(labels ? { labels } : {}), ...(untilTs ? { untilTs } : {}) },
+        action: {
+          action,
+          ...(labels ? { labels } : {}),
+          ...(untilTs ? { untilTs } : {}),
+          ...(reason ? { reason } : {}),
+        },
         labels: within,
         actor,
         ts,

@@ -56,17 +56,22 @@ describe('an action on many devices', () => {
     const uuids = await world.register(25);
     const untilTs = Date.now() + 3_600_000;
     const muted = async () => {
-      const { rows } = await world.db.query<{ until: number }>(
-        `select m.until_at as until from device_mute m join device d on d.id = m.device_id
+      const { rows } = await world.db.query<{ until: number; reason: string }>(
+        `select m.until_at as until, m.reason from device_mute m join device d on d.id = m.device_id
           where d.uuid = any($1)`,
         [uuids],
       );
-      return rows.map(({ until }) => until);
+      return rows.map(({ until, reason }) => [until, reason]);
     };
     await world.finished(
-      await world.act({ action: 'mute', untilTs, filter: { search: 'device' } }),
+      await world.act({ action: 'mute', untilTs, reason: 'defrosting', filter: { search: 'd' } }),
     );
-    expect(await muted()).toEqual(uuids.map(() => untilTs));
+    expect(await muted()).toEqual(uuids.map(() => [untilTs, 'defrosting']));
+    const { body } = await world.get('/v2/accounts/audit?kinds=device-muted&limit=100');
+    const entries = body['entries'] as { details: { deviceAuthUuid: string } }[];
+    expect(entries.map(({ details }) => details.deviceAuthUuid).toSorted()).toEqual(
+      uuids.toSorted(),
+    );
     await world.finished(await world.act({ action: 'unmute', filter: {} }));
     expect(await muted()).toEqual([]);
   });
@@ -100,6 +105,7 @@ describe('an action on many devices', () => {
     ['no labels', { action: 'label', filter: {} }, 'labels'],
     ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
     ['no time', { action: 'mute', filter: {} }, 'untilTs'],
+    ['a reason of no mute', { action: 'remove', reason: 'old', filter: {} }, 'reason'],
     ['a time that is past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
     ['an unknown filter', { action: 'remove', filter: { nmae: 'x' } }, 'filter'],
     ['a state beyond all', { action: 'remove', filter: { state: '0:9000000000' } }, 'filter/state'],
