@@ -1,7 +1,7 @@
 import type { DoPiece, PieceDone } from '../jobs/runner.ts';
 import { startJobRunner } from '../jobs/runner.ts';
-import { forgetJobs } from '../jobs/queries.ts';
-import { createStartJob, keptMs } from '../jobs/start-job.ts';
+import { forgetJobs, listJobDevices } from '../jobs/queries.ts';
+import { createStartJob, keptSince } from '../jobs/start-job.ts';
 import type { ActDeps } from '../alarms/act-on.ts';
 import { muteWithin } from '../alarms/mute.ts';
 import type { Sql } from '../db/sql.ts';
@@ -33,14 +33,14 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       ),
   });
   releases.add('jobs', () => runner.close());
-  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }) };
+  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }), listJobDevices };
 }
 
 /** A chore of the upkeep. */
 export const forgetOldJobs =
   ({ db, clock }: Pick<Shared, 'db' | 'clock'>) =>
   (): Promise<void> =>
-    forgetJobs(db, { accountId: null, keep: 0, sinceTs: clock() - keptMs });
+    forgetJobs(db, { accountId: null, keep: 0, ...keptSince(clock()) });
 
 function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
   return async (tx, piece) => {

@@ -21,8 +21,11 @@ export const DeviceAction = z
     reason: Text.max(200).optional().meta({ description: 'Of mute: why, for others to see.' }),
     deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
     filter: DeviceFilter.optional(),
+    jobId: uuidParam.optional().meta({
+      description: 'Those of a job that ended within the last hour: to take it back.',
+    }),
   })
-  .superRefine(({ action, labels, untilTs, reason, deviceAuthUuids, filter }, context) => {
+  .superRefine(({ action, labels, untilTs, reason, ...which }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (takesLabels(action) !== (labels !== undefined))
@@ -30,8 +33,9 @@ export const DeviceAction = z
     if ((action === 'mute') !== (untilTs !== undefined))
       say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
     if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
-    if ((deviceAuthUuids === undefined) === (filter === undefined))
-      say('filter', 'expected either deviceAuthUuids or filter');
+    const { deviceAuthUuids, filter, jobId } = which;
+    if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
+      say('filter', 'expected either deviceAuthUuids or filter, or jobId');
   });
 export type DeviceAction = z.output<typeof DeviceAction>;
 

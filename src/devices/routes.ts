@@ -10,6 +10,7 @@ import { configureRoute, describeRoute } from './configuration-routes.ts';
 import type { OnConfigured } from './configuration-routes.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
+import { labelsRoute } from './list-labels.ts';
 import { listRoute } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
@@ -39,6 +40,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),
+    labelsRoute(deps),
     describeRoute(deps),
     configureRoute(deps),
     remove(deps),

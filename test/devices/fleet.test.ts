@@ -80,7 +80,14 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   expect(await namesOf(token, 'profile=current')).toEqual([]);
   expect(await namesOf(token, 'profile=none&online=false')).toEqual(['b']);
   const { counts } = await find(token, 'counts=true&label=cellar');
-  expect(counts).toEqual({ all: 3, online: 1, offline: 2, alarm: 0, pendingProfile: 1 });
+  expect(counts).toEqual({
+    all: 3,
+    matching: 1,
+    online: 1,
+    offline: 2,
+    alarm: 0,
+    pendingProfile: 1,
+  });
 });
 
 /** Its alarm of this event: open, acknowledged or closed. */

@@ -21,6 +21,7 @@ describe('an action on many devices', () => {
     const job = await world.finished(started);
     expect(job).toEqual({
       action: 'label',
+      labels: ['attic', 'a'],
       state: 'done',
       done: 41,
       of: 41,
@@ -39,6 +40,31 @@ describe('an action on many devices', () => {
     );
     await world.finished(await world.act({ action: 'unlabel', labels: ['attic'], filter: {} }));
     expect((await world.labelsByUuid()).get(String(uuids[0]))).toEqual(['a', 'b']);
+  });
+
+  test('of labels is taken back by its jobId, and leaves out what it would not change', async () => {
+    const uuids = await world.register(4);
+    const [had = '', ...others] = uuids;
+    const label = { action: 'label', labels: ['cellar'] };
+    await world.finished(await world.act({ ...label, deviceAuthUuids: [had] }));
+    const started = await world.act({ ...label, filter: {} });
+    expect(await world.finished(started)).toMatchObject({ of: 3, done: 3, labels: ['cellar'] });
+    const back = { action: 'unlabel', labels: ['cellar'], jobId: started.body['jobId'] };
+    const undone = await world.act(back);
+    expect(await world.finished(undone)).toMatchObject({ of: 3, failed: [] });
+    const labels = await world.labelsByUuid();
+    expect([had, ...others].map((uuid) => labels.get(uuid))).toEqual([['cellar'], [], [], []]);
+    const { body } = await world.get('/v2/devices/labels');
+    expect(body['labels']).toEqual([{ label: 'cellar', devices: 1 }]);
+    const { body: list } = await world.get('/v2/jobs');
+    expect((list['jobs'] as object[])[0]).toMatchObject({ action: 'unlabel', failures: 0 });
+    // An hour after its end nobody knows any more which devices they were.
+    await world.db.query(`update job set ended_at = now() - interval '61 minutes'`);
+    await world.finished(await world.act({ action: 'unmute', filter: {} }));
+    expect((await world.act(back)).status).toBe(404);
+    const gone = await world.act({ action: 'remove', filter: {} });
+    await world.finished(gone);
+    expect((await world.act({ ...back, jobId: gone.body['jobId'] })).status).toBe(404);
   });
 
   test('leaves a device as it is that would have too many labels', async () => {
@@ -101,6 +127,7 @@ describe('an action on many devices', () => {
 
   const refused: [string, object, string][] = [
     ['no devices', { action: 'remove' }, 'filter'],
+    ['a job and a filter', { action: 'unmute', filter: {}, jobId: crypto.randomUUID() }, 'filter'],
     ['both', { action: 'remove', filter: {}, deviceAuthUuids: [crypto.randomUUID()] }, 'filter'],
     ['no labels', { action: 'label', filter: {} }, 'labels'],
     ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
