@@ -12,7 +12,7 @@ export type Filled = {
 
 const minuteMs = 60_000;
 
-const box = (name: string, serial: string) => ({
+export const box = (name: string, serial: string) => ({
   device: { name, serial, swVersion: '1.4.2' },
   module: [
     {
@@ -25,7 +25,7 @@ const box = (name: string, serial: string) => ({
   ],
 });
 
-const purpose = {
+export const purpose = {
   puId: 1,
   name: 'Cold room',
   initStId: 1,
@@ -86,7 +86,7 @@ export async function fill({ url }: TestService): Promise<Filled> {
 }
 
 /** The service evaluates once the device has taken the profile. */
-async function acceptProfile(device: TestDevice): Promise<void> {
+export async function acceptProfile(device: TestDevice): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<{ pId: string }>();
   device.client.on('message', (topic, payload) => {
     if (topic.endsWith('down/profile')) resolve(JSON.parse(payload.toString()) as { pId: string });

@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
+import { FleetQuery } from '../../src/devices/fleet-schema.ts';
 import { openTestDatabase } from '../support/database.ts';
 import {
   browserPath,
@@ -11,11 +12,13 @@ import {
   type Look,
   type Watched,
 } from './browser.ts';
+import { carrier, fillColdChain } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
 import { addDevices } from './many.ts';
 import { consoleService, type TestService } from './service.ts';
 
 const many = 10_000;
+const tellsRefusals = 'refused' in FleetQuery.shape;
 
 describe.skipIf(browserPath === null)('the fleet', () => {
   let service: TestService;
@@ -229,6 +232,38 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await expect.poll(() => page.getByRole('button', { name: 'Stop' }).count()).toBe(0);
     expect(faults).toEqual([]);
     await page.context().close();
+  });
+
+  test('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
+    const boxes = await fillColdChain(service, db);
+    const watched = await openPage(browser, 'light');
+    const { page } = watched;
+    await signIn(page, service.url, carrier);
+    const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
+    await chip(/^In alarm 1$/).click();
+    await expect.poll(() => names(page)).toEqual(['Box 00499']);
+    await rows(page)
+      .getByText(/^Alarm since \d\d:\d\d$/)
+      .waitFor();
+    await rows(page).getByText('9.7 °C').waitFor();
+    await checkPage(watched, 'cold-chain-warm');
+    await chip(/^Offline 2$/).click();
+    await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
+    await rows(page).getByText('4 hr ago').waitFor();
+    await checkPage(watched, 'cold-chain-silent');
+    if (tellsRefusals) {
+      await rows(page)
+        .getByText(/^Refused, last at \d\d:\d\d$/)
+        .waitFor();
+      await chip(/^Refused 1$/).click();
+      await expect.poll(() => names(page)).toEqual(['Box 00500']);
+      await checkPage(watched, 'cold-chain-refused');
+    }
+    await chip(/^All 500$/).click();
+    await page.getByText('1 to 50 of 500').waitFor();
+    await checkPage(watched, 'cold-chain-all');
+    await page.context().close();
+    await boxes.close();
   });
 
   const looks: Look[] = ['light', 'dark', 'phone'];

@@ -1,5 +1,5 @@
 import { pageSize } from '../../api/devices.ts';
-import { here } from '../../app/router.ts';
+import { here, queryOf } from '../../app/router.ts';
 import { Link } from '../../parts/link.tsx';
 import { formatNumber } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
@@ -28,7 +28,7 @@ export function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boo
           of: formatNumber(Math.max(body.counts?.matching ?? 0, before + shown)),
         })}
       </p>
-      {before > 0 && (
+      {queryOf('cursor') !== '' && (
         <Link to={to({})} class="button">
           {t('common.first')}
         </Link>
