@@ -37,10 +37,11 @@ const tag = 'Devices';
 export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     registerRoute(deps),
+    // Before what has a uuid in its place.
+    labelsRoute(deps),
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),
-    labelsRoute(deps),
     describeRoute(deps),
     configureRoute(deps),
     remove(deps),

@@ -255,7 +255,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
       await rows(page)
         .getByText(/^Refused, last at \d\d:\d\d$/)
         .waitFor();
-      await chip(/^Refused 1$/).click();
+      await chip(/^Login refused 1$/).click();
       await expect.poll(() => names(page)).toEqual(['Box 00500']);
       await checkPage(watched, 'cold-chain-refused');
     }

@@ -18,10 +18,14 @@ export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
             <PickPage devices={devices} />
           </th>
           <Sortable column="name" label={t('fleet.name')} />
-          <th scope="col">{t('fleet.state')}</th>
+          <th scope="col" class="fleet-state">
+            {t('fleet.state')}
+          </th>
           <th scope="col">{t('fleet.values')}</th>
           <Sortable column="lastSeenTs" label={t('fleet.lastSeen')} />
-          <th scope="col">{t('fleet.labels')}</th>
+          <th scope="col" class="fleet-labels">
+            {t('fleet.labels')}
+          </th>
         </tr>
       </thead>
       <tbody>
@@ -67,7 +71,7 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
   const direction = isUp ? 'ascending' : isDown ? 'descending' : 'none';
   const next = isUp || (column === 'lastSeenTs' && !isDown) ? `-${column}` : column;
   return (
-    <th scope="col" aria-sort={direction}>
+    <th scope="col" class={column === 'name' ? 'fleet-name' : 'fleet-seen'} aria-sort={direction}>
       <button
         type="button"
         class="sort"

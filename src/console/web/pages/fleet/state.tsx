@@ -1,5 +1,6 @@
 import type { ListedDevice } from '../../api/devices.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
 import { Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
@@ -9,7 +10,7 @@ export type StateOf = ListedDevice & { refusedTs?: number };
 
 /** What is wrong with a device, first; that it is connected only where nothing is. */
 export function State({ device }: { device: StateOf }) {
-  const { alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
+  const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
     <div class="states">
@@ -22,9 +23,9 @@ export function State({ device }: { device: StateOf }) {
         </span>
       )}
       {refusedTs !== undefined && (
-        <span class="status status-refused" title={formatFullTime(refusedTs)}>
+        <Link to={`devices/${uuid}?tab=rejections`} class="status status-refused">
           {t('fleet.refusedAt', { time: formatTime(refusedTs) })}
-        </span>
+        </Link>
       )}
       {!(isWrong && connected) && <Status {...device} />}
     </div>

@@ -5,7 +5,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.search': 'Name, Seriennummer oder Kennung suchen',
   'fleet.all': 'Alle',
   'fleet.inAlarm': 'Mit Alarm',
-  'fleet.refused': 'Abgewiesen',
+  'fleet.refused': 'Anmeldung abgewiesen',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profil ausstehend',

@@ -3,7 +3,7 @@ export const fleet = {
   'fleet.search': 'Search name, serial number or identifier',
   'fleet.all': 'All',
   'fleet.inAlarm': 'In alarm',
-  'fleet.refused': 'Refused',
+  'fleet.refused': 'Login refused',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profile pending',
