@@ -105,6 +105,7 @@ const routes = [
     exports: { run: async (_accountId, _signal, pages) => pages },
     newUuid: randomUUID,
     startJob: () => Promise.reject(new Error('There are no jobs here.')),
+    listJobDevices: () => Promise.resolve(null),
     isAhead: () => true,
   }),
 ];

@@ -60,28 +60,19 @@ export async function actOnAlarm(
 }
 
 /** Does something with a device's alarms, and writes it down where it changed anything (`work` says as what). */
-export async function actOnDevice(
+async function actOnDevice(
   { db, bus }: ActDeps,
   target: Target,
   work: (held: Held) => Promise<AuditKind | null>,
-  details: { alarmId?: number } = {},
-): Promise<void> {
-  const { accountId, deviceId } = target;
-  await db.transaction((tx) => actWithin(tx, target, work, details));
-  bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
-}
-
-/** The same within the caller's transaction. Streams are not told. */
-export async function actWithin(
-  tx: Sql,
-  target: Target,
-  work: (held: Held) => Promise<AuditKind | null>,
-  details: { alarmId?: number } = {},
+  details: { alarmId: number },
 ): Promise<void> {
   const { accountId, deviceId, uuid, by } = target;
-  const device = (await loadDevices(tx, [deviceId])).get(deviceId);
-  const kind = await work({ ...target, tx, device, ts: by.ts });
-  if (!kind) return;
-  const entry = { kind, ...by, details: { ...details, deviceAuthUuid: uuid } };
-  await insertEntry(tx, accountId, entry);
+  await db.transaction(async (tx) => {
+    const device = (await loadDevices(tx, [deviceId])).get(deviceId);
+    const kind = await work({ ...target, tx, device, ts: by.ts });
+    if (!kind) return;
+    const entry = { kind, ...by, details: { ...details, deviceAuthUuid: uuid } };
+    await insertEntry(tx, accountId, entry);
+  });
+  bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
 }

@@ -22,8 +22,12 @@ export type Telling = {
   tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
 };
 
-/** Puts off what is planned for a device until its mute ends (ms). */
-export type PutOffPlanned = (tx: Sql, deviceId: number, untilTs: number) => Promise<void>;
+/** Puts off what is planned for devices until their mute ends (ms). */
+export type PutOffPlanned = (
+  tx: Sql,
+  deviceIds: readonly number[],
+  untilTs: number,
+) => Promise<void>;
 
 export type DecideDeps = Telling & {
   rules: RuleOptions;

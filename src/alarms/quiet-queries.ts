@@ -27,24 +27,25 @@ export async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Pr
   );
 }
 
-/** Of all events of a device; another one takes its place. */
-export async function saveMute(
+/** Of all events of devices; another one takes its place. */
+export async function saveMutes(
   tx: Sql,
-  deviceId: number,
+  deviceIds: readonly number[],
   { untilTs, reason, by, ts }: Quiet & { ts: number },
 ): Promise<void> {
   await tx.query(
     `insert into device_mute (device_id, until_at, reason, muted_by, muted_at)
-     values ($1, ms_to_timestamp($2), $3, $4, ms_to_timestamp($5))
+     select id, ms_to_timestamp($2), $3, $4, ms_to_timestamp($5)
+       from unnest($1::bigint[]) as muted (id)
      on conflict (device_id) do update
        set until_at = excluded.until_at, reason = excluded.reason, muted_by = excluded.muted_by,
            muted_at = excluded.muted_at`,
-    [deviceId, untilTs, reason, by, ts],
+    [deviceIds, untilTs, reason, by, ts],
   );
 }
 
-export async function removeMute(tx: Sql, deviceId: number): Promise<void> {
-  await tx.query('delete from device_mute where device_id = $1', [deviceId]);
+export async function removeMutes(tx: Sql, deviceIds: readonly number[]): Promise<void> {
+  await tx.query('delete from device_mute where device_id = any($1::bigint[])', [deviceIds]);
 }
 
 /** Whether the account's current profile of the device is still the one that an alarm is of. */

@@ -1,9 +1,9 @@
 import type { DoPiece, PieceDone } from '../jobs/runner.ts';
 import { startJobRunner } from '../jobs/runner.ts';
-import { forgetJobs } from '../jobs/queries.ts';
-import { createStartJob, keptMs } from '../jobs/start-job.ts';
+import { forgetJobs, listJobDevices } from '../jobs/queries.ts';
+import { createStartJob, keptSince } from '../jobs/start-job.ts';
 import type { ActDeps } from '../alarms/act-on.ts';
-import { quietenWithin } from '../alarms/quiet.ts';
+import { muteWithin } from '../alarms/mute.ts';
 import type { Sql } from '../db/sql.ts';
 import type { StoredAction } from '../devices/action-schema.ts';
 import { listReachable, relabelDevices } from '../devices/label-devices.ts';
@@ -33,14 +33,14 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       ),
   });
   releases.add('jobs', () => runner.close());
-  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }) };
+  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }), listJobDevices };
 }
 
 /** A chore of the upkeep. */
 export const forgetOldJobs =
   ({ db, clock }: Pick<Shared, 'db' | 'clock'>) =>
   (): Promise<void> =>
-    forgetJobs(db, { accountId: null, keep: 0, sinceTs: clock() - keptMs });
+    forgetJobs(db, { accountId: null, keep: 0, ...keptSince(clock()) });
 
 function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
   return async (tx, piece) => {
@@ -61,13 +61,13 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
       }
       case 'mute':
       case 'unmute': {
-        const found = await listReachable(tx, accountId, { uuids, labels });
-        const quiet = action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: null } : null;
-        for (const device of found)
-          await quietenWithin(tx, acting, { ...device, accountId, within: labels, by }, quiet);
-        const deviceIds = found.map(({ deviceId }) => deviceId);
+        const devices = await listReachable(tx, accountId, { uuids, labels });
+        const until =
+          action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: of.reason ?? null } : null;
+        await muteWithin(tx, acting.telling, { accountId, by, devices }, until);
+        const deviceIds = devices.map(({ deviceId }) => deviceId);
         const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
-        return { failed: missing(uuids, found), after };
+        return { failed: missing(uuids, devices), after };
       }
     }
   };

@@ -116,6 +116,7 @@ export async function listRoutes(
       exports,
       newUuid: randomUUID,
       startJob: jobs.startJob,
+      listJobDevices: jobs.listJobDevices,
       isAhead,
     }),
     ...jobRoutes({ db }),

@@ -10,6 +10,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, timestamp } from '../http/schema.ts';
 import { DeviceAction, type StoredAction } from './action-schema.ts';
 import { selectDevices } from './find-devices.ts';
+import { leaveOutLabelled } from './label-devices.ts';
 
 type Started = { jobId: string; timestamp: number };
 
@@ -28,12 +29,18 @@ export type ActionDeps = {
     },
     keep: Keep<Started> | null,
   ) => Promise<Started>;
+  /** The devices of a job that has ended; null where they are forgotten. */
+  listJobDevices: (
+    tx: Sql,
+    owner: { accountId: number; keyId: string | null },
+    jobId: string,
+  ) => Promise<string[] | null>;
   /** Whether a mute may last until then; both in ms. */
   isAhead: (untilTs: number, nowTs: number) => boolean;
 };
 
 /** Begins to do something with many devices. */
-export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
+export function actionsRoute({ startJob, listJobDevices, isAhead }: ActionDeps): Route {
   return defineRoute({
     name: 'startDeviceAction',
     scope: 'devices:write',
@@ -42,7 +49,8 @@ export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
     summary: 'Do something with many devices',
     description:
       'Goes on after the answer, as a job: `GET /v2/jobs/{jobId}` says how far it is. Devices are those that ' +
-      'the filter lets through now, or those that are named. `mute` and `unmute` take the scope ' +
+      'the filter lets through now, those that are named, or those of a job that has ended; of `label` and ' +
+      '`unlabel` without those that it would not change. `mute` and `unmute` take the scope ' +
       'alarms:write too; a key that is confined to labels changes no labels.',
     tag: 'Devices',
     auth: 'account',
@@ -50,23 +58,36 @@ export function actionsRoute({ startJob, isAhead }: ActionDeps): Route {
     body: DeviceAction,
     example: { action: 'label', labels: ['cellar'], deviceAuthUuids: [exampleIds.device] },
     response: z.object({ jobId: z.guid(), timestamp }),
-    errors: [403],
+    errors: [403, 404],
     room: 1_048_576,
     handler: async ({ account, body, request, once }) => {
-      const { action, labels, untilTs, deviceAuthUuids, filter } = body;
+      const { action, labels, untilTs, reason, deviceAuthUuids, filter, jobId } = body;
       checkKey(account, action);
       if (untilTs !== undefined && !isAhead(untilTs, request.receivedTs)) throw notAhead();
       const { accountId } = account;
       const within = labelsOf(account);
       const { actor, ts } = doneBy(account, request);
-      const select = async (tx: Sql) =>
-        deviceAuthUuids
-          ? [...new Set(deviceAuthUuids)]
-          : selectDevices(tx, { ...filter, accountId, labels: within });
+      const owner = { accountId, keyId: within ? account.sessionId : null };
+      const find = async (tx: Sql) => {
+        if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
+        if (jobId === undefined) return selectDevices(tx, { ...filter, accountId, labels: within });
+        const found = await listJobDevices(tx, owner, jobId);
+        if (!found) throw forgotten();
+        return found;
+      };
+      const select = async (tx: Sql) => {
+        const uuids = await find(tx);
+        return labels ? leaveOutLabelled(tx, { accountId, uuids, action, labels }) : uuids;
+      };
       const job = {
         accountId,
         keyId: account.key ? account.sessionId : null,
-        action: { action, ...(labels ? { labels } : {}), ...(untilTs ? { untilTs } : {}) },
+        action: {
+          action,
+          ...(labels ? { labels } : {}),
+          ...(untilTs ? { untilTs } : {}),
+          ...(reason ? { reason } : {}),
+        },
         labels: within,
         actor,
         ts,
@@ -88,6 +109,12 @@ function checkKey(account: Account, action: DeviceAction['action']): void {
       'The API key is confined to devices with certain labels, and changes no labels.',
     );
 }
+
+const forgotten = () =>
+  new DomainError(
+    'not-found',
+    'There is no such job, it has not ended, or it ended more than an hour ago.',
+  );
 
 function notAhead(): DomainError {
   const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];

@@ -138,6 +138,20 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
   return rows[0]?.uuids?.split(',') ?? [];
 }
 
+/** How many devices all the filters let through. */
+export async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
+  const { rows } = await sql.query<{ count: number }>(
+    `
+      select count(*)::integer as count
+        from device d
+        join device_state s on s.device_id = d.id
+        left join presence c on c.device_id = d.id
+       where ${matching(filter)}`,
+    valuesOf(filter),
+  );
+  return rows[0]?.count ?? 0;
+}
+
 export type FleetCounts = {
   all: number;
   online: number;

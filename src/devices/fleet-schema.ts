@@ -35,7 +35,9 @@ export const FleetQuery = z.object({
     description: 'pending: one waits for an answer; current: one runs; none: neither.',
   }),
   sort: Sort.optional(),
-  counts: flagQuery('Adds how many devices there are, whatever the filters.'),
+  counts: flagQuery(
+    'Adds how many devices there are, whatever the filters, and how many match these.',
+  ),
   // Its default would make a page of what was asked for without any parameter.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),
   cursor: cursorQuery(FleetCursor),

@@ -57,3 +57,19 @@ export async function listReachable(
   );
   return rows;
 }
+
+/** Without those that have all of these labels already, or none of those that are taken off. */
+export async function leaveOutLabelled(
+  tx: Sql,
+  of: { accountId: number; uuids: readonly string[]; action: string; labels: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await tx.query<{ uuids: string[] | null }>(
+    `
+      select array_agg(named.uuid::text order by named.place) as uuids
+        from unnest(string_to_array($2, ',')::uuid[]) with ordinality as named (uuid, place)
+        left join device d on d.uuid = named.uuid and d.account_id = $1
+       where d.id is null or ${of.action === 'label' ? 'not d.labels @> $3' : 'd.labels && $3'}`,
+    [of.accountId, of.uuids.join(), of.labels],
+  );
+  return rows[0]?.uuids ?? [];
+}

@@ -5,7 +5,7 @@ import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { countDevices, findDevices, type FoundDevice } from './find-devices.ts';
+import { countDevices, countMatching, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';
 import { listDevices } from './list-devices.ts';
 import { DeviceList } from './schema.ts';
@@ -56,9 +56,10 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
       }
       const filter = { ...query, accountId, labels };
       const limit = query.limit ?? defaultLimit;
-      const [found, counts] = await Promise.all([
+      const [found, counts, matching] = await Promise.all([
         findDevices(db, filter, limit),
         query.counts ? countDevices(db, filter) : undefined,
+        query.counts ? countMatching(db, filter) : 0,
       ]);
       const page = found.slice(0, limit);
       const last = page.at(-1);
@@ -68,7 +69,7 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
         if (n % devicesInTurn === 0) await nextTurn();
         devices.push(toFound(tokenKeys, row));
       }
-      return { devices, counts, timestamp: request.now() };
+      return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
     },
   });
 }

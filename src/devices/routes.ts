@@ -11,6 +11,7 @@ import type { OnConfigured } from './configuration-routes.ts';
 import { deviceRoute } from './device-route.ts';
 import { evaluationRoute } from './evaluation-routes.ts';
 import type { FindAround, FindNewestOf } from './evaluation-routes.ts';
+import { labelsRoute } from './list-labels.ts';
 import { listRoute } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
@@ -38,6 +39,8 @@ const tag = 'Devices';
 export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     registerRoute(deps),
+    // Before what has a uuid in its place.
+    labelsRoute(deps),
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),

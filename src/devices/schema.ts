@@ -68,6 +68,7 @@ export const DeviceList = z.object({
   counts: z
     .object({
       all: z.int(),
+      matching: z.int().meta({ description: 'What the filters let through, on all pages.' }),
       online: z.int(),
       offline: z.int(),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),

@@ -3,7 +3,10 @@ import type { Sql } from '../db/sql.ts';
 import type { JobFailure, JobState } from './schema.ts';
 
 /** What is done with each device: whoever does it knows the rest of it. */
-export type JobAction = { action: string } & Record<string, unknown>;
+export type JobAction = { action: string; labels?: string[]; untilTs?: number } & Record<
+  string,
+  unknown
+>;
 
 /** Whose jobs. `keyId`: only those of this API key; null: all of the account. */
 export type JobOwner = { accountId: number; keyId: string | null };
@@ -59,8 +62,10 @@ export type FoundJob = {
   endedTs: number | null;
 };
 
-const columns = `uuid as "jobId", action, state, done, total as of, failed, failed_more as "failedMore",
-  created_at as "startedTs", ended_at as "endedTs"`;
+export type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
+
+const columns = `uuid as "jobId", action, state, done, total as of, created_at as "startedTs",
+  ended_at as "endedTs"`;
 const isOwn = 'account_id = $1 and ($2::uuid is null or key_id = $2)';
 
 /** Newest first; without the devices that failed. */
@@ -68,10 +73,9 @@ export async function listJobs(
   sql: Sql,
   { accountId, keyId }: JobOwner,
   limit: number,
-): Promise<Omit<FoundJob, 'failed' | 'failedMore'>[]> {
-  const { rows } = await sql.query<Omit<FoundJob, 'failed' | 'failedMore'>>(
-    `select uuid as "jobId", action, state, done, total as of, created_at as "startedTs",
-            ended_at as "endedTs"
+): Promise<FoundEntry[]> {
+  const { rows } = await sql.query<FoundEntry>(
+    `select ${columns}, json_array_length(failed) + failed_more as failures
        from job
       where ${isOwn}
       order by id desc
@@ -88,10 +92,28 @@ export async function findJob(
   jobId: string,
 ): Promise<FoundJob | null> {
   const { rows } = await sql.query<FoundJob>(
-    `select ${columns} from job where ${isOwn} and uuid = $3`,
+    `select ${columns}, failed, failed_more as "failedMore" from job where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId],
   );
   return rows[0] ?? null;
+}
+
+/**
+ * The devices with which a job did something, for whoever takes it back; null where there is no such job, it has not
+ * ended, or they are forgotten.
+ */
+export async function listJobDevices(
+  sql: Sql,
+  { accountId, keyId }: JobOwner,
+  jobId: string,
+): Promise<string[] | null> {
+  const { rows } = await sql.query<{ uuids: string[] }>(
+    `select devices::text[] as uuids
+       from job
+      where ${isOwn} and uuid = $3 and state <> 'running' and cardinality(devices) > 0`,
+    [accountId, keyId, jobId],
+  );
+  return rows[0]?.uuids ?? null;
 }
 
 /** False where there is none. One that has ended stays as it is. */
@@ -105,18 +127,34 @@ export async function stopJob(
     `update job
         set state = case when state = 'running' then 'stopped' else state end,
             ended_at = coalesce(ended_at, ms_to_timestamp($4)),
-            devices = '{}'
+            devices = devices[1 : done]
       where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId, ts],
   );
   return rowCount === 1;
 }
 
-/** Of an account's jobs that have ended the newest stay; and of all those that ended since `sinceTs` (ms). */
+export type Forget = {
+  accountId: number | null;
+  keep: number;
+  sinceTs: number;
+  devicesSinceTs: number;
+};
+
+/**
+ * Of an account's jobs that have ended the newest stay; and of all those that ended since `sinceTs` (ms). Which
+ * devices they were about stays of those that ended since `devicesSinceTs`.
+ */
 export async function forgetJobs(
   sql: Sql,
-  { accountId, keep, sinceTs }: { accountId: number | null; keep: number; sinceTs: number },
+  { accountId, keep, sinceTs, devicesSinceTs }: Forget,
 ): Promise<void> {
+  await sql.query(
+    `update job set devices = '{}'
+      where state <> 'running' and ended_at < ms_to_timestamp($2) and devices <> '{}'
+        and ($1::bigint is null or account_id = $1)`,
+    [accountId, devicesSinceTs],
+  );
   await sql.query(
     `delete from job
       where state <> 'running'

@@ -4,7 +4,7 @@ import { labelsOf } from '../http/rights.ts';
 import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
-import { findJob, listJobs, stopJob, type JobOwner } from './queries.ts';
+import { findJob, listJobs, stopJob, type JobAction, type JobOwner } from './queries.ts';
 import { Job, JobList, JobParams } from './schema.ts';
 
 const tag = 'Jobs';
@@ -38,7 +38,7 @@ function list(db: Sql): Route {
       const jobs = await listJobs(db, ownerOf(account), listed);
       const told = jobs.map(({ action, endedTs, ...job }) => ({
         ...job,
-        action: action.action,
+        ...sayAction(action),
         ...(endedTs === null ? {} : { endedTs }),
       }));
       return { jobs: told, timestamp: request.now() };
@@ -65,7 +65,7 @@ function read(db: Sql): Route {
       const { jobId: _id, action, endedTs, failedMore, ...rest } = job;
       return {
         ...rest,
-        action: action.action,
+        ...sayAction(action),
         ...(failedMore > 0 ? { failedMore } : {}),
         ...(endedTs === null ? {} : { endedTs }),
         timestamp: request.now(),
@@ -94,5 +94,7 @@ function stop(db: Sql): Route {
     },
   });
 }
+
+const sayAction = ({ action, labels, untilTs }: JobAction) => ({ action, labels, untilTs });
 
 const noSuchJob = () => new DomainError('not-found', 'There is no such job.');

@@ -19,6 +19,8 @@ export type JobFailure = z.infer<typeof JobFailure>;
 
 const common = {
   action: z.string(),
+  labels: z.array(z.string()).optional().meta({ description: 'Of label and unlabel.' }),
+  untilTs: timestamp.optional().meta({ description: 'Of mute.' }),
   state: JobState,
   done: z.int().meta({ description: 'Devices that had their turn, failed ones too.' }),
   of: z.int().meta({ description: 'Devices of the job.' }),
@@ -34,9 +36,20 @@ export const Job = z.object({
 });
 
 export const JobList = z.object({
-  jobs: z.array(z.object({ jobId: z.guid(), ...common }).meta({ id: 'JobEntry' })),
+  jobs: z.array(
+    z
+      .object({
+        jobId: z.guid(),
+        ...common,
+        failures: z.int().meta({ description: 'Devices with which it could not be done.' }),
+      })
+      .meta({ id: 'JobEntry' }),
+  ),
   timestamp,
 });
+
+export type JobList = z.infer<typeof JobList>;
+export type Job = z.infer<typeof Job>;
 
 export const StartedJob = z.object({ jobId: z.guid(), timestamp });
 export type StartedJob = z.infer<typeof StartedJob>;

@@ -9,7 +9,15 @@ import type { StartedJob } from './schema.ts';
 
 /** Jobs of an account that have ended and are kept, and how long at most. */
 const keptJobs = 100;
-export const keptMs = 30 * 86_400_000;
+const keptMs = 30 * 86_400_000;
+/** Which devices a job was about is kept so long after its end: for taking it back. */
+const devicesKeptMs = 3_600_000;
+
+/** What ended before is forgotten, ms. */
+export const keptSince = (nowTs: number) => ({
+  sinceTs: nowTs - keptMs,
+  devicesSinceTs: nowTs - devicesKeptMs,
+});
 
 export type StartJobDeps = {
   db: Database;
@@ -37,8 +45,7 @@ export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): Start
       const used = await countRunning(tx, accountId);
       if (used >= limit) throw quotaExceeded({ quota: 'jobs', limit, used });
       const devices = await select(tx);
-      const sinceTs = job.ts - keptMs;
-      await forgetJobs(tx, { accountId, keep: keptJobs - 1, sinceTs });
+      await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(job.ts) });
       const jobId = await insertJob(tx, { ...job, devices });
       const started = { jobId, timestamp: now() };
       await keep?.(tx, started);

@@ -63,7 +63,8 @@ export async function saveProgress(
             served_at = clock_timestamp(),
             state = case when j.done + $2 >= total then 'done' else state end,
             ended_at = case when j.done + $2 >= total then clock_timestamp() end,
-            devices = case when j.done + $2 >= total then '{}' else devices end
+            devices = case when j.done + $2 >= total and j.action->>'action' = 'remove' then '{}'
+                           else devices end
       where id = $1`,
     [id, count, JSON.stringify(failed), failed.length],
   );

@@ -17,12 +17,16 @@ export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise
   await giveBack(tx, rows);
 }
 
-/** Puts off what is planned for a device until its mute ends. */
-export async function putOffPlanned(tx: Sql, deviceId: number, untilMs: number): Promise<void> {
+/** Puts off what is planned for devices until their mute ends. */
+export async function putOffPlanned(
+  tx: Sql,
+  deviceIds: readonly number[],
+  untilMs: number,
+): Promise<void> {
   await tx.query(
     `update notification set due_at = greatest(due_at, ms_to_timestamp($2))
-      where device_id = $1 and state = 'planned'`,
-    [deviceId, untilMs],
+      where device_id = any($1::bigint[]) and state = 'planned'`,
+    [deviceIds, untilMs],
   );
 }
 

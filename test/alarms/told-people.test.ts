@@ -56,7 +56,7 @@ test('what is planned is dropped when the alarm closes, and put off by a mute', 
   const outbox = await start();
   await decide(outbox, [firedOf(owner, world.nowMs)]);
   const untilMs = world.nowMs + 45 * minuteMs;
-  await putOffPlanned(db(), owner.deviceId, untilMs);
+  await putOffPlanned(db(), [owner.deviceId], untilMs);
   const { rows } = await db().query<{ due: number }>('select due_at as due from notification');
   expect(rows).toEqual([{ due: untilMs }]);
   await decide(outbox, [endedOf(owner, world.nowMs)]);

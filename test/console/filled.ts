@@ -12,7 +12,7 @@ export type Filled = {
 
 const minuteMs = 60_000;
 
-const box = (name: string, serial: string) => ({
+export const box = (name: string, serial: string) => ({
   device: { name, serial, swVersion: '1.4.2' },
   module: [
     {
@@ -25,7 +25,7 @@ const box = (name: string, serial: string) => ({
   ],
 });
 
-const purpose = {
+export const purpose = {
   puId: 1,
   name: 'Cold room',
   initStId: 1,

@@ -121,6 +121,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       startJob: async () => {
         throw new Error('There are no jobs here.');
       },
+      listJobDevices: () => Promise.resolve(null),
       isAhead: () => true,
     }),
     ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),

@@ -21,6 +21,7 @@ describe('an action on many devices', () => {
     const job = await world.finished(started);
     expect(job).toEqual({
       action: 'label',
+      labels: ['attic', 'a'],
       state: 'done',
       done: 41,
       of: 41,
@@ -41,6 +42,31 @@ describe('an action on many devices', () => {
     expect((await world.labelsByUuid()).get(String(uuids[0]))).toEqual(['a', 'b']);
   });
 
+  test('of labels is taken back by its jobId, and leaves out what it would not change', async () => {
+    const uuids = await world.register(4);
+    const [had = '', ...others] = uuids;
+    const label = { action: 'label', labels: ['cellar'] };
+    await world.finished(await world.act({ ...label, deviceAuthUuids: [had] }));
+    const started = await world.act({ ...label, filter: {} });
+    expect(await world.finished(started)).toMatchObject({ of: 3, done: 3, labels: ['cellar'] });
+    const back = { action: 'unlabel', labels: ['cellar'], jobId: started.body['jobId'] };
+    const undone = await world.act(back);
+    expect(await world.finished(undone)).toMatchObject({ of: 3, failed: [] });
+    const labels = await world.labelsByUuid();
+    expect([had, ...others].map((uuid) => labels.get(uuid))).toEqual([['cellar'], [], [], []]);
+    const { body } = await world.get('/v2/devices/labels');
+    expect(body['labels']).toEqual([{ label: 'cellar', devices: 1 }]);
+    const { body: list } = await world.get('/v2/jobs');
+    expect((list['jobs'] as object[])[0]).toMatchObject({ action: 'unlabel', failures: 0 });
+    // An hour after its end nobody knows any more which devices they were.
+    await world.db.query(`update job set ended_at = now() - interval '61 minutes'`);
+    await world.finished(await world.act({ action: 'unmute', filter: {} }));
+    expect((await world.act(back)).status).toBe(404);
+    const gone = await world.act({ action: 'remove', filter: {} });
+    await world.finished(gone);
+    expect((await world.act({ ...back, jobId: gone.body['jobId'] })).status).toBe(404);
+  });
+
   test('leaves a device as it is that would have too many labels', async () => {
     const [uuid = ''] = await world.register(1);
     const many = Array.from({ length: 19 }, (_, n) => `label ${n}`);
@@ -56,17 +82,22 @@ describe('an action on many devices', () => {
     const uuids = await world.register(25);
     const untilTs = Date.now() + 3_600_000;
     const muted = async () => {
-      const { rows } = await world.db.query<{ until: number }>(
-        `select m.until_at as until from device_mute m join device d on d.id = m.device_id
+      const { rows } = await world.db.query<{ until: number; reason: string }>(
+        `select m.until_at as until, m.reason from device_mute m join device d on d.id = m.device_id
           where d.uuid = any($1)`,
         [uuids],
       );
-      return rows.map(({ until }) => until);
+      return rows.map(({ until, reason }) => [until, reason]);
     };
     await world.finished(
-      await world.act({ action: 'mute', untilTs, filter: { search: 'device' } }),
+      await world.act({ action: 'mute', untilTs, reason: 'defrosting', filter: { search: 'd' } }),
     );
-    expect(await muted()).toEqual(uuids.map(() => untilTs));
+    expect(await muted()).toEqual(uuids.map(() => [untilTs, 'defrosting']));
+    const { body } = await world.get('/v2/accounts/audit?kinds=device-muted&limit=100');
+    const entries = body['entries'] as { details: { deviceAuthUuid: string } }[];
+    expect(entries.map(({ details }) => details.deviceAuthUuid).toSorted()).toEqual(
+      uuids.toSorted(),
+    );
     await world.finished(await world.act({ action: 'unmute', filter: {} }));
     expect(await muted()).toEqual([]);
   });
@@ -96,10 +127,12 @@ describe('an action on many devices', () => {
 
   const refused: [string, object, string][] = [
     ['no devices', { action: 'remove' }, 'filter'],
+    ['a job and a filter', { action: 'unmute', filter: {}, jobId: crypto.randomUUID() }, 'filter'],
     ['both', { action: 'remove', filter: {}, deviceAuthUuids: [crypto.randomUUID()] }, 'filter'],
     ['no labels', { action: 'label', filter: {} }, 'labels'],
     ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
     ['no time', { action: 'mute', filter: {} }, 'untilTs'],
+    ['a reason of no mute', { action: 'remove', reason: 'old', filter: {} }, 'reason'],
     ['a time that is past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
     ['an unknown filter', { action: 'remove', filter: { nmae: 'x' } }, 'filter'],
     ['a state beyond all', { action: 'remove', filter: { state: '0:9000000000' } }, 'filter/state'],

@@ -15,18 +15,20 @@ export type FleetFilter = {
   online: string;
   profile: string;
   alarm: string;
+  refused: string;
+  label: string;
   sort: string;
   cursor: string;
 };
 
+/** Devices of a page. */
+export const pageSize = 50;
+
 export const listDevices = (
-  { search, online, profile, alarm, sort, cursor }: FleetFilter,
+  filter: FleetFilter,
   signal?: AbortSignal,
 ): Promise<Answer<DeviceList>> =>
-  call('GET', '/v2/devices', {
-    query: { search, online, profile, alarm, sort, cursor, limit: 50, counts: 'true' },
-    signal,
-  });
+  call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });
 
 export const findDevice = async (
   uuid: string,

@@ -8,6 +8,9 @@ export type {
   Registration,
   RejectionList,
 } from '../../../devices/schema.ts';
+export type { LabelList } from '../../../devices/list-labels.ts';
+export type { DeviceAction } from '../../../devices/action-schema.ts';
+export type { Job, JobList } from '../../../jobs/schema.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';

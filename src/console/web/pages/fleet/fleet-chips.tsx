@@ -1,36 +1,53 @@
 import type { DeviceList } from '../../api/types.ts';
 import { here, queryOf } from '../../app/router.ts';
-import { Chips, type Chip } from '../../parts/chips.tsx';
-import { t } from '../../text/t.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { formatNumber } from '../../text/format.ts';
+import { t, type Key } from '../../text/t.ts';
 
-/** How many devices there are of each kind; each is a filter. */
-export function FleetChips({ counts }: { counts: DeviceList['counts'] }) {
-  const online = queryOf('online');
-  const profile = queryOf('profile');
-  const alarm = queryOf('alarm');
-  const chip = (label: string, filter: Record<string, string>, count?: number): Chip => ({
-    label,
-    count,
-    to: linkTo(filter),
-    isOn:
-      (filter['online'] ?? '') === online &&
-      (filter['profile'] ?? '') === profile &&
-      (filter['alarm'] ?? '') === alarm,
-  });
-  const chips = [
-    chip(t('fleet.all'), {}, counts?.all),
-    chip(t('fleet.inAlarm'), { alarm: 'open' }, counts?.alarm),
-    chip(t('fleet.online'), { online: 'true' }, counts?.online),
-    chip(t('fleet.offline'), { online: 'false' }, counts?.offline),
-    chip(t('fleet.pending'), { profile: 'pending' }, counts?.pendingProfile),
-  ];
-  return <Chips label={t('fleet.filter')} chips={chips} />;
+type Counts = DeviceList['counts'] & { refused?: number };
+type Chip = { key: Key; filter: Record<string, string>; count: keyof Counts; isBad?: boolean };
+
+const chips: Chip[] = [
+  { key: 'fleet.all', filter: {}, count: 'all' },
+  { key: 'fleet.inAlarm', filter: { alarm: 'open' }, count: 'alarm', isBad: true },
+  { key: 'fleet.refused', filter: { refused: 'true' }, count: 'refused', isBad: true },
+  { key: 'fleet.online', filter: { online: 'true' }, count: 'online' },
+  { key: 'fleet.offline', filter: { online: 'false' }, count: 'offline' },
+  { key: 'fleet.pending', filter: { profile: 'pending' }, count: 'pendingProfile' },
+];
+const names = ['online', 'profile', 'alarm', 'refused'];
+
+/** How many devices there are of each kind; each is a filter, and its state is in the URL. */
+export function FleetChips({ counts }: { counts: Counts | undefined }) {
+  return (
+    <nav class="chips" aria-label={t('fleet.filter')}>
+      {chips.map(({ key, filter, count, isBad }) => {
+        const number = counts?.[count];
+        // What this service does not count it does not filter by.
+        if (counts && number === undefined) return null;
+        const isOn = names.every((name) => (filter[name] ?? '') === queryOf(name));
+        return (
+          <Link
+            key={key}
+            to={linkTo(filter)}
+            class={isBad && number ? 'chip chip-bad' : 'chip'}
+            aria-current={isOn ? 'true' : undefined}
+          >
+            {isBad && number ? <Icon name="warn" /> : null}
+            {t(key as 'fleet.all')}
+            {number !== undefined && <span class="chip-count">{formatNumber(number)}</span>}
+          </Link>
+        );
+      })}
+    </nav>
+  );
 }
 
-/** Keeps what is searched for and how it is sorted. */
+/** Keeps what is searched for, the label, and how it is sorted. */
 function linkTo(filter: Record<string, string>): string {
   const query = new URLSearchParams(here.value.query);
-  for (const name of ['online', 'profile', 'alarm', 'cursor']) query.delete(name);
+  for (const name of [...names, 'cursor', 'from']) query.delete(name);
   for (const [name, value] of Object.entries(filter)) query.set(name, value);
   const text = query.toString();
   return text === '' ? '' : `?${text}`;

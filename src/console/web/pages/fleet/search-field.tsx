@@ -24,7 +24,7 @@ export function SearchField() {
       const search = next.trim();
       const isRefined = asked.current !== '' && search !== '';
       asked.current = search;
-      setQuery({ search, cursor: '' }, { replace: isRefined });
+      setQuery({ search, cursor: '', from: '' }, { replace: isRefined });
     }, pauseMs);
   };
   return (

@@ -1,0 +1,16 @@
+import type { FleetFilter } from '../../api/devices.ts';
+import { t } from '../../text/t.ts';
+
+/** What a filter lets through, in words. */
+export function describeFilter({ search, label, ...of }: FleetFilter): string {
+  const parts = [
+    search !== '' && `“${search}”`,
+    label !== '' && `${t('fleet.label')}: ${label}`,
+    of.alarm !== '' && t('fleet.inAlarm'),
+    of.refused !== '' && t('fleet.refused'),
+    of.online === 'true' && t('fleet.online'),
+    of.online === 'false' && t('fleet.offline'),
+    of.profile !== '' && t('fleet.pending'),
+  ].filter((part) => part !== false);
+  return parts.length === 0 ? t('fleet.every') : t('fleet.everyWith', { filter: parts.join(', ') });
+}

@@ -1,0 +1,30 @@
+import type { FleetFilter } from '../../api/devices.ts';
+import type { DeviceAction } from '../../api/types.ts';
+import { queryOf } from '../../app/router.ts';
+
+/** Those of the filters that are in the URL. */
+export const filterNames = ['search', 'online', 'profile', 'alarm', 'refused', 'label'] as const;
+
+export const filterOf = (): FleetFilter => ({
+  search: queryOf('search'),
+  online: queryOf('online'),
+  profile: queryOf('profile'),
+  alarm: queryOf('alarm'),
+  refused: queryOf('refused'),
+  label: queryOf('label'),
+  sort: queryOf('sort') || 'name',
+  cursor: queryOf('cursor'),
+});
+
+/** The same for an action: without how it is sorted, and which page. */
+export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['filter']> {
+  const given = filterNames
+    .filter((name) => filter[name] !== '')
+    .map((name) => [name, isFlag(name) ? filter[name] === 'true' : filter[name]] as const);
+  return Object.fromEntries(given);
+}
+
+const isFlag = (name: string) => name === 'online' || name === 'refused';
+
+/** Which devices a filter is for, as text: two that let through the same ones are the same text. */
+export const nameOf = (filter: FleetFilter): string => JSON.stringify(toDeviceFilter(filter));

@@ -1,0 +1,47 @@
+import type { Database } from '../../src/db/database.ts';
+import { connectDevice } from '../journeys/device.ts';
+import type { Registration } from '../journeys/app.ts';
+import { acceptProfile, box, purpose } from './filled.ts';
+import { addDevices } from './many.ts';
+import { makeAccount, type TestService } from './service.ts';
+
+export const carrier = { email: 'grace@example.com', password: 'correct horse' };
+
+/**
+ * An account with 500 boxes: all are connected, but one is warm (and says so), one was heard last four hours ago, and
+ * one comes with a token that is not its own.
+ */
+export async function fillColdChain({ url }: TestService, db: Database) {
+  const token = await makeAccount(url, carrier);
+  const call = async <T>(path: string, body: unknown): Promise<T> => {
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+    const response = await fetch(url + path, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`${path}: ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+  await addDevices(db, { email: carrier.email, count: 498, onlineEvery: 1 });
+  await db.query(
+    `update presence set connected = false, last_seen_at = now() - interval '4 hours'
+      where device_id = (select d.id from device d join account a on a.id = d.account_id
+                          where d.name = 'Box 00217' and a.email = $1)`,
+    [carrier.email],
+  );
+  const warm = await call<Registration>('/v2/devices', box('Box 00499', 'SN-499'));
+  const refused = await call<Registration>('/v2/devices', box('Box 00500', 'SN-500'));
+  const { deviceAuthUuid } = warm;
+  const profile = { deviceAuthUuids: [deviceAuthUuid], purposes: [purpose] };
+  await call('/v2/devices/profile', profile);
+  const device = await connectDevice(warm);
+  await acceptProfile(device);
+  for (const val of [9.4, 9.7]) await device.publish('up/measurements', { sId: '0x10', val });
+  const wrong = { ...refused, deviceAuthToken: warm.deviceAuthToken };
+  await connectDevice(wrong).then(
+    () => Promise.reject(new Error('A wrong token opened the door.')),
+    () => undefined,
+  );
+  return { close: () => device.end() };
+}

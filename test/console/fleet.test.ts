@@ -1,0 +1,293 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
+import { FleetQuery } from '../../src/devices/fleet-schema.ts';
+import { openTestDatabase } from '../support/database.ts';
+import {
+  browserPath,
+  checkPage,
+  openBrowser,
+  openPage,
+  signIn,
+  type Look,
+  type Watched,
+} from './browser.ts';
+import { carrier, fillColdChain } from './cold-chain.ts';
+import { fill, person, type Filled } from './filled.ts';
+import { addDevices } from './many.ts';
+import { consoleService, type TestService } from './service.ts';
+
+const many = 10_000;
+const tellsRefusals = 'refused' in FleetQuery.shape;
+
+describe.skipIf(browserPath === null)('the fleet', () => {
+  let service: TestService;
+  let browser: Browser;
+  let filled: Filled;
+  let db: Database;
+
+  beforeAll(async () => {
+    service = await consoleService();
+    browser = await openBrowser();
+    filled = await fill(service);
+    db = openTestDatabase(service.databaseUrl);
+    // Beside the eight that are there.
+    await addDevices(db, { email: person.email, count: many - 8, onlineEvery: 10 });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await filled?.close();
+    await db?.close();
+    await service?.close();
+  });
+
+  const open = async (look: Look): Promise<Watched> => {
+    const watched = await openPage(browser, look);
+    await signIn(watched.page, service.url, person);
+    await rows(watched.page).nth(49).waitFor();
+    return watched;
+  };
+  const rows = (page: Page) => page.locator('.fleet tbody tr');
+  const names = (page: Page) => page.locator('.row-link').allInnerTexts();
+  const button = (page: Page, name: string) =>
+    page.getByRole('button', { name, exact: true }).click();
+  const search = (page: Page, text: string) => page.getByRole('searchbox').fill(text);
+
+  test('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
+    const { page, faults } = await open('light');
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    const timed = async (work: () => Promise<unknown>) => {
+      const startedMs = performance.now();
+      await work();
+      return Math.round(performance.now() - startedMs);
+    };
+    const openMs = await timed(async () => {
+      await page.goto(`${service.url}/console/`);
+      await rows(page).nth(49).waitFor();
+      await page.getByRole('link', { name: /^All 10,000/ }).waitFor();
+    });
+    const findMs = await timed(async () => {
+      await page.getByRole('searchbox').pressSequentially('box 09876');
+      await expect.poll(() => names(page), { interval: 20 }).toEqual(['Box 09876']);
+    });
+    const filterMs = await timed(async () => {
+      await page.goto(`${service.url}/console/?online=true&sort=-lastSeenTs`);
+      await rows(page).nth(49).waitFor();
+    });
+    console.log(`10,000 devices: open ${openMs} ms, find ${findMs} ms, filter ${filterMs} ms.`);
+    // A second on an idle machine.
+    expect(Math.max(openMs, findMs, filterMs)).toBeLessThan(10_000);
+    const lists = asked
+      .map((url) => new URL(url))
+      .filter(({ pathname }) => pathname === '/v2/devices');
+    expect(new Set(lists.map(({ searchParams }) => searchParams.get('limit')))).toEqual(
+      new Set(['50']),
+    );
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('is searched while typing: the question before is dropped, focus and the list stay', async () => {
+    const { page } = await open('light');
+    const dropped: string[] = [];
+    page.on('requestfailed', (request) => dropped.push(request.url()));
+    const { promise: isHeld, resolve: onHeld } = Promise.withResolvers<void>();
+    await page.route(/search=box\+0&/, () => onHeld());
+    await page.getByRole('searchbox').pressSequentially('box 0');
+    await isHeld;
+    // What was there before stays while it is asked.
+    expect(await rows(page).count()).toBe(50);
+    await page.getByRole('searchbox').pressSequentially('7777');
+    await expect.poll(() => names(page)).toEqual(['Box 07777']);
+    expect(dropped.some((url) => url.includes('search=box+0&'))).toBe(true);
+    const focused = await page.evaluate('document.activeElement.type');
+    expect(focused).toBe('search');
+    await page.goBack();
+    await rows(page).nth(49).waitFor();
+    expect(await page.getByRole('searchbox').inputValue()).toBe('');
+    await page.context().close();
+  });
+
+  test('keeps filters, sort and page in the URL, and what is selected through Back', async () => {
+    const { page, faults } = await open('light');
+    await page.getByRole('combobox', { name: 'Label' }).selectOption('cold chain');
+    await page.getByRole('link', { name: /^Offline/ }).click();
+    await button(page, 'Last seen');
+    await page.getByText(/^1 to 50 of 1,2\d\d$/).waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByText(/^51 to 100 of/).waitFor();
+    const { searchParams } = new URL(page.url());
+    expect(Object.fromEntries(searchParams)).toMatchObject({
+      label: 'cold chain',
+      online: 'false',
+      sort: '-lastSeenTs',
+    });
+    const second = await names(page);
+    expect(second).toHaveLength(50);
+    await page.getByLabel(`Select ${second[0]}`).check();
+    await page.getByRole('link', { name: second[0] ?? '', exact: true }).click();
+    await page.getByRole('heading', { name: second[0] ?? '' }).waitFor();
+    await page.goBack();
+    await page.getByText('1 selected').waitFor();
+    expect(await page.getByLabel(`Select ${second[0]}`).isChecked()).toBe(true);
+    await page.reload();
+    await expect.poll(() => names(page)).toEqual(second);
+    await page.goBack();
+    await page.getByText(/^1 to 50 of/).waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('acts on all that match: label, undo, mute with a reason, and says what failed', async () => {
+    const { page, faults } = await open('light');
+    await db.query(
+      `update device set labels = array(select 'label ' || n from generate_series(1, 20) n)
+        where name = 'Box 00123'`,
+    );
+    await search(page, 'Box 001');
+    await page.getByText('1 to 50 of 100').waitFor();
+    await page.getByLabel('Select this page').check();
+    await button(page, 'Select all 100 that match');
+    await page.getByText('All 100 that match are selected').waitFor();
+    await button(page, 'Add label');
+    await page.getByRole('dialog').getByText('“Box 001”').waitFor();
+    await page.getByRole('dialog').getByRole('combobox').fill('ramp');
+    await page.getByRole('dialog').getByRole('button', { name: 'Add the label' }).click();
+    await page.getByText('Label “ramp” added: 99 devices').waitFor();
+    await page.getByText('1 device failed').click();
+    await page.getByText('It would have more than 20 labels.').waitFor();
+    await page.locator('.fleet-labels .label', { hasText: 'ramp' }).nth(48).waitFor();
+    await button(page, 'Undo');
+    await page.getByText('Label “ramp” removed: 99 devices').waitFor();
+    await expect.poll(() => page.locator('.fleet-labels').getByText('ramp').count()).toBe(0);
+    await button(page, 'Dismiss');
+
+    for (const box of ['Box 00101', 'Box 00102']) await page.getByLabel(`Select ${box}`).check();
+    await button(page, 'Mute');
+    await page.getByLabel('4 hours').check({ force: true });
+    await page.getByLabel('Reason').fill('defrosting');
+    await page.getByRole('dialog').getByRole('button', { name: 'Mute' }).click();
+    await page.getByText(/^Muted until .*: 2 devices$/).waitFor();
+    const { rows: mutes } = await db.query('select reason from device_mute');
+    expect(mutes).toEqual([{ reason: 'defrosting' }, { reason: 'defrosting' }]);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Mute ended: 2 devices').waitFor();
+    await button(page, 'Dismiss');
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('removes after a name or the number was typed; a job outlives its tab and is found again', async () => {
+    const first = await open('light');
+    const { page } = first;
+    await search(page, 'Box 0555');
+    await page.getByText('1 to 10 of 10').waitFor();
+    await page.getByLabel('Select Box 05550').check();
+    await button(page, 'Remove …');
+    const dialog = page.getByRole('dialog');
+    const remove = dialog.getByRole('button', { name: 'Remove for good' });
+    expect(await remove.isDisabled()).toBe(true);
+    await dialog.getByLabel('Type “Box 05550” to confirm').fill('Box 05550');
+    await remove.click();
+    await page.getByText('1 to 9 of 9').waitFor();
+    await button(page, 'Dismiss');
+    await page.getByLabel('Select this page').check();
+    await db.transaction(async (tx) => {
+      // No job goes on meanwhile: as if another process were at one.
+      await tx.query('select pg_advisory_xact_lock(7212)');
+      await button(page, 'Remove …');
+      await dialog.getByLabel('Type “9” to confirm').fill('9');
+      await remove.click();
+      await page.getByText('Removing: 9 devices').waitFor();
+      await page.getByText('0 of 9').waitFor();
+      await page.context().close();
+    });
+    const { page: later, faults } = await open('light');
+    await later.getByText('Removed: 9 devices').waitFor();
+    await later.getByRole('button', { name: 'Dismiss' }).waitFor();
+    await search(later, 'Box 0555');
+    await later.getByText('No device matches').waitFor();
+    await button(later, 'Dismiss');
+    expect([...faults, ...first.faults]).toEqual([]);
+    await later.context().close();
+  });
+
+  test('a job is stopped; the service says why it takes no third one', async () => {
+    const { page, faults } = await open('light');
+    await db.transaction(async (tx) => {
+      await tx.query('select pg_advisory_xact_lock(7212)');
+      for (const box of ['Box 00201', 'Box 00202', 'Box 00203']) {
+        await search(page, box);
+        await page.getByText('1 to 1 of 1').waitFor();
+        await page.getByLabel(`Select ${box}`).check();
+        await button(page, 'End mute');
+        if (box !== 'Box 00203') await page.locator('.selection').waitFor({ state: 'hidden' });
+      }
+      await page.locator('.selection .problem').waitFor();
+      await button(page, 'Clear');
+      await page.getByRole('button', { name: 'Stop' }).first().click();
+      await page.getByText('(stopped)').waitFor();
+    });
+    await expect.poll(() => page.getByRole('button', { name: 'Stop' }).count()).toBe(0);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
+    const boxes = await fillColdChain(service, db);
+    const watched = await openPage(browser, 'light');
+    const { page } = watched;
+    await signIn(page, service.url, carrier);
+    const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
+    await chip(/^In alarm 1$/).click();
+    await expect.poll(() => names(page)).toEqual(['Box 00499']);
+    await rows(page)
+      .getByText(/^Alarm since \d\d:\d\d$/)
+      .waitFor();
+    await rows(page).getByText('9.7 °C').waitFor();
+    await checkPage(watched, 'cold-chain-warm');
+    await chip(/^Offline 2$/).click();
+    await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
+    await rows(page).getByText('4 hr ago').waitFor();
+    await checkPage(watched, 'cold-chain-silent');
+    if (tellsRefusals) {
+      await rows(page)
+        .getByText(/^Refused, last at \d\d:\d\d$/)
+        .waitFor();
+      await chip(/^Login refused 1$/).click();
+      await expect.poll(() => names(page)).toEqual(['Box 00500']);
+      await checkPage(watched, 'cold-chain-refused');
+    }
+    await chip(/^All 500$/).click();
+    await page.getByText('1 to 50 of 500').waitFor();
+    await checkPage(watched, 'cold-chain-all');
+    await page.context().close();
+    await boxes.close();
+  });
+
+  const looks: Look[] = ['light', 'dark', 'phone'];
+  test.each(looks)('looks as it should, %s', async (look) => {
+    const watched = await open(look);
+    const { page } = watched;
+    await checkPage(watched, `fleet-many-${look}`);
+    await page.getByLabel('Select this page').check({ force: true });
+    await page.getByText('50 selected').waitFor();
+    await checkPage(watched, `fleet-selected-${look}`);
+    for (const [name, confirm] of [
+      ['Add label', 'Add the label'],
+      ['Mute', 'Mute'],
+      ['Remove …', 'Remove for good'],
+    ] as const) {
+      await page.locator('.selection').getByRole('button', { name, exact: true }).click();
+      await page.getByRole('dialog').getByRole('button', { name: confirm }).waitFor();
+      await checkPage(watched, `fleet-${name.split(' ', 1)[0]?.toLowerCase()}-${look}`);
+      await page.keyboard.press('Escape');
+    }
+    await button(page, 'Clear');
+    await page.getByRole('link', { name: /^In alarm/ }).click();
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await checkPage(watched, `fleet-alarm-${look}`);
+    await page.context().close();
+  });
+});
