@@ -9,7 +9,17 @@ import { webDir } from './sources.ts';
 export type BuiltFile = { name: string; type: string; content: string };
 
 /** In this order: what comes later overrides. */
-const styles = ['tokens', 'base', 'shell', 'parts', 'fleet', 'device', 'alarms', 'sign-in'];
+const styles = [
+  'tokens',
+  'base',
+  'shell',
+  'parts',
+  'fleet',
+  'device',
+  'alarms',
+  'account',
+  'sign-in',
+];
 
 /** Bundles the page: its script in chunks, its style in one file, and the document that loads them. */
 export async function bundle(): Promise<BuiltFile[]> {

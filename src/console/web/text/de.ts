@@ -1,3 +1,5 @@
+import { account } from './de/account.ts';
+import { accountLists } from './de/account-lists.ts';
 import { add } from './de/add.ts';
 import { alarms } from './de/alarms.ts';
 import { device } from './de/device.ts';
@@ -6,4 +8,13 @@ import { shell } from './de/shell.ts';
 import { signIn } from './de/sign-in.ts';
 
 /** German. */
-export const de = { ...shell, ...signIn, ...fleet, ...add, ...device, ...alarms };
+export const de = {
+  ...shell,
+  ...signIn,
+  ...fleet,
+  ...add,
+  ...device,
+  ...alarms,
+  ...account,
+  ...accountLists,
+};

@@ -1,3 +1,5 @@
+import { account } from './en/account.ts';
+import { accountLists } from './en/account-lists.ts';
 import { add } from './en/add.ts';
 import { alarms } from './en/alarms.ts';
 import { device } from './en/device.ts';
@@ -6,4 +8,13 @@ import { shell } from './en/shell.ts';
 import { signIn } from './en/sign-in.ts';
 
 /** Every text of the console; the other languages have the same keys. */
-export const en = { ...shell, ...signIn, ...fleet, ...add, ...device, ...alarms };
+export const en = {
+  ...shell,
+  ...signIn,
+  ...fleet,
+  ...add,
+  ...device,
+  ...alarms,
+  ...account,
+  ...accountLists,
+};

@@ -11,6 +11,7 @@ export const shell: Record<keyof typeof en, string> = {
   'nav.fleet': 'Geräte',
   'nav.alarms': 'Alarme',
   'nav.add': 'Gerät hinzufügen',
+  'nav.account': 'Konto',
   'nav.docs': 'API-Referenz',
   'nav.signOut': 'Abmelden',
   'nav.openAlarms.one': '{count} offener Alarm',
