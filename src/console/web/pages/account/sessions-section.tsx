@@ -108,7 +108,7 @@ function SessionRow({ session, onEnd }: { session: ListedSession; onEnd: () => v
       <button
         type="button"
         class="button"
-        aria-label={t('account.endOne', { name })}
+        aria-label={current ? undefined : t('account.endOne', { name })}
         onClick={onEnd}
       >
         {t(current ? 'nav.signOut' : 'account.end')}
