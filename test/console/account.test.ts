@@ -6,6 +6,8 @@ import { linkIn } from '../contacts/people.ts';
 import { testService, withConsole } from '../journeys/service.ts';
 import { startMailServer, type MailServer } from '../support/smtp.ts';
 import { browserPath, checkPage, openBrowser, openPage, signIn, type Look } from './browser.ts';
+import { createHuman, sayFigure } from './human.ts';
+import { publish } from './publish.ts';
 import { makeAccount, person, type TestService } from './service.ts';
 
 describe.skipIf(browserPath === null)('the account', () => {
@@ -316,6 +318,79 @@ describe.skipIf(browserPath === null)('the account', () => {
     await inDialog(page, 'Delete for good');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await canEnter(own)).toBe(false);
+    await page.context().close();
+  });
+
+  test('somebody with one hive, on a phone, in German: to an alarm that told them', async () => {
+    const own = { email: 'imkerin@example.org', password: 'Lindenblüte im Juni' };
+    const watched = await openPage(browser, 'phone', { locale: 'de-DE' });
+    const { page } = watched;
+    const human = createHuman(page);
+    const button = (name: string) => page.getByRole('button', { name, exact: true });
+    const step = (name: string) => checkPage(watched, `hive-${name}`);
+    await page.goto(service.url);
+    await human.waitFor(page.getByRole('heading', { name: 'Anmelden' }));
+    await human.click(button('Ein Konto anlegen'));
+    await human.type(page.getByLabel('E-Mail-Adresse'), own.email);
+    await human.type(page.getByLabel('Passwort', { exact: true }), own.password);
+    await step('1-register');
+    await human.click(button('Konto anlegen'));
+    await human.waitFor(page.getByText('Noch kein Gerät'));
+    await step('2-empty');
+    await human.click(page.locator('main').getByRole('link', { name: 'Gerät hinzufügen' }));
+    await human.waitFor(page.locator('.template').first());
+    await human.click(page.locator('.template', { hasText: 'Bienenstock' }));
+    await human.type(page.getByLabel('Name'), 'Volk an der Linde');
+    await step('3-add');
+    await human.click(page.getByRole('button', { name: 'Gerät hinzufügen' }));
+    await human.waitFor(page.locator('.waiting'));
+    await step('4-connect');
+    await human.click(page.getByRole('button', { name: /Passwort/ }));
+    await human.click(button('Kopieren'));
+    human.act(3);
+    await page.locator('.copy-text', { hasText: '-P ' }).waitFor();
+    const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
+    await publish(command, (message) => message);
+    await human.waitFor(page.locator('.first-values').getByText('38,40'));
+    sayFigure('A hive: to the first value', human.figure());
+    await step('5-value');
+
+    await human.click(page.getByRole('link', { name: 'Alarme einrichten' }));
+    await human.waitFor(page.getByText('Noch niemand.'));
+    await human.type(page.getByLabel(/^Gewicht: unter/), '30');
+    await step('6-alarm');
+    await human.click(button('Alarme speichern'));
+    await human.waitFor(page.getByText('Gespeichert.'));
+    await step('7-device');
+    await human.click(page.getByRole('link', { name: 'Konto', exact: true }));
+    await human.click(page.getByRole('link', { name: 'Benachrichtigungen' }));
+    await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
+    await human.click(button('Kontakt hinzufügen'));
+    await human.click(button('Hinzufügen'));
+    await human.waitFor(page.getByText('nicht bestätigt'));
+    await step('8-contact');
+    // The mail program opens a tab of its own.
+    const tab = await page.context().newPage();
+    await tab.goto(linkIn(await mail.mailTo(own.email), 'confirm'));
+    human.act(2);
+    await tab.getByRole('button', { name: 'Bestätigen' }).click();
+    await tab.getByRole('heading', { name: 'Bestätigt' }).waitFor();
+    await tab.close();
+    await page.getByText('nicht bestätigt').waitFor({ state: 'detached' });
+    await human.click(button('Versuch an alle senden'));
+    await human.waitFor(page.getByText('Der Versuch wurde zugestellt'));
+    await step('9-tried');
+
+    await publish(command, (message) => message.replace('38.4', '38.2'));
+    await publish(command, (message) => message.replace('38.4', '21.5'));
+    human.act(2);
+    const told = await mail.mailTo(own.email, ({ text }) => text.includes('21,5'));
+    expect(told.headers['subject']).toContain('Volk an der Linde');
+    await human.click(page.getByRole('link', { name: /^Alarme/ }));
+    await human.waitFor(page.getByText(/Gewicht unter 30,00/));
+    await page.getByText(own.email).first().waitFor();
+    await step('10-alarms');
+    sayFigure('A hive: to an alarm that told somebody', human.figure());
     await page.context().close();
   });
 

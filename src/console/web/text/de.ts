@@ -6,6 +6,7 @@ import { device } from './de/device.ts';
 import { fleet } from './de/fleet.ts';
 import { shell } from './de/shell.ts';
 import { signIn } from './de/sign-in.ts';
+import { watch } from './de/watch.ts';
 
 /** German. */
 export const de = {
@@ -17,4 +18,5 @@ export const de = {
   ...alarms,
   ...account,
   ...accountLists,
+  ...watch,
 };

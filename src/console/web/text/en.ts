@@ -6,6 +6,7 @@ import { device } from './en/device.ts';
 import { fleet } from './en/fleet.ts';
 import { shell } from './en/shell.ts';
 import { signIn } from './en/sign-in.ts';
+import { watch } from './en/watch.ts';
 
 /** Every text of the console; the other languages have the same keys. */
 export const en = {
@@ -17,4 +18,5 @@ export const en = {
   ...alarms,
   ...account,
   ...accountLists,
+  ...watch,
 };

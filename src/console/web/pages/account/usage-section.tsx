@@ -84,7 +84,8 @@ function amountOf(quota: string, number: number): string {
 const sizes = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
 
 function formatBytes(bytes: number): string {
-  const power = bytes === 0 ? 0 : Math.min(4, Math.floor(Math.log2(bytes) / 10));
+  if (bytes < 1_024) return `${formatNumber(bytes)} B`;
+  const power = Math.min(4, Math.floor(Math.log2(bytes) / 10));
   const options = {
     style: 'unit',
     unit: sizes[power] ?? 'byte',

@@ -13,6 +13,7 @@ import { EventsTab } from './events-tab.tsx';
 import { History } from './history.tsx';
 import { RejectionsTab } from './rejections-tab.tsx';
 import type { CurrentProfile } from './tab-props.ts';
+import { WatchLink } from '../watch/watch-link.tsx';
 import { Values } from './values.tsx';
 import { WhyTab } from './why-tab.tsx';
 
@@ -46,6 +47,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
           <>
             <Head uuid={uuid} name={device.name ?? ''} />
             <DeviceAlarms uuid={uuid} />
+            <WatchLink uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
             <History uuid={uuid} senses={senses} />
             <Tabs uuid={uuid}>
