@@ -89,6 +89,8 @@ describe.skipIf(browserPath === null)('the account', () => {
       delete: 'This cannot be undone',
     };
     for (const [section, text] of Object.entries(shown)) {
+      // The same parts in other colours: a few of them show all colours that there are.
+      if (look === 'dark' && !['contacts', 'usage', 'delete'].includes(section)) continue;
       await page.goto(`${service.url}/console/account/${section}`);
       await page.getByText(text).first().waitFor();
       if (section === 'keys' && look === 'light') {
@@ -171,7 +173,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await press(page, 'Send a trial to all');
     await page.getByText('the receiver did not answer with 2xx').waitFor();
     await press(page, `Change ${url}`);
-    await page.getByLabel('Told of an alarm').selectOption('900000');
+    await page.getByLabel('Told of alarms').selectOption('900000');
     await page.getByLabel('Only devices').fill('cellar, attic');
     await inDialog(page, 'Save');
     await page.getByText('only devices with cellar, attic').waitFor();
@@ -337,7 +339,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await human.click(button('Konto anlegen'));
     await human.waitFor(page.getByText('Noch kein Gerät'));
     await step('2-empty');
-    await human.click(page.locator('main').getByRole('link', { name: 'Gerät hinzufügen' }));
+    await human.click(page.locator('main').getByRole('link', { name: 'Neues Gerät' }));
     await human.waitFor(page.locator('.template').first());
     await human.click(page.locator('.template', { hasText: 'Bienenstock' }));
     await human.type(page.getByLabel('Name'), 'Volk an der Linde');
@@ -361,9 +363,6 @@ describe.skipIf(browserPath === null)('the account', () => {
     await step('6-alarm');
     await human.click(button('Alarme speichern'));
     await human.waitFor(page.getByText('Gespeichert.'));
-    await step('7-device');
-    await human.click(page.getByRole('link', { name: 'Konto', exact: true }));
-    await human.click(page.getByRole('link', { name: 'Benachrichtigungen' }));
     await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
     await human.click(button('Kontakt hinzufügen'));
     await human.click(button('Hinzufügen'));

@@ -103,7 +103,7 @@ function Suiting({ form, entry, isOpen }: SuitingProps) {
           <select name="afterMs" defaultValue={String(afterMs)}>
             {offered.map((each) => (
               <option key={each} value={each} selected={each === afterMs}>
-                {t(each === 0 ? 'contacts.atOnce' : delayText(each))}
+                {t(delayText(each))}
               </option>
             ))}
           </select>

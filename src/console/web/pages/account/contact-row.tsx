@@ -5,10 +5,16 @@ import { t, type Key } from '../../text/t.ts';
 import type { Entry } from './contact-lists.ts';
 import { Outcome, type Trial } from './outcome.tsx';
 
-type RowProps = { entry: Entry; trial: Trial; onEdit: () => void; onRemove: () => void };
+type RowProps = {
+  entry: Entry;
+  trial: Trial;
+  hasMail: boolean;
+  onEdit: () => void;
+  onRemove: () => void;
+};
 
 /** A contact: what it is told, whether it can be, and how the last attempt ended. */
-export function ContactRow({ entry, trial, onEdit, onRemove }: RowProps) {
+export function ContactRow({ entry, trial, hasMail, onEdit, onRemove }: RowProps) {
   const { kind, address, state, labels, afterMs, whenOver, secret } = entry;
   return (
     <li class="row">
@@ -20,15 +26,17 @@ export function ContactRow({ entry, trial, onEdit, onRemove }: RowProps) {
           <span class="row-address">{address}</span>
           {state !== 'confirmed' && <span class="tag tag-warn">{t(`contacts.${state}`)}</span>}
         </p>
-        {state !== 'confirmed' && <p class="fine">{t(`contacts.${state}Hint`)}</p>}
+        {state !== 'confirmed' && (
+          <p class="fine">{t(hasMail ? `contacts.${state}Hint` : 'contacts.noMail')}</p>
+        )}
         <p class="fine">
-          <span class="row-part">{t(afterMs === 0 ? 'contacts.atOnce' : delayText(afterMs))}</span>
+          <span class="row-part">{t('contacts.rowWhen', { when: t(delayText(afterMs)) })}</span>
           {labels.length > 0 && (
             <span class="row-part">{t('contacts.onlyLabels', { labels: labels.join(', ') })}</span>
           )}
           {whenOver && <span class="row-part">{t('contacts.whenOver')}</span>}
         </p>
-        <Outcome entry={entry} trial={trial} />
+        {(hasMail || kind === 'webhook') && <Outcome entry={entry} trial={trial} />}
         {secret !== undefined && <Secret secret={secret} />}
       </div>
       <div class="row-buttons">

@@ -88,7 +88,11 @@ function List({ contacts, onEdit, onRemove, trial }: ListProps) {
   if (entries.length === 0)
     return (
       <section class="panel">
-        <Empty icon="alarm" title={t('contacts.none')} hint={t('contacts.noneHint')}>
+        <Empty
+          icon="alarm"
+          title={t('contacts.none')}
+          hint={t(contacts.channels.email ? 'contacts.noneHint' : 'contacts.noneNoMail')}
+        >
           {add}
         </Empty>
       </section>
@@ -101,6 +105,7 @@ function List({ contacts, onEdit, onRemove, trial }: ListProps) {
             key={entry.address}
             entry={entry}
             trial={trial.of(entry)}
+            hasMail={contacts.channels.email}
             onEdit={() => onEdit(entry)}
             onRemove={() => onRemove(entry)}
           />

@@ -7,12 +7,21 @@ import type { Entry } from './contact-lists.ts';
 export type Trial = { sentTs: number; type: 'test' | 'confirm'; heldBack: string | null } | null;
 
 /** How the last attempt to reach a contact ended, or how the trial goes on. */
-export function Outcome({ entry: { last }, trial }: { entry: Entry; trial: Trial }) {
+export function Outcome({
+  entry: { last, state: confirmation },
+  trial,
+}: {
+  entry: Entry;
+  trial: Trial;
+}) {
   if (trial?.heldBack)
     return <Line look="bad" text={t('contacts.heldBack', { why: whyOf(trial.heldBack) })} />;
   const isOfTrial = trial !== null && last !== undefined && last.timestamp >= trial.sentTs;
   if (trial !== null && !isOfTrial) return <Line look="busy" text={t('contacts.trying')} />;
-  if (last === undefined) return <p class="fine outcome">{t('contacts.neverTold')}</p>;
+  if (last === undefined) {
+    const isAsked = confirmation === 'waiting';
+    return <p class="fine outcome">{t(isAsked ? 'contacts.linkQueued' : 'contacts.neverTold')}</p>;
+  }
   const { state, reason = '', timestamp } = last;
   if (state === 'sent')
     return <Line look="ok" text={t(sentText(isOfTrial ? trial : null))} ts={timestamp} />;

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import { reload } from '../../api/cache.ts';
+import { getContacts } from '../../api/account.ts';
 import { installPurpose } from '../../api/watch.ts';
 import type { Sense } from '../../api/types.ts';
 import { navigate } from '../../app/router.ts';
@@ -8,6 +9,7 @@ import { nameOfSense } from '../../parts/senses.ts';
 import { say } from '../../parts/toast.tsx';
 import { textOf, useForm } from '../../parts/use-form.ts';
 import { t } from '../../text/t.ts';
+import { readyIn } from './who-is-told.tsx';
 import { isEmpty, purposeOf, type Rules } from './rules.ts';
 
 type FormProps = {
@@ -30,8 +32,9 @@ export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
     if (isEmpty(chosen)) return;
     await installPurpose(uuid, purposeOf(chosen, senses));
     reload(`configuration/${uuid}`);
-    say(t('watch.saved'));
-    navigate(`devices/${uuid}`);
+    const hasSomebody = readyIn(await getContacts()).length > 0;
+    say(t(hasSomebody ? 'watch.saved' : 'watch.savedForNobody'));
+    navigate(hasSomebody ? `devices/${uuid}` : 'account/contacts');
   });
   return (
     <section class="panel">

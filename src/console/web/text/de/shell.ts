@@ -10,7 +10,7 @@ export const shell: Record<keyof typeof en, string> = {
   'nav.main': 'Hauptmenü',
   'nav.fleet': 'Geräte',
   'nav.alarms': 'Alarme',
-  'nav.add': 'Gerät hinzufügen',
+  'nav.add': 'Neues Gerät',
   'nav.account': 'Konto',
   'nav.docs': 'API-Referenz',
   'nav.signOut': 'Abmelden',

@@ -14,6 +14,7 @@ export const watch: Record<keyof typeof en, string> = {
     'Ein Alarm beginnt, wenn ein Wert jenseits einer Grenze liegt, und endet, wenn er zurück ist. Leer: keine Grenze.',
   'watch.save': 'Alarme speichern',
   'watch.saved': 'Gespeichert. Die Alarme gelten ab der nächsten Nachricht.',
+  'watch.savedForNobody': 'Gespeichert. Nun noch, wer benachrichtigt wird.',
   'watch.nothing':
     'Bitte mindestens eine Grenze eingeben oder wählen, wie lange Stille dauern darf.',
   'watch.replaces':

@@ -12,6 +12,7 @@ export const watch = {
     'An alarm opens when a value is beyond a limit, and ends when it is back. Empty: no limit.',
   'watch.save': 'Save alarms',
   'watch.saved': 'Saved. The alarms count from the next message on.',
+  'watch.savedForNobody': 'Saved. Now add who is told.',
   'watch.nothing': 'Enter at least one limit, or choose how long silence may last.',
   'watch.replaces':
     'This device has a profile that says more than this page can show. Saving replaces all of it.',
