@@ -7,7 +7,7 @@ type Words = {
   passwordSet: PageText;
   askAddress: (email: string) => PageText;
   addressSet: (email: string) => PageText;
-  /** The way on to the console. */
+  /** Leads on to the console, where there is one. */
   signIn: string;
 };
 
