@@ -29,6 +29,8 @@ export type AccountsOptions = {
   linkKeys: readonly Buffer[];
   /** Whether mails can be sent; what only they can do is refused otherwise. */
   hasMail: boolean;
+  /** Whether the console is served: pages then lead on to it. */
+  hasConsole?: boolean;
 };
 
 export type AccountsDeps = AccountsOptions & {

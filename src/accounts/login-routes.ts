@@ -38,7 +38,8 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
   ) => {
     const hasGone = () => request.signal.aborted;
     const { address, receivedTs } = request;
-    const login = { ...body, address, receivedTs, hasGone };
+    const userAgent = request.header('user-agent');
+    const login = { ...body, address, userAgent, receivedTs, hasGone };
     return refuseSlowly(() => logIn(deps, login, start), request);
   };
   return [

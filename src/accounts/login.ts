@@ -8,6 +8,9 @@ import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
 import type { AccountLogin } from './schema.ts';
 import { turnOf, type Throttle } from './throttle.ts';
 
+/** Characters of it that are kept: browsers' have about 120. */
+const maxUserAgent = 256;
+
 export type LoginOwner = { accountId: number; accountUuid: string };
 
 export type LoginDeps = {
@@ -26,6 +29,8 @@ export type VerifyDeps = Pick<
 
 export type LoginAttempt = AccountLogin & {
   address: string;
+  /** What the program calls itself; '' where it does not. */
+  userAgent: string;
   /** When the request arrived, ms. */
   receivedTs: number;
   /** Asked before the password is hashed: a client that has left needs no answer. */
@@ -48,7 +53,8 @@ export async function logIn<S extends { sessionId: string }>(
   // The password may have been changed, and all sessions ended, while this one began.
   const { sessionId } = session;
   const { address, receivedTs: ts } = login;
-  if (!(await insertLogin(deps.db, account, { ts, sessionId, address }))) {
+  const userAgent = login.userAgent.slice(0, maxUserAgent);
+  if (!(await insertLogin(deps.db, account, { ts, sessionId, address, userAgent }))) {
     await deps.revokeSession(accountId, sessionId);
     throw wrong();
   }
@@ -57,7 +63,7 @@ export async function logIn<S extends { sessionId: string }>(
 
 export async function verifyCredentials(
   { db, passwords, throttle, countLogin, refusals }: VerifyDeps,
-  login: Omit<LoginAttempt, 'receivedTs'>,
+  login: Omit<LoginAttempt, 'receivedTs' | 'userAgent'>,
 ): Promise<AccountRow> {
   const { password, address } = login;
   const email = login.email.slice(0, 1_024);

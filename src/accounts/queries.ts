@@ -148,6 +148,9 @@ export async function insertAccountEvent(
   );
 }
 
+/** A session that begins, and from where. `userAgent`: '' where the program said none. */
+export type NewLogin = { ts: number; sessionId: string; address: string; userAgent: string };
+
 /**
  * Records a login, unless the account has gone or was disabled, or its password changed, since it was
  * verified. Waits for a change that is under way.
@@ -155,9 +158,10 @@ export async function insertAccountEvent(
 export async function insertLogin(
   sql: Sql,
   { accountId, passwordHash }: AccountRow,
-  { ts, sessionId, address }: { ts: number; sessionId: string; address: string },
+  { ts, sessionId, address, userAgent }: NewLogin,
 ): Promise<boolean> {
   const actor = { by: 'session', sessionId, address } as const;
+  const details = userAgent === '' ? {} : { details: { userAgent } };
   const { rowCount } = await sql.query(
     `
       with owner as (
@@ -172,9 +176,34 @@ export async function insertLogin(
       ), audited as (${insertEntryFrom('owner', 3)})
       select from owner
     `,
-    [accountId, passwordHash, ...entryValues({ kind: 'login', actor, ts })],
+    [accountId, passwordHash, ...entryValues({ kind: 'login', actor, ts, ...details })],
   );
   return rowCount === 1;
+}
+
+/** From where sessions began, by session: of logins that the audit trail still has. */
+export async function listLogins(
+  sql: Sql,
+  accountId: number,
+): Promise<Map<string, { address?: string; userAgent?: string }>> {
+  const { rows } = await sql.query<{
+    sessionId: string;
+    address: string | null;
+    userAgent: string | null;
+  }>(
+    `
+      select session_id as "sessionId", address, details->>'userAgent' as "userAgent"
+      from account_audit
+      where account_id = $1 and kind = 'login' and session_id is not null
+    `,
+    [accountId],
+  );
+  return new Map(
+    rows.map(({ sessionId, address, userAgent }) => [
+      sessionId,
+      { ...(address === null ? {} : { address }), ...(userAgent === null ? {} : { userAgent }) },
+    ]),
+  );
 }
 
 export type ListedAccount = {

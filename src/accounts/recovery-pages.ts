@@ -1,23 +1,12 @@
 import { z } from 'zod';
-import { htmlPage, type PageText } from '../http/html-page.ts';
+import { htmlPage, readerLanguage, type PageText } from '../http/html-page.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { confirmEmailChange, findLinkedChange } from './change-email.ts';
 import type { AccountsDeps } from './deps.ts';
 import { findResetOwner, resetPassword } from './forgotten-password.ts';
+import { pageWords } from './recovery-words.ts';
 import { Password } from './schema.ts';
-
-const invalid: PageText = {
-  title: 'This link is not valid',
-  text: 'It is older than 30 minutes, was used already, or was cut off. Ask for another one.',
-};
-
-const askPassword = (email: string, hint = ''): PageText => ({
-  title: 'A new password',
-  text: `${hint}For the account ${email}. All its sessions end.`,
-  password: 'New password, 8 to 128 characters',
-  button: 'Set the password',
-});
 
 const common = {
   tag: 'Pages',
@@ -30,6 +19,14 @@ const common = {
 
 const nobodyAt = ({ address, receivedTs: ts }: RequestInfo) =>
   ({ actor: { by: 'nobody', sessionId: null, address }, ts }) as const;
+
+const wordsFor = (request: RequestInfo) => pageWords[readerLanguage(request)];
+
+/** What was done; from there the console is one step away, where it is served. */
+function donePage(request: RequestInfo, { hasConsole }: AccountsDeps, done: PageText) {
+  const link = { to: '/console/', text: wordsFor(request).signIn };
+  return htmlPage(request, hasConsole ? { ...done, link } : done);
+}
 
 /**
  * Where links in mails to accounts lead. GET uses nothing up, for mail scanners follow links; POST, by the
@@ -49,6 +46,7 @@ function resetPages(deps: AccountsDeps): Route[] {
       path: '/reset',
       summary: 'reset',
       handler: async ({ query: { token }, request }) => {
+        const { askPassword, invalid } = wordsFor(request);
         const owner = await find(token, request);
         return htmlPage(request, owner ? askPassword(owner.email) : invalid);
       },
@@ -61,17 +59,18 @@ function resetPages(deps: AccountsDeps): Route[] {
       isForm: true,
       body: z.object({ password: z.string().default('') }),
       handler: async ({ query: { token }, body, request }) => {
+        const { askPassword, invalid, passwordSet } = wordsFor(request);
         const password = Password.safeParse(body.password);
         if (!password.success) {
           const owner = await find(token, request);
-          const hint = 'The password needs 8 to 128 characters. ';
-          return htmlPage(request, owner ? askPassword(owner.email, hint) : invalid);
+          if (!owner) return htmlPage(request, invalid);
+          const { tooShort, ...page } = askPassword(owner.email);
+          return htmlPage(request, { ...page, text: `${tooShort} ${page.text}` });
         }
         const { address } = request;
         const reset = { token, password: password.data, address };
         const isSet = await resetPassword(deps, reset, nobodyAt(request));
-        const done = { title: 'The password was set', text: 'Log in with it from now on.' };
-        return htmlPage(request, isSet ? done : invalid);
+        return isSet ? donePage(request, deps, passwordSet) : htmlPage(request, invalid);
       },
     }),
   ];
@@ -86,10 +85,9 @@ function confirmPages(deps: AccountsDeps): Route[] {
       path,
       summary: 'confirm-email',
       handler: async ({ query: { token }, request }) => {
+        const { askAddress, invalid } = wordsFor(request);
         const change = await findLinkedChange(deps, token, request.receivedTs);
-        if (!change) return htmlPage(request, invalid);
-        const text = `The account is to have the address ${change.email}. All its sessions end.`;
-        return htmlPage(request, { title: 'Confirm this address', text, button: 'Confirm' });
+        return htmlPage(request, change ? askAddress(change.email) : invalid);
       },
     }),
     defineRoute({
@@ -99,9 +97,9 @@ function confirmPages(deps: AccountsDeps): Route[] {
       summary: 'confirm-email',
       handler: async ({ query: { token }, request }) => {
         const email = await confirmEmailChange(deps, token, nobodyAt(request));
+        const { addressSet, invalid } = wordsFor(request);
         if (email === null) return htmlPage(request, invalid);
-        const text = `The account has the address ${email} from now on. Log in with it.`;
-        return htmlPage(request, { title: 'Confirmed', text });
+        return donePage(request, deps, addressSet(email));
       },
     }),
   ];

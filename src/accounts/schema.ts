@@ -67,6 +67,26 @@ export const EmailChange = z.object({
   email: Email,
 });
 
+/** An entry of GET /v2/accounts/sessions. */
+export const SessionEntry = z
+  .object({
+    id: z.guid(),
+    kind: z
+      .enum(['pair', 'account'])
+      .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
+    createdTs: z.int(),
+    lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
+    expiresTs: z.int(),
+    current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
+    address: z.string().optional().meta({ description: 'From where it began.' }),
+    userAgent: z
+      .string()
+      .optional()
+      .meta({ description: 'What the program that logged in called itself.' }),
+  })
+  .meta({ id: 'Session' });
+export type SessionEntry = z.infer<typeof SessionEntry>;
+
 /** Specification section 6. */
 export const AccountEvent = z
   .object({

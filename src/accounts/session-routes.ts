@@ -6,20 +6,8 @@ import { TimestampResponse, uuidParam } from '../http/schema.ts';
 import { changePassword } from './change-password.ts';
 import { endSession } from './end-session.ts';
 import type { AccountsDeps } from './deps.ts';
-import { PasswordChange } from './schema.ts';
-
-const SessionEntry = z
-  .object({
-    id: z.guid(),
-    kind: z
-      .enum(['pair', 'account'])
-      .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
-    createdTs: z.int(),
-    lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
-    expiresTs: z.int(),
-    current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
-  })
-  .meta({ id: 'Session' });
+import { PasswordChange, SessionEntry } from './schema.ts';
+import { listLogins } from './queries.ts';
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
 export function sessionRoutes(deps: AccountsDeps): Route[] {
@@ -48,15 +36,19 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       method: 'get',
       path: '/v2/accounts/sessions',
       summary: 'List sessions',
+      description:
+        'Where each began stands in `address` and `userAgent`, while the audit trail has it.',
       tag: 'Sessions',
       auth: 'account',
       errors: [],
       response: z.object({ timestamp, sessions: z.array(SessionEntry) }),
       handler: async ({ account, request }) => {
         const list = await sessions.list(account.accountId);
+        const logins = await listLogins(deps.db, account.accountId);
         const entries = list.map(({ sessionId, kind, createdTs, lastUsedTs, expiresTs }) => {
           const current = sessionId === account.sessionId;
-          return { id: sessionId, kind, createdTs, lastUsedTs, expiresTs, current };
+          const times = { createdTs, lastUsedTs, expiresTs };
+          return { id: sessionId, kind, ...times, current, ...logins.get(sessionId) };
         });
         return { timestamp: request.now(), sessions: entries };
       },

@@ -26,6 +26,7 @@ export const MadeKey = z.object({
   key: z.string().meta({ description: 'Told this once. Sent as a bearer token.' }),
   timestamp,
 });
+export type MadeKey = z.infer<typeof MadeKey>;
 
 const Key = z
   .object({

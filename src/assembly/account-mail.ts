@@ -10,11 +10,12 @@ import type { Shared } from './shared.ts';
 /** What links and mails to accounts need. Sends the mails from this process, where it has a mail server. */
 export function startAccountMail(
   shared: Shared,
-): Pick<AccountsOptions, 'refusals' | 'linkKeys' | 'hasMail'> {
+): Pick<AccountsOptions, 'refusals' | 'linkKeys' | 'hasMail' | 'hasConsole'> {
   const refusals = startRefusals(shared);
   const options = mailOptions(shared);
   if (options) startSending(shared, options, refusals);
-  return { refusals, linkKeys: shared.keys.mailLinks, hasMail: options !== null };
+  const hasConsole = shared.config.console.enabled;
+  return { refusals, linkKeys: shared.keys.mailLinks, hasMail: options !== null, hasConsole };
 }
 
 function startSending(

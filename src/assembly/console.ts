@@ -64,7 +64,8 @@ function listSessionRoutes(
     signIn: (credentials, request) => {
       const { address, receivedTs } = request;
       const hasGone = () => request.signal.aborted;
-      const login = { ...credentials, address, receivedTs, hasGone };
+      const userAgent = request.header('user-agent');
+      const login = { ...credentials, address, userAgent, receivedTs, hasGone };
       return refuseSlowly(() => logIn(deps, login, sessions.startAccountSession), request);
     },
     signOut: async (account, request) => {

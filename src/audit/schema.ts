@@ -102,3 +102,4 @@ export const AuditQuery = z.object({
 export type AuditQuery = z.output<typeof AuditQuery>;
 
 export const AuditResponse = z.object({ entries: z.array(AuditEntry), timestamp });
+export type AuditResponse = z.infer<typeof AuditResponse>;

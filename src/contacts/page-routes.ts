@@ -1,40 +1,14 @@
 import { z } from 'zod';
-import { htmlPage, type PageText } from '../http/html-page.ts';
+import { htmlPage, readerLanguage } from '../http/html-page.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
 import type { AlarmsOfContacts } from './replace-contacts.ts';
 import { readLinkToken, type LinkPurpose } from './links.ts';
+import { pageWords } from './page-words.ts';
 import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
 
 type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
-
-const texts: Record<LinkPurpose, Record<'ask' | 'done', (address: string) => PageText>> = {
-  confirm: {
-    ask: (address) => ({
-      title: 'Confirm this address',
-      text: `Messages about devices are to be sent to ${address}.`,
-      button: 'Confirm',
-    }),
-    done: (address) => ({
-      title: 'Confirmed',
-      text: `Messages are sent to ${address} from now on.`,
-    }),
-  },
-  unsubscribe: {
-    ask: (address) => ({
-      title: 'Unsubscribe',
-      text: `No more messages are to be sent to ${address}.`,
-      button: 'Unsubscribe',
-    }),
-    done: (address) => ({ title: 'Unsubscribed', text: `Nothing more is sent to ${address}.` }),
-  },
-};
-
-const invalid: PageText = {
-  title: 'This link is not valid',
-  text: 'It is too old, was cut off, or its address was removed since it was sent.',
-};
 
 /**
  * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
@@ -64,9 +38,10 @@ function routesOf(
     const nowMs = request.receivedTs;
     const link = readLinkToken(linkKeys, purpose, { token, nowMs });
     const address = link && (await findAddress(db, link.contactUuid));
+    const { invalid, [purpose]: texts } = pageWords[readerLanguage(request)];
     if (!link || address === null) return htmlPage(request, invalid);
-    if (!isAsked) return htmlPage(request, texts[purpose].ask(address));
-    return htmlPage(request, (await perform(link, nowMs)) ? texts[purpose].done(address) : invalid);
+    if (!isAsked) return htmlPage(request, texts.ask(address));
+    return htmlPage(request, (await perform(link, nowMs)) ? texts.done(address) : invalid);
   };
   return (['get', 'post'] as const).map((method) =>
     defineRoute({

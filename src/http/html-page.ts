@@ -4,7 +4,18 @@ import { stream, type Streamed } from './answer.ts';
 import type { RequestInfo } from './request.ts';
 
 /** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
-export type PageText = { title: string; text: string; button?: string; password?: string };
+export type PageText = {
+  title: string;
+  text: string;
+  button?: string;
+  password?: string;
+  link?: { to: string; text: string };
+};
+
+/** What a browser asks for: German where it prefers that, else English. */
+export function readerLanguage(request: RequestInfo): 'en' | 'de' {
+  return /^\s*de\b/i.test(request.header('accept-language')) ? 'de' : 'en';
+}
 
 /** Answers with a page without script that may send nothing but its own form. */
 export function htmlPage(request: RequestInfo, text: PageText): Streamed {
@@ -13,11 +24,11 @@ export function htmlPage(request: RequestInfo, text: PageText): Streamed {
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; " +
       "base-uri 'none'",
   );
-  return stream('text/html; charset=utf-8', Readable.from([pageOf(text)]));
+  return stream('text/html; charset=utf-8', Readable.from([pageOf(text, readerLanguage(request))]));
 }
 
 /** A page of the service, without script; its form goes to where the page came from. */
-function pageOf({ title, text, button, password }: PageText): string {
+function pageOf({ title, text, button, password, link }: PageText, language: string): string {
   const field =
     password === undefined
       ? ''
@@ -27,8 +38,11 @@ function pageOf({ title, text, button, password }: PageText): string {
     button === undefined
       ? ''
       : `<form method="post">${field}<button type="submit">${escapeHtml(button)}</button></form>\n`;
+  const wayOn = link
+    ? `<p><a href="${escapeHtml(link.to)}">${escapeHtml(link.text)}</a></p>\n`
+    : '';
   return `<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
@@ -40,6 +54,6 @@ input { padding: .5em; }
 </style>
 <h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(text)}</p>
-${form}</html>
+${form}${wayOn}</html>
 `;
 }

@@ -39,7 +39,7 @@ describe.each(sessionStores)('the audit trail, with sessions in the %s', (kind) 
         sessionId,
         details: { changed: ['name', 'apn'] },
       },
-      { ...common, kind: 'login', by: 'session', sessionId, details: {} },
+      { ...common, kind: 'login', by: 'session', sessionId, details: { userAgent: 'node' } },
       { ...common, kind: 'registered', by: 'nobody', details: {} },
     ]);
     expect(JSON.stringify(entries)).not.toContain('a secret');

@@ -72,6 +72,8 @@ describe('a forgotten password', () => {
     const link = await linkFor(email);
     for (const method of ['GET', 'HEAD', 'GET'])
       expect((await fetch(link, { method })).status).toBe(200);
+    const german = await fetch(link, { headers: { 'Accept-Language': 'de-AT,de;q=0.9' } });
+    expect(await german.text()).toMatch(/<html lang="de">[^]*<h1>Ein neues Passwort/);
     const page = await (await fetch(link)).text();
     expect(page).toContain('<form method="post">');
     expect(page).toContain('type="password"');

@@ -18,8 +18,17 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
         id: string;
         kind: string;
         current: boolean;
+        address?: string;
+        userAgent?: string;
       }[];
     const entries = await list();
+    // Registering begins a session, too, and is no login.
+    expect(entries.map(({ current, address, userAgent }) => [current, address, userAgent])).toEqual(
+      expect.arrayContaining([
+        [true, undefined, undefined],
+        [false, '127.0.0.1', 'node'],
+      ]),
+    );
     expect(entries.map(({ kind, current }) => [kind, current]).toSorted()).toEqual([
       ['account', true],
       ['pair', false],

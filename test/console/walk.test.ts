@@ -1,18 +1,9 @@
-import { connectAsync } from 'mqtt';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserPath, checkPage, openBrowser, openPage, signIn } from './browser.ts';
+import { createHuman, sayFigure } from './human.ts';
+import { publish } from './publish.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
-
-/** What the snippet says, sent as mosquitto_pub would. */
-async function publish(command: string, changed: (message: string) => string): Promise<void> {
-  const of = (flag: string) => new RegExp(`-${flag} ('[^']*'|\\S+)`).exec(command)?.[1] ?? '';
-  const username = of('u');
-  const url = `mqtt://${of('h')}:${of('p')}`;
-  const client = await connectAsync(url, { username, password: of('P'), reconnectPeriod: 0 });
-  await client.publishAsync(of('t'), changed(of('m').slice(1, -1)), { qos: 1 });
-  await client.endAsync();
-}
 
 /** All that scripts could read or that is kept in the browser. */
 const keptIn = (page: Page) =>
@@ -49,22 +40,24 @@ describe.skipIf(browserPath === null)('in a browser', () => {
   test('from a fresh start to the first measurement, and out again', async () => {
     const watched = await openPage(browser, 'light');
     const { page } = watched;
+    const human = createHuman(page);
     await page.goto(service.url);
-    await page.getByRole('heading', { name: 'Make the first account' }).waitFor();
+    await human.waitFor(page.getByRole('heading', { name: 'Make the first account' }));
     expect(page.url()).toBe(`${service.url}/console/`);
     await checkPage(watched, 'first-run-light');
-    await page.getByLabel('E-mail address').fill(person.email);
-    await page.getByLabel('Password', { exact: true }).fill(person.password);
-    await page.getByRole('button', { name: 'Make the account' }).click();
+    await human.type(page.getByLabel('E-mail address'), person.email);
+    await human.type(page.getByLabel('Password', { exact: true }), person.password);
+    await human.click(page.getByRole('button', { name: 'Make the account' }));
 
-    await page.getByText('No device yet').waitFor();
+    await human.waitFor(page.getByText('No device yet'));
     await checkPage(watched, 'fleet-empty-light');
-    await page.locator('main').getByRole('link', { name: 'Add device' }).click();
-    await page.getByLabel('Freezer').check();
-    await page.getByLabel('Name').fill('Freezer 3');
-    await page.getByRole('button', { name: 'Add the device' }).click();
+    await human.click(page.locator('main').getByRole('link', { name: 'Add device' }));
+    await human.waitFor(page.getByLabel('Freezer'));
+    await human.click(page.getByLabel('Freezer'));
+    await human.type(page.getByLabel('Name'), 'Freezer 3');
+    await human.click(page.getByRole('button', { name: 'Add the device' }));
 
-    await page.getByText('Waiting for the first message').waitFor();
+    await human.waitFor(page.getByText('Waiting for the first message'));
     await checkPage(watched, 'connect-light');
     expect(await page.locator('.copy-text').innerText()).toContain('•');
     await page.getByRole('button', { name: 'Show the password' }).click();
@@ -72,8 +65,14 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
     await publish(command, (message) => message.replace('0x10', '0x77'));
     await page.getByText('has no sense 0x77').waitFor();
+    // Copied, then the terminal is gone to, the line pasted, and Enter pressed.
+    await human.click(page.getByRole('button', { name: 'Copy' }));
+    human.act(3);
     await publish(command, (message) => message);
-    await page.getByText('It works. The first value is stored.').waitFor();
+    await human.waitFor(page.getByText('It works. The first value is stored.'));
+    const figure = human.figure();
+    sayFigure('From a fresh start to the first measurement on the screen', figure);
+    expect(figure.seconds).toBeLessThan(120);
     await page.getByText('-18.2').first().waitFor();
     await checkPage(watched, 'connect-done-light');
 

@@ -18,6 +18,7 @@ const styles = [
   'device',
   'chart',
   'alarms',
+  'account',
   'sign-in',
 ];
 

@@ -18,3 +18,8 @@ export type { EventView } from '../../../events/schema.ts';
 export type { ListedAlarm } from '../../../alarms/schema.ts';
 export type { NotificationOutcome } from '../../../notifications/schema.ts';
 export type { Description } from '../../../engine/describe-evaluation.ts';
+export type { SessionEntry as ListedSession } from '../../../accounts/schema.ts';
+export type { Contacts, ContactsUpdate, TrialAnswer } from '../../../contacts/schema.ts';
+export type { Key as ApiKey, MadeKey, NewKey } from '../../../api-keys/schema.ts';
+export type { UsageList } from '../../../quotas/schema.ts';
+export type { AuditEntry, AuditResponse as AuditList } from '../../../audit/schema.ts';

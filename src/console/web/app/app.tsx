@@ -30,6 +30,9 @@ function pageOf([first, second, ...more]: string[]): ComponentChildren {
   if (first === undefined) return <FleetPage />;
   if (first === 'alarms' && second === undefined) return <AlarmsPage />;
   if (first === 'add' && second === undefined) return <Lazy key="add" load={loadAdd} />;
+  if (first === 'account') return <Lazy key="account" load={loadAccount} uuid={second ?? ''} />;
+  if (first === 'watch' && second !== undefined)
+    return <Lazy key={`watch/${second}`} load={loadWatch} uuid={second} />;
   if (first === 'devices' && second !== undefined)
     return <Lazy key={second} load={loadDevice} uuid={second} />;
   return <NotFound />;
@@ -39,6 +42,10 @@ type Page = ComponentType<{ uuid: string }>;
 
 const loadDevice = async (): Promise<Page> =>
   (await import('../pages/device/device-page.tsx')).DevicePage;
+const loadAccount = async (): Promise<Page> =>
+  (await import('../pages/account/account-page.tsx')).AccountPage;
+const loadWatch = async (): Promise<Page> =>
+  (await import('../pages/watch/watch-page.tsx')).WatchPage;
 const loadAdd = async (): Promise<Page> => (await import('../pages/add/add-page.tsx')).AddPage;
 
 /** A page whose script is loaded when it is first opened. */

@@ -5,6 +5,7 @@ import { endSession, getSession, register, signIn, updateAccount } from '../api/
 import type { Credentials, SessionAccount } from '../api/session.ts';
 import type { SessionView } from '../api/types.ts';
 import { language, type Language } from '../text/t.ts';
+import { navigate } from './router.ts';
 
 export type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
 type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
@@ -68,6 +69,19 @@ export async function leave(): Promise<void> {
   await endSession();
   endHere();
   tabs.postMessage('left');
+}
+
+/** What was changed of the account is shown from now on. */
+export function changeSessionAccount(change: { name?: string; timeZone?: string }): void {
+  const account = accountOf();
+  if (account) enterAs({ ...account, ...change });
+}
+
+/** The account is gone, and every session with it. */
+export async function forgetSession(): Promise<void> {
+  tabs.postMessage('left');
+  navigate('');
+  await openSession();
 }
 
 export async function chooseLanguage(value: Language): Promise<void> {

@@ -10,12 +10,18 @@ import { pieces } from './router.ts';
 import { accountOf, leave } from './session.ts';
 import { awaySince } from './stream.ts';
 
-type Place = { to: string; page: string; icon: IconName; label: 'nav.fleet' | 'nav.alarms' };
+type Place = {
+  to: string;
+  page: string;
+  icon: IconName;
+  label: 'nav.fleet' | 'nav.alarms' | 'nav.account';
+};
 
 /** Where a person can go. Pages that are added get their line here. */
 const places: Place[] = [
   { to: '', page: 'fleet', icon: 'devices', label: 'nav.fleet' },
   { to: 'alarms', page: 'alarms', icon: 'alarm', label: 'nav.alarms' },
+  { to: 'account', page: 'account', icon: 'person', label: 'nav.account' },
 ];
 
 export function Shell({ children }: { children: ComponentChildren }) {

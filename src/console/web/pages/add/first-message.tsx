@@ -70,9 +70,14 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
         </>
       )}
       {hasArrived && (
-        <Link to={`devices/${uuid}`} class="button button-main">
-          {t('connect.open')}
-        </Link>
+        <p class="first-next">
+          <Link to={`devices/${uuid}`} class="button button-main">
+            {t('connect.open')}
+          </Link>
+          <Link to={`watch/${uuid}`} class="button">
+            {t('watch.open')}
+          </Link>
+        </p>
       )}
     </section>
   );

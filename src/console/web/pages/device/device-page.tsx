@@ -18,6 +18,7 @@ import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
 import type { CurrentProfile, TabProps } from './tab-props.ts';
 import { Trouble } from './trouble.tsx';
+import { WatchLink } from '../watch/watch-link.tsx';
 import { Values } from './values.tsx';
 import { WhyTab } from './why-tab.tsx';
 
@@ -61,6 +62,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
             <Head uuid={uuid} name={described.device.name ?? ''} />
             <Trouble uuid={uuid} senses={senses} />
             <DeviceAlarms uuid={uuid} />
+            <WatchLink uuid={uuid} />
             <Values uuid={uuid} senses={senses} />
             <History
               uuid={uuid}

@@ -1,74 +1,52 @@
-import { useState } from 'preact/hooks';
+import type { ApiError } from '../../api/request.ts';
 import type { Credentials } from '../../api/session.ts';
-import { describeProblem, useRetryAfter } from '../../parts/problem.tsx';
+import { Field, Form, Submit } from '../../parts/form.tsx';
+import { PasswordField } from '../../parts/password-field.tsx';
+import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
 import { t } from '../../text/t.ts';
+
+// Other pages take it from here.
+export { textOf } from '../../parts/use-form.ts';
 
 type FormProps = { isNew: boolean; submit: (credentials: Credentials) => Promise<void> };
 
 /** E-mail address and password, to sign in or to make an account. */
 export function CredentialsForm({ isNew, submit }: FormProps) {
-  const [isShown, setIsShown] = useState(false);
-  const [isBusy, setIsBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const left = useRetryAfter(error);
-  const send = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    setIsBusy(true);
-    try {
-      await submit({ email: textOf(form, 'email').trim(), password: textOf(form, 'password') });
-    } catch (thrown) {
-      setError(thrown);
-      setIsBusy(false);
-    }
-  };
+  const form = useForm(
+    (values) =>
+      submit({ email: textOf(values, 'email').trim(), password: textOf(values, 'password') }),
+    isNew ? explainNew : explainWrong,
+  );
   return (
-    <form class="form" onSubmit={(event) => void send(event)}>
-      {error !== null && (
-        <p class="form-error" role="alert">
-          {left > 0 ? t('signIn.wait', { seconds: left }) : describeProblem(error)}
-        </p>
-      )}
-      <label class="field">
-        <span>{t('signIn.email')}</span>
-        <input name="email" type="email" autocomplete="username" required autofocus />
-      </label>
-      <div class="field">
-        <label for="password">{t('signIn.password')}</label>
-        <div class="with-button">
-          <input
-            // The two types have different attributes to preact; these are of both.
-            {...({ type: isShown ? 'text' : 'password' } as { type: 'password' })}
-            id="password"
-            name="password"
-            autocomplete={isNew ? 'new-password' : 'current-password'}
-            aria-describedby={isNew ? 'password-hint' : undefined}
-            minLength={isNew ? 8 : undefined}
-            required
-          />
-          <button
-            type="button"
-            class="button"
-            aria-label={t(isShown ? 'signIn.hidePassword' : 'signIn.showPassword')}
-            onClick={() => setIsShown(!isShown)}
-          >
-            {t(isShown ? 'common.hide' : 'common.reveal')}
-          </button>
-        </div>
-        {isNew && (
-          <p class="fine" id="password-hint">
-            {t('signIn.passwordHint')}
-          </p>
-        )}
-      </div>
-      <button type="submit" class="button button-main" disabled={isBusy || left > 0}>
-        {t(isNew ? 'signIn.register' : 'signIn.enter')}
-      </button>
-    </form>
+    <Form form={form}>
+      <Field
+        form={form}
+        name="email"
+        label={t('signIn.email')}
+        input={{
+          type: 'email',
+          autocomplete: 'username',
+          autocapitalize: 'off',
+          spellcheck: false,
+          maxLength: 254,
+          required: true,
+          autofocus: true,
+        }}
+      />
+      <PasswordField form={form} label={t('signIn.password')} isNew={isNew} />
+      <Submit form={form}>{t(isNew ? 'signIn.register' : 'signIn.enter')}</Submit>
+    </Form>
   );
 }
 
-export function textOf(form: FormData, name: string): string {
-  const value = form.get(name);
-  return typeof value === 'string' ? value : '';
+/** Which of the two is wrong is not said, for strangers try addresses. */
+function explainWrong({ status }: ApiError): Refusal | null {
+  return status === 401 ? { field: 'password', text: t('signIn.wrong') } : null;
+}
+
+function explainNew(error: ApiError): Refusal | null {
+  if (error.status === 409) return { field: 'email', text: t('signIn.taken') };
+  if (isWrong(error, 'email')) return { field: 'email', text: t('signIn.badEmail') };
+  if (isWrong(error, 'password')) return { field: 'password', text: t('signIn.passwordHint') };
+  return null;
 }

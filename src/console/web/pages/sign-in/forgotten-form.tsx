@@ -1,24 +1,18 @@
 import { useState } from 'preact/hooks';
+import type { ApiError } from '../../api/request.ts';
 import { forgotPassword } from '../../api/session.ts';
-import { describeProblem, useRetryAfter } from '../../parts/problem.tsx';
+import { Field, Form, Submit } from '../../parts/form.tsx';
+import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
 import { t } from '../../text/t.ts';
-import { textOf } from './credentials-form.tsx';
 
 /** Asks for a mail with a link; the answer does not tell whether there is such an account. */
 export function ForgottenForm() {
   const [sentTo, setSentTo] = useState('');
-  const [error, setError] = useState<unknown>(null);
-  const left = useRetryAfter(error);
-  const send = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const email = textOf(new FormData(event.currentTarget as HTMLFormElement), 'email').trim();
-    try {
-      await forgotPassword(email);
-      setSentTo(email);
-    } catch (thrown) {
-      setError(thrown);
-    }
-  };
+  const form = useForm(async (values) => {
+    const email = textOf(values, 'email').trim();
+    await forgotPassword(email);
+    setSentTo(email);
+  }, explain);
   if (sentTo !== '')
     return (
       <p class="form-done" role="status">
@@ -26,19 +20,26 @@ export function ForgottenForm() {
       </p>
     );
   return (
-    <form class="form" onSubmit={(event) => void send(event)}>
-      {error !== null && (
-        <p class="form-error" role="alert">
-          {left > 0 ? t('signIn.wait', { seconds: left }) : describeProblem(error)}
-        </p>
-      )}
-      <label class="field">
-        <span>{t('signIn.email')}</span>
-        <input name="email" type="email" autocomplete="username" required autofocus />
-      </label>
-      <button type="submit" class="button button-main" disabled={left > 0}>
-        {t('signIn.sendMail')}
-      </button>
-    </form>
+    <Form form={form}>
+      <Field
+        form={form}
+        name="email"
+        label={t('signIn.email')}
+        input={{
+          type: 'email',
+          autocomplete: 'username',
+          autocapitalize: 'off',
+          spellcheck: false,
+          maxLength: 254,
+          required: true,
+          autofocus: true,
+        }}
+      />
+      <Submit form={form}>{t('signIn.sendMail')}</Submit>
+    </Form>
   );
+}
+
+function explain(error: ApiError): Refusal | null {
+  return isWrong(error, 'email') ? { field: 'email', text: t('signIn.badEmail') } : null;
 }

@@ -20,6 +20,9 @@ export const signIn: Record<keyof typeof en, string> = {
     'An diese Adresse geht eine Mail mit einem Link, wenn sie hier ein Konto hat.',
   'signIn.sendMail': 'Mail senden',
   'signIn.mailSent': 'Wenn {email} hier ein Konto hat, ist eine Mail mit einem Link unterwegs.',
+  'signIn.wrong': 'Die E-Mail-Adresse oder das Passwort ist falsch.',
+  'signIn.taken': 'Es gibt schon ein Konto mit dieser Adresse. Bitte anmelden.',
+  'signIn.badEmail': 'Diese E-Mail-Adresse kann hier nicht verwendet werden.',
   'signIn.wait': 'Zu viele Versuche. Noch {seconds} s warten.',
   'signIn.about': 'Ihre Geräte, was sie messen und was Sie wissen müssen.',
 };

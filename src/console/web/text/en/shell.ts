@@ -9,6 +9,7 @@ export const shell = {
   'nav.fleet': 'Devices',
   'nav.alarms': 'Alarms',
   'nav.add': 'Add device',
+  'nav.account': 'Account',
   'nav.docs': 'API reference',
   'nav.signOut': 'Sign out',
   'nav.openAlarms.one': '{count} open alarm',

@@ -17,6 +17,9 @@ export const signIn = {
   'signIn.forgottenHint': 'A mail with a link goes to this address, if it has an account here.',
   'signIn.sendMail': 'Send the mail',
   'signIn.mailSent': 'If {email} has an account here, a mail with a link is on its way.',
+  'signIn.wrong': 'The e-mail address or the password is wrong.',
+  'signIn.taken': 'There is an account with this address. Sign in instead.',
+  'signIn.badEmail': 'This is no e-mail address that can be used here.',
   'signIn.wait': 'Too many attempts. Wait {seconds} s.',
   'signIn.about': 'Your devices, what they measure, and what needs you.',
 } as const;

@@ -1,0 +1,124 @@
+import { listAudit } from '../../api/account.ts';
+import { useQuery } from '../../api/cache.ts';
+import type { AuditEntry } from '../../api/types.ts';
+import { queryOf, setQuery } from '../../app/router.ts';
+import { Link } from '../../parts/link.tsx';
+import { Answered, Empty } from '../../parts/panel.tsx';
+import { formatFullTime } from '../../text/format.ts';
+import { count, t, tryText } from '../../text/t.ts';
+import { Pager } from '../fleet/pager.tsx';
+import { nameOfProgram } from './name-of-program.ts';
+
+const groups = {
+  all: '',
+  logins: 'login,login-refused,login-while-disabled,session-ended',
+  account:
+    'registered,password-changed,password-change-refused,password-reset-asked,password-reset,' +
+    'reset-link-made,email-change-asked,email-change-refused,email-changed,settings-changed,' +
+    'key-made,key-revoked,quota-changed,sms-allowed,sms-denied,disabled,enabled',
+  devices:
+    'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired',
+  alarms:
+    'alarm-acknowledged,alarm-closed,alarm-snoozed,alarm-unsnoozed,device-muted,device-unmuted',
+} as const;
+type Group = keyof typeof groups;
+const names = Object.keys(groups) as Group[];
+
+/** Who did what to the account, newest first. */
+export function AuditSection() {
+  const asked = queryOf('of');
+  const group = names.find((each) => each === asked) ?? 'all';
+  const cursor = queryOf('cursor');
+  const query = useQuery(`account/audit/${group}/${cursor}`, (signal) =>
+    listAudit({ kinds: groups[group], cursor }, signal),
+  );
+  return (
+    <>
+      <label class="field audit-filter">
+        <span>{t('audit.filter')}</span>
+        <select
+          value={group}
+          onChange={({ currentTarget }) => {
+            const of = currentTarget.value;
+            setQuery({ of: of === 'all' ? '' : of, cursor: '' });
+          }}
+        >
+          {names.map((each) => (
+            <option key={each} value={each}>
+              {t(`audit.of.${each}`)}
+            </option>
+          ))}
+        </select>
+      </label>
+      <section class="panel panel-flush">
+        <Answered query={query} lines={8}>
+          {({ body: { entries }, next }) =>
+            entries.length === 0 ? (
+              <Empty icon="search" title={t('audit.none')} />
+            ) : (
+              <>
+                <ul class="rows">
+                  {entries.map((entry) => (
+                    <Entry key={entry.auditId} entry={entry} />
+                  ))}
+                </ul>
+                <Pager next={next} />
+              </>
+            )
+          }
+        </Answered>
+      </section>
+    </>
+  );
+}
+
+const alarming = /refused|while-disabled|revoked|disabled/;
+
+function Entry({ entry }: { entry: AuditEntry }) {
+  const { timestamp, kind, by, address, count: number = 1, details } = entry;
+  const device = details['deviceAuthUuid'];
+  return (
+    <li class="row">
+      <div class="row-text">
+        <p class={alarming.test(kind) ? 'row-title audit-refused' : 'row-title'}>
+          {tryText(`audit.${kind}`, kind)}
+          {number > 1 && <span class="tag">{count('audit.times', number)}</span>}
+        </p>
+        <p class="fine">
+          <span class="row-part">{tryText(`audit.by.${by}`, by)}</span>
+          {address !== undefined && <span class="row-part">{address}</span>}
+          {detailsOf(details).map((text) => (
+            <span key={text} class="row-part">
+              {text}
+            </span>
+          ))}
+          {typeof device === 'string' && (
+            <span class="row-part">
+              <Link to={`devices/${device}`}>{t('audit.device')}</Link>
+            </span>
+          )}
+        </p>
+      </div>
+      <span class="fine audit-time">{formatFullTime(timestamp)}</span>
+    </li>
+  );
+}
+
+/** What is worth knowing to a person: names, not identifiers. */
+function detailsOf(details: AuditEntry['details']): string[] {
+  const { userAgent, name, email, changed, scopes, reason, quota, value } = details;
+  const fields = Array.isArray(changed)
+    ? changed.map((field) => tryText(`audit.field.${field}`, field)).join(', ')
+    : '';
+  return [
+    typeof userAgent === 'string' ? nameOfProgram(userAgent) : '',
+    typeof name === 'string' ? name : '',
+    typeof email === 'string' ? email : '',
+    fields,
+    Array.isArray(scopes) ? scopes.join(', ') : '',
+    typeof reason === 'string' ? tryText(`audit.reason.${reason}`, reason) : '',
+    quota === undefined
+      ? ''
+      : `${tryText(`quota.${String(quota)}`, String(quota))}: ${String(value)}`,
+  ].filter(Boolean);
+}

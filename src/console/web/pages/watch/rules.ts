@@ -1,0 +1,91 @@
+import type { Purpose, Sense } from '../../api/types.ts';
+import { formatValue } from '../../text/format.ts';
+import { t } from '../../text/t.ts';
+import { nameOfSense } from '../../parts/senses.ts';
+
+/** What somebody is told of: values beyond limits, by sId, and silence. */
+export type Rules = {
+  above: Record<string, number>;
+  below: Record<string, number>;
+  /** 0: not told of silence. */
+  silentMs: number;
+};
+
+export const noRules: Rules = { above: {}, below: {}, silentMs: 0 };
+
+const actions = { alarm: true, cloud: { sendEvent: true, sendPush: true } };
+
+/** One state that watches for all of it. Names say what happened, for they stand in the messages. */
+export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
+  const cause = (sId: string, more: object) => ({ sId, orderId: 0, ...more });
+  const events = [
+    ...senses.flatMap((sense) => {
+      const { sId } = sense;
+      const name = nameOfSense(sId, sense);
+      const [above, below] = [rules.above[sId], rules.below[sId]];
+      const text = (value: number) => ({ name, value: formatValue(value, sense) });
+      return [
+        ...(above === undefined
+          ? []
+          : [
+              {
+                name: t('watch.aboveName', text(above)),
+                causes: [cause(sId, { thresholds: { isGt: above } })],
+              },
+            ]),
+        ...(below === undefined
+          ? []
+          : [
+              {
+                name: t('watch.belowName', text(below)),
+                causes: [cause(sId, { thresholds: { isLt: below } })],
+              },
+            ]),
+      ];
+    }),
+    // Each sense has to be silent: one that goes on says that the device is there.
+    ...(rules.silentMs === 0 || senses.length === 0
+      ? []
+      : [
+          {
+            name: t('watch.silentName'),
+            causes: senses.map(({ sId }, orderId) => ({
+              sId,
+              orderId,
+              threshold: { noneForMs: rules.silentMs },
+            })),
+          },
+        ]),
+  ].map((event, place) => ({ evId: place + 1, eventLog: true, actions, ...event }));
+  const name = t('watch.purposeName');
+  return { puId: 1, name, initStId: 1, states: [{ stId: 1, name, events }] } as unknown as Purpose;
+}
+
+/** The rules of an installed profile; null where it says more than these can. */
+export function rulesIn(purposes: readonly Purpose[]): Rules | null {
+  const [purpose, ...others] = purposes;
+  const [state, ...more] = purpose?.states ?? [];
+  if (!state || others.length > 0 || more.length > 0) return null;
+  const rules: Rules = { above: {}, below: {}, silentMs: 0 };
+  for (const { causes, actions } of state.events) {
+    const known = ['alarm', 'cloud'];
+    if (Object.keys(actions).some((name) => !known.includes(name))) return null;
+    const [{ sId, threshold, thresholds } = { sId: '' }, ...further] = causes;
+    if (threshold?.noneForMs !== undefined) {
+      const alike = causes.every((each) => each.threshold?.noneForMs === threshold.noneForMs);
+      if (!alike || rules.silentMs > 0) return null;
+      rules.silentMs = threshold.noneForMs;
+      continue;
+    }
+    const { isGt, isLt, ...rest } = thresholds ?? {};
+    const isPlain = further.length === 0 && threshold === undefined;
+    if (!isPlain || Object.keys(rest).length > 0) return null;
+    if ((isGt === undefined) === (isLt === undefined)) return null;
+    if (isGt !== undefined) rules.above[sId] = isGt;
+    if (isLt !== undefined) rules.below[sId] = isLt;
+  }
+  return rules;
+}
+
+export const isEmpty = ({ above, below, silentMs }: Rules): boolean =>
+  silentMs === 0 && Object.keys(above).length === 0 && Object.keys(below).length === 0;

@@ -1,0 +1,115 @@
+import { useState } from 'preact/hooks';
+import { reload } from '../../api/cache.ts';
+import { getContacts } from '../../api/account.ts';
+import { installPurpose } from '../../api/watch.ts';
+import type { Sense } from '../../api/types.ts';
+import { navigate } from '../../app/router.ts';
+import { Form, Submit } from '../../parts/form.tsx';
+import { nameOfSense } from '../../parts/senses.ts';
+import { say } from '../../parts/toast.tsx';
+import { textOf, useForm } from '../../parts/use-form.ts';
+import { t } from '../../text/t.ts';
+import { readyIn } from './who-is-told.tsx';
+import { isEmpty, purposeOf, type Rules } from './rules.ts';
+
+type FormProps = {
+  uuid: string;
+  name: string;
+  senses: Sense[];
+  rules: Rules;
+  /** The device has a profile that this page cannot show. */
+  replaces: boolean;
+};
+
+const silences = [0, 900_000, 3_600_000, 21_600_000, 86_400_000] as const;
+
+/** A limit above and below for each sense, and how long silence may last. */
+export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
+  const [isNothing, setIsNothing] = useState(false);
+  const form = useForm(async (values) => {
+    const chosen = readRules(values, senses);
+    setIsNothing(isEmpty(chosen));
+    if (isEmpty(chosen)) return;
+    await installPurpose(uuid, purposeOf(chosen, senses));
+    reload(`configuration/${uuid}`);
+    const hasSomebody = readyIn(await getContacts()).length > 0;
+    say(t(hasSomebody ? 'watch.saved' : 'watch.savedForNobody'));
+    navigate(hasSomebody ? `devices/${uuid}` : 'account/contacts');
+  });
+  return (
+    <section class="panel">
+      <p class="watch-name">{name || t('fleet.unnamed')}</p>
+      {replaces && <p class="notice">{t('watch.replaces')}</p>}
+      <Form form={form}>
+        {isNothing && (
+          <p class="form-error" role="alert">
+            {t('watch.nothing')}
+          </p>
+        )}
+        {senses.map((sense) => (
+          <Limits key={sense.sId} sense={sense} rules={rules} />
+        ))}
+        <label class="field">
+          <span>{t('watch.silent')}</span>
+          <select name="silent">
+            {[...new Set([...silences, rules.silentMs])].map((ms) => (
+              <option key={ms} value={ms} selected={ms === rules.silentMs}>
+                {silenceText(ms)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <p class="fine">{t('watch.hint')}</p>
+        <div>
+          <Submit form={form}>{t('watch.save')}</Submit>
+        </div>
+      </Form>
+    </section>
+  );
+}
+
+function silenceText(ms: number): string {
+  if (ms === 0) return t('watch.silent.never');
+  if (ms < 3_600_000) return t('watch.silent.minutes', { minutes: Math.round(ms / 60_000) });
+  return t('watch.silent.hours', { hours: Math.round(ms / 3_600_000) });
+}
+
+function Limits({ sense, rules }: { sense: Sense; rules: Rules }) {
+  const { sId, unit } = sense;
+  const name = nameOfSense(sId, sense);
+  const input = (which: 'below' | 'above') => (
+    <label class="watch-limit">
+      <span>{t(`watch.${which}`)}</span>
+      <input
+        type="number"
+        step="any"
+        inputMode="decimal"
+        name={`${which}:${sId}`}
+        defaultValue={String(rules[which][sId] ?? '')}
+        aria-label={`${name}: ${t(`watch.${which}`)}${unit ? ` (${unit})` : ''}`}
+      />
+      {unit !== undefined && <span class="muted">{unit}</span>}
+    </label>
+  );
+  return (
+    <fieldset class="watch-sense">
+      <legend>{name}</legend>
+      <div>
+        {input('below')}
+        {input('above')}
+      </div>
+    </fieldset>
+  );
+}
+
+function readRules(values: FormData, senses: Sense[]): Rules {
+  const limits = (which: 'above' | 'below') =>
+    Object.fromEntries(
+      senses.flatMap(({ sId }) => {
+        const text = textOf(values, `${which}:${sId}`);
+        return text === '' ? [] : [[sId, Number(text)] as const];
+      }),
+    );
+  const silentMs = Number(textOf(values, 'silent'));
+  return { above: limits('above'), below: limits('below'), silentMs };
+}

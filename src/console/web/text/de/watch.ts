@@ -1,0 +1,32 @@
+import type { watch as en } from '../en/watch.ts';
+
+export const watch: Record<keyof typeof en, string> = {
+  'watch.title': 'Alarme dieses Geräts',
+  'watch.back': 'Zum Gerät',
+  'watch.open': 'Alarme einrichten',
+  'watch.below': 'unter',
+  'watch.above': 'über',
+  'watch.silent': 'Melden, wenn nichts zu hören ist',
+  'watch.silent.never': 'Nie',
+  'watch.silent.minutes': '{minutes} Minuten lang',
+  'watch.silent.hours': '{hours} h lang',
+  'watch.hint':
+    'Ein Alarm beginnt, wenn ein Wert jenseits einer Grenze liegt, und endet, wenn er zurück ist. Leer: keine Grenze.',
+  'watch.save': 'Alarme speichern',
+  'watch.saved': 'Gespeichert. Die Alarme gelten ab der nächsten Nachricht.',
+  'watch.savedForNobody': 'Gespeichert. Nun noch, wer benachrichtigt wird.',
+  'watch.nothing':
+    'Bitte mindestens eine Grenze eingeben oder wählen, wie lange Stille dauern darf.',
+  'watch.replaces':
+    'Dieses Gerät hat ein Profil, das mehr enthält, als diese Seite zeigen kann. Speichern ersetzt es ganz.',
+  'watch.aboveName': '{name} über {value}',
+  'watch.belowName': '{name} unter {value}',
+  'watch.silentName': 'nichts zu hören',
+  'watch.purposeName': 'Grenzen',
+  'watch.who': 'Wer benachrichtigt wird',
+  'watch.nobody':
+    'Noch niemand. Fügen Sie eine E-Mail-Adresse hinzu, dann erreichen Alarme Sie dort.',
+  'watch.unconfirmed':
+    'Noch niemand: Keine Adresse ist bestätigt. Öffnen Sie den Link in der Mail.',
+  'watch.contacts': 'Kontakte',
+};

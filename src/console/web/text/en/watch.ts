@@ -1,0 +1,27 @@
+export const watch = {
+  'watch.title': 'Alarms of this device',
+  'watch.back': 'To the device',
+  'watch.open': 'Set up alarms',
+  'watch.below': 'below',
+  'watch.above': 'above',
+  'watch.silent': 'Tell me when nothing is heard for',
+  'watch.silent.never': 'Never',
+  'watch.silent.minutes': '{minutes} minutes',
+  'watch.silent.hours': '{hours} h',
+  'watch.hint':
+    'An alarm opens when a value is beyond a limit, and ends when it is back. Empty: no limit.',
+  'watch.save': 'Save alarms',
+  'watch.saved': 'Saved. The alarms count from the next message on.',
+  'watch.savedForNobody': 'Saved. Now add who is told.',
+  'watch.nothing': 'Enter at least one limit, or choose how long silence may last.',
+  'watch.replaces':
+    'This device has a profile that says more than this page can show. Saving replaces all of it.',
+  'watch.aboveName': '{name} above {value}',
+  'watch.belowName': '{name} below {value}',
+  'watch.silentName': 'nothing heard',
+  'watch.purposeName': 'Limits',
+  'watch.who': 'Who is told',
+  'watch.nobody': 'Nobody yet. Add an e-mail address, and alarms reach you there.',
+  'watch.unconfirmed': 'Nobody yet: no address is confirmed. Open the link in the mail.',
+  'watch.contacts': 'Contacts',
+} as const;
