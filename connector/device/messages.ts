@@ -84,7 +84,8 @@ export const sent: Record<DownTopic, ContractMessage> = {
   },
   display: {
     schema: DisplayDownlink,
-    summary: 'A text for the device’s display.',
+    summary:
+      'A text for the device’s display: at once, or when it subscribes. Kept for a day until acknowledged.',
     example: { text: 'Close the window', ts },
   },
   errors: {

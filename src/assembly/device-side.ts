@@ -19,6 +19,7 @@ import { addMeasurements, findStored, storeMeasurements } from '../measurements/
 import { startNotifications, type Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
+import { keepDisplays } from '../profiles/kept-displays.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
 import { startActivity } from '../quotas/activity.ts';
@@ -210,6 +211,7 @@ async function startIngestion(
         keepRejections: (tx, rows) =>
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
         settleProfiles: saveProfileAnswers,
+        keepDisplays,
         replaceConfigurations,
         decideAlarms,
       },

@@ -134,5 +134,11 @@ export type DeviceIdentity = {
   connectorId?: number;
 };
 
-/** A message towards a device. `pId` names the profile that an acknowledgement settles. */
-export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };
+/**
+ * A message towards a device. An acknowledgement settles the profile that `pId` names, or ends the keeping of the
+ * text that `keptId` does; of a device the newer text has the higher one.
+ */
+export type Downlink = { topic: DownTopic; payload: unknown; pId?: string; keptId?: number };
+
+/** What is read from the database when it falls due, not only when the device subscribes. */
+export type DueTopic = 'profile' | 'configuration' | 'display';

@@ -34,6 +34,16 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
+/** A text for the device's display, for when it comes back. `message`: what it is sent if it is there. */
+export type DisplayRow = {
+  deviceId: number;
+  puId: number;
+  stId: number;
+  text: string;
+  ts: number;
+  message: Downlink;
+};
+
 /** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
 export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Remarked };
 
@@ -57,6 +67,8 @@ export type Changes = {
   configurations: { deviceId: number; configuration: Configuration }[];
   /** By device and sense. */
   clocks: Map<string, ClockRow>;
+  /** The newest of each state, by device and state; the newer the later. */
+  displays: Map<string, DisplayRow>;
   effects: Effect[];
 };
 
@@ -72,6 +84,7 @@ export function noChanges(): Changes {
     profiles: [],
     configurations: [],
     clocks: new Map(),
+    displays: new Map(),
     effects: [],
   };
 }

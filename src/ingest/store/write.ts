@@ -8,7 +8,13 @@ import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
 import { saveClocks } from './sense-clocks.ts';
 import type { Plan } from './plan-batch.ts';
-import type { MeasurementRow, ProfileAnswerRow, RejectionRow, Changes } from '../rules/changes.ts';
+import type {
+  Changes,
+  DisplayRow,
+  MeasurementRow,
+  ProfileAnswerRow,
+  RejectionRow,
+} from '../rules/changes.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
@@ -20,6 +26,8 @@ export type Writers = {
   recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
   settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
+  /** Notes in their messages what acknowledges them. */
+  keepDisplays: (tx: Sql, rows: Iterable<DisplayRow>) => Promise<void>;
   replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
   /**
    * Of what is signalled decides whom it is told; says so on the events, which are recorded after it. Other
@@ -100,6 +108,7 @@ async function writeRows(
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
     rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
+    rows.displays.size > 0 && writers.keepDisplays(tx, rows.displays.values()),
   ]);
   return recorded;
 }
