@@ -3,17 +3,12 @@ import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
+import type { PlannedOutcome } from './outcome.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
 
-/** A measurement as the table keeps it: a position has its latitude in `val`. */
-export type MeasurementRow = {
-  deviceId: number;
-  sId: string;
-  ts: number;
-  val: number;
-  long: number | undefined;
-};
+export type { MeasurementRow } from './measurement-row.ts';
 
 /** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
 export type RejectionRow = Rejection & {
@@ -70,6 +65,8 @@ export type Changes = {
   /** The newest of each state, by device and state; the newer the later. */
   displays: Map<string, DisplayRow>;
   effects: Effect[];
+  /** What becomes of the items of messages whose senders ask. */
+  outcomes: Map<Message, PlannedOutcome>;
 };
 
 export function noChanges(): Changes {
@@ -86,5 +83,6 @@ export function noChanges(): Changes {
     clocks: new Map(),
     displays: new Map(),
     effects: [],
+    outcomes: new Map(),
   };
 }

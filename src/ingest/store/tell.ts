@@ -4,7 +4,9 @@ import type { DeviceIdentity } from '../../contract/uplink.ts';
 import { DomainError } from '../../errors.ts';
 import type { Log } from '../../log/logger.ts';
 import type { Changes } from '../rules/changes.ts';
+import { noteOutcomes } from './outcomes.ts';
 import type { Plan } from './plan-batch.ts';
+import type { Written } from './write.ts';
 import { publishValues, type ValueListeners } from './publish-values.ts';
 
 /** What is counted. */
@@ -29,8 +31,10 @@ export type TellDeps = {
  * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
  * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
  */
-export function tellStored(plan: Plan, recorded: NewEvent[], deps: TellDeps): void {
+export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
+  const { recorded } = written;
   try {
+    if (plan.rows.outcomes.size > 0) noteOutcomes(plan.rows, written);
     acknowledge(plan);
     perform(plan.rows, deps);
     if (deps.listeners && !deps.listeners.isEmpty()) publishValues(plan, deps.listeners, deps.bus);
