@@ -5,6 +5,7 @@ import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createHttpDevices } from './devices.ts';
+import { createHttpDown } from './down.ts';
 import { createLogin } from './login.ts';
 import { readPath } from './path.ts';
 import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';
@@ -23,7 +24,7 @@ export type HttpConnector = {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Answers 503 while it is told true. */
   pause(isPaused: boolean): void;
-  snapshot(): { underWay: number; bytes: number };
+  snapshot(): { underWay: number; bytes: number; waiting: number };
   /** Takes nothing new; what is under way is stored and answered, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
 };
@@ -44,6 +45,7 @@ export function startHttpConnector(
   const login = createLogin({ ports, refusals, logRefused, observe });
   const devices = createHttpDevices({ ports, limits, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
+  const down = createHttpDown({ ports, devices, limits, tuning, log, now });
   let isPaused = false;
   let isStopping = false;
 
@@ -54,7 +56,7 @@ export function startHttpConnector(
     if (isStopping) throw comeLater('The service stops: try again.', 1);
     const device = await login(request, path.uuid, findAddress(request));
     if (path.direction === 'up') return uplink.post(request, response, device, path.topic);
-    throw notFound('There is no such resource.');
+    await down.get(request, response, { device, search: path.query });
   }
 
   function answerError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
@@ -79,10 +81,15 @@ export function startHttpConnector(
       serve(request, response).catch((error: unknown) => answerError(request, response, error));
     },
     pause: (isToPause) => void (isPaused = isToPause),
-    snapshot: () => ({ underWay: uplink.countUnderWay(), bytes: uplink.bytes() }),
+    snapshot: () => ({
+      underWay: uplink.countUnderWay(),
+      bytes: uplink.bytes(),
+      waiting: down.countWaiting(),
+    }),
     async close({ drainMs }) {
       isStopping = true;
       devices.stop();
+      await down.stop();
       await waitUntil(() => uplink.countUnderWay() === 0, drainMs);
       uplink.giveUpAll();
       clearInterval(sweeping);
