@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import type { PayloadFormat } from '../device/read-payload.ts';
 import { HttpProblem } from './problem.ts';
 
-/** How a body is to be read: one JSON text, or one on each line. */
-export type BodyFormat = 'json' | 'ndjson';
-
-const formats = new Map<string, BodyFormat>([
+const formats = new Map<string, PayloadFormat>([
   ['', 'json'],
   ['application/json', 'json'],
   ['application/x-ndjson', 'ndjson'],
@@ -12,7 +10,7 @@ const formats = new Map<string, BodyFormat>([
 ]);
 
 /** Throws 415 for what is neither; a board that names no type sends JSON. */
-export function readFormat({ headers }: IncomingMessage): BodyFormat {
+export function readFormat({ headers }: IncomingMessage): PayloadFormat {
   const { 'content-type': given = '', 'content-encoding': encoding = 'identity' } = headers;
   const known = formats.get(given);
   if (known !== undefined && encoding === 'identity') return known;

@@ -32,6 +32,7 @@ const fullSeconds = 30;
 /** Gives devices what is for them with GET, as soon as there is something. */
 export function createHttpDown({ ports, devices, limits, tuning, log, now }: DownDeps) {
   const polls = new Polls();
+  let isStopping = false;
   const rate = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
   const room = createDownlinkRoom(tuning.maxDownlinkBytes);
   const { read } = createPollReader({ ports, room, log, answer: end });
@@ -83,6 +84,7 @@ export function createHttpDown({ ports, devices, limits, tuning, log, now }: Dow
       await acknowledge(device, query.given);
       refuseBeyond(device);
       const poll = new Poll(device, query, response);
+      if (isStopping) throw comeLater('The service stops: try again.', 1);
       if (response.destroyed) return;
       response.once('close', () => drop(poll));
       const replaced = polls.add(poll);
@@ -104,6 +106,7 @@ export function createHttpDown({ ports, devices, limits, tuning, log, now }: Dow
 
     /** Nobody waits any longer. */
     async stop(): Promise<void> {
+      isStopping = true;
       endWaking();
       await inTurns(polls.all, (poll) => {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');

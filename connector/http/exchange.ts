@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Delivery, DeviceIdentity, Outcome } from '../../src/contract/uplink.ts';
+import type { Delivery, DeviceIdentity, Outcome, TimeRequest } from '../../src/contract/uplink.ts';
 import { comeLater, HttpProblem, notFound, toProblem } from './problem.ts';
 
 export type ExchangeDeps = {
@@ -16,6 +16,8 @@ export class Exchange implements Delivery {
   isOver = false;
   /** When it was handed on to be stored. */
   sinceMs = Infinity;
+  /** What is to come back with the answer. */
+  echo: TimeRequest['echo'];
   readonly device: DeviceIdentity;
   readonly response: ServerResponse;
   readonly #deps: ExchangeDeps;
@@ -37,7 +39,7 @@ export class Exchange implements Delivery {
     const problem = findProblem(outcome);
     if (problem) return this.refuse(problem);
     this.#end();
-    sendOutcome(this.response, outcome, this.#deps.clock());
+    sendOutcome(this.response, outcome, { timestamp: this.#deps.clock(), echo: this.echo });
   }
 
   failed(error: unknown): void {
@@ -84,16 +86,17 @@ function findProblem({ stored, repeated, rejected }: Outcome): HttpProblem | nul
 function sendOutcome(
   response: ServerResponse,
   { stored, repeated, rejected }: Outcome,
-  timestamp: number,
+  { timestamp, echo }: { timestamp: number; echo: TimeRequest['echo'] },
 ): void {
   const said =
     rejected.length === 0
       ? '[]'
       : JSON.stringify(rejected.map(({ path = '', ...rest }) => ({ path, ...rest })));
-  const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}}`;
+  const more = echo === undefined ? '' : `,"echo":${JSON.stringify(echo)}`;
+  const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}${more}}`;
   response.writeHead(200, {
     'Content-Type': 'application/json',
-    'Content-Length': rejected.length === 0 ? body.length : Buffer.byteLength(body),
+    'Content-Length': Buffer.byteLength(body),
     'Cache-Control': 'no-store',
   });
   response.end(body);

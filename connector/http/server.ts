@@ -19,12 +19,23 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   isLeaving: () => boolean;
 };
 
+export type HttpSnapshot = {
+  /** Messages that are being stored. */
+  underWay: number;
+  /** Messages that wait because of the rates of their devices. */
+  waiting: number;
+  /** Devices' requests that wait for messages. */
+  polls: number;
+  /** What requests take of the memory, about. */
+  bytes: number;
+};
+
 /** Takes requests below `/devices/`, on whatever listens. */
 export type HttpConnector = {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Answers 503 while it is told true. */
   pause(isPaused: boolean): void;
-  snapshot(): { underWay: number; bytes: number; waiting: number };
+  snapshot(): HttpSnapshot;
   /** Takes nothing new; what is under way is stored and answered, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
 };
@@ -83,8 +94,9 @@ export function startHttpConnector(
     pause: (isToPause) => void (isPaused = isToPause),
     snapshot: () => ({
       underWay: uplink.countUnderWay(),
+      waiting: devices.countWaiting(),
+      polls: down.countWaiting(),
       bytes: uplink.bytes(),
-      waiting: down.countWaiting(),
     }),
     async close({ drainMs }) {
       isStopping = true;

@@ -3,10 +3,11 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
+import type { PayloadFormat } from '../device/read-payload.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { readBody, readFormat, readLength, type BodyFormat } from './body.ts';
+import { readBody, readFormat, readLength } from './body.ts';
 import { longestDelayMs, type HttpDevice, type HttpDevices } from './devices.ts';
 import { Exchange, type ExchangeDeps } from './exchange.ts';
 import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
@@ -120,17 +121,23 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (!place.isIn) throw comeLater('The service has too much to do at once: try again later.');
   }
 
-  type Given = { name: string; body: Buffer; format: BodyFormat; arrivedTs: number };
+  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: number };
 
   function handOn(exchange: Exchange, device: HttpDevice, given: Given): void {
     if (exchange.isOver) return;
-    const { name, body, arrivedTs } = given;
+    const { name, body, format, arrivedTs } = given;
     const { identity } = device;
     const mayTell = () => takeTurn(identity.uuid);
     const topic = device.upPrefix + name;
     const { rejectionsPerMessage: max } = limits;
-    const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell);
-    observe.message(uplink.content.kind);
+    const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell, format);
+    const { content } = uplink;
+    observe.message(content.kind);
+    if (content.kind === 'time') {
+      // Its answer says what time it is: nobody else is to be told.
+      exchange.echo = content.request.echo;
+      uplink.content = { kind: 'none' };
+    }
     devices.take(device, uplink.items);
     exchange.sinceMs = now();
     underWay.add(exchange);

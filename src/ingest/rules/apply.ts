@@ -72,6 +72,13 @@ function applyUnit(context: DeviceContext, { content, rejections }: Unit, scope:
       return applyEvents(running, content.items, scope);
     case 'configuration':
       return whole(applyConfiguration(running, content.configuration, scope));
+    case 'time':
+      scope.rows.effects.push({
+        kind: 'time',
+        uuid: context.device.uuid,
+        request: content.request,
+      });
+      return whole(running);
     case 'none':
       return whole(running);
   }

@@ -2,7 +2,7 @@ import type { Configuration } from '../../contract/configuration.ts';
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
-import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, TimeRequest } from '../../contract/uplink.ts';
 import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
 import type { PlannedOutcome } from './outcome.ts';
@@ -44,7 +44,10 @@ export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Rema
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
-  { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
+  | { kind: 'down'; uuid: string; message: Downlink }
+  | { kind: 'hand-over'; device: DeviceIdentity }
+  /** It asked what time it is, which is looked at when it is told. */
+  | { kind: 'time'; uuid: string; request: TimeRequest };
 
 /** What one transaction writes, and what follows it. */
 export type Changes = {
