@@ -38,6 +38,7 @@ import { moves } from './kinds/moves.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelining } from './kinds/pipelining.ts';
+import { polls } from './kinds/polls.ts';
 import { polygons } from './kinds/polygons.ts';
 import { profileChurn } from './kinds/profile-churn.ts';
 import { purposesChurn } from './kinds/purposes-churn.ts';
@@ -101,6 +102,7 @@ export const kinds: NoisyKind[] = [
   compressedBodies,
   scatteredTimes,
   sameMillisecond,
+  polls,
   polygons,
   longLists,
   moves,
