@@ -19,7 +19,7 @@ export type PostLoad = {
 export async function postOnce(load: PostLoad): Promise<Metrics> {
   const { port, senders, seconds, warmupSeconds, watched } = load;
   let answered = 0;
-  let failure: Error | null = null;
+  const failures: Error[] = [];
   let isOver = false;
   const sockets = await Promise.all(senders.map((sender) => open(port, sender)));
 
@@ -38,12 +38,12 @@ export async function postOnce(load: PostLoad): Promise<Metrics> {
     socket.on('data', (chunk: Buffer) => {
       said += chunk.toString('latin1');
       if (!said.endsWith('}')) return;
-      if (!said.startsWith('HTTP/1.1 200')) failure ??= new Error(said);
+      if (!said.startsWith('HTTP/1.1 200')) failures.push(new Error(said));
       said = '';
       answered += 1;
       if (!isOver) ask();
     });
-    socket.on('error', (error) => (failure ??= isOver ? null : error));
+    socket.on('error', (error) => void (isOver || failures.push(error)));
     ask();
     return socket;
   }
@@ -52,6 +52,7 @@ export async function postOnce(load: PostLoad): Promise<Metrics> {
   const metrics = await measureFor(seconds, watched, () => ({ answersPerSecond: answered }));
   isOver = true;
   for (const socket of sockets) socket.destroy();
+  const [failure] = failures;
   if (failure) throw failure;
   const { answersPerSecond = NaN, serverCores = NaN } = metrics;
   return { ...metrics, answersPerCpuSecond: answersPerSecond / serverCores };

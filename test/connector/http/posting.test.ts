@@ -214,19 +214,36 @@ describe('the rates', () => {
     expect(waited).toEqual([world.pathOf('measurements').slice(1)]);
   });
 
-  test('what bodies may take is shared: an account has a part, and the others the rest', async () => {
+  test('what messages may take is shared: an account has a part, and the others the rest', async () => {
     world = await startHttpWorld({ tuning: { maxUnackedTotalBytes: 100_000 } });
     const other = world.store.addDevice(2, 2);
-    const socket = await world.dial();
-    // A body that never ends holds what it was announced to have.
-    socket.write(
-      `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: 5000\r\n\r\n`,
-    );
-    await until(() => world.connector.snapshot().bytes >= 20_000);
-    const second = world.post('measurements', JSON.stringify(measured).padEnd(5_000));
-    expect((await world.post('measurements', measured, { as: other })).status).toBe(200);
-    expect(world.store.stored).toHaveLength(1);
-    socket.destroy();
-    expect((await second).status).toBe(200);
+    const large = JSON.stringify(measured).padEnd(5_000);
+    world.store.isHolding = true;
+    const first = world.post('measurements', large);
+    await until(() => world.store.held.length === 1);
+    const second = world.post('measurements', large);
+    const others = world.post('measurements', measured, { as: other });
+    await until(() => world.store.held.length === 2);
+    expect(world.store.held.map(({ device }) => device.accountId)).toEqual([1, 2]);
+    world.store.release();
+    expect([(await first).status, (await second).status, (await others).status]).toEqual([
+      200, 200, 200,
+    ]);
+  });
+
+  test('of bodies that never end the oldest makes room; one that comes at once is read', async () => {
+    world = await startHttpWorld({ tuning: { maxBegunBytes: 8_000 } });
+    const head = `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: 5000\r\n\r\n`;
+    const oldest = world.raw(head, ' '.repeat(4_000));
+    await until(() => world.connector.snapshot().bytes === 4_000);
+    const newer = await world.dial();
+    newer.write(head + ' '.repeat(3_000));
+    await until(() => world.connector.snapshot().bytes === 7_000);
+    const answer = await world.post('measurements', JSON.stringify(measured).padEnd(4_900));
+    expect(answer.status).toBe(200);
+    expect(await oldest).toMatch(/^HTTP\/1\.1 503 /);
+    expect(world.connector.snapshot().bytes).toBe(3_000);
+    newer.write(JSON.stringify(measured).padEnd(2_000));
+    await until(() => world.store.stored.length === 2);
   });
 });
