@@ -4,6 +4,7 @@ import type {
   DeviceIdentity,
   Downlink,
   DownTopic,
+  DueTopic,
   AccountThrottle,
   Uplink,
 } from '../src/contract/uplink.ts';
@@ -30,8 +31,8 @@ export type DevicePorts = {
   /** The device subscribed to these topics: what it is to be sent now, from the database. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
   /** What is due for a connected device after a `device` notice. */
-  due(device: DeviceIdentity, topic: 'profile' | 'configuration'): Promise<Downlink[]>;
-  /** The device acknowledged a message that has a `pId` (or it was written at QoS 0). */
+  due(device: DeviceIdentity, topic: DueTopic): Promise<Downlink[]>;
+  /** The device acknowledged a message that has a `pId` or a `keptId` (or it was written at QoS 0). */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
   /**
    * Its first connection here began, its last one ended, or something was read of it. Told, not

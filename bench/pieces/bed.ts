@@ -15,6 +15,7 @@ import type { IngestOptions } from '../../src/ingest/ingest.ts';
 import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
+import { keepDisplays } from '../../src/profiles/kept-displays.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { addWebhooks, decideInBench } from './alarms.ts';
 import { senseId } from './purposes.ts';
@@ -86,6 +87,7 @@ export async function openBed(
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
+        keepDisplays,
         replaceConfigurations,
         decideAlarms: decideInBench(),
       },

@@ -73,7 +73,7 @@ export function startBridge(
     },
     onClosed: unacknowledged.forgetOrder,
   });
-  const downlinks = startBridgeDownlinks({ ports, log, publish: client.publish });
+  const downlinks = startBridgeDownlinks({ ports, log, publish: client.publish, now });
   const arrivals = createArrivals({
     ports,
     rejectionsPerMessage,

@@ -10,6 +10,8 @@ export type BridgeDownlinksDeps = {
   ports: BridgePorts;
   log: Log;
   publish: (topic: string, payload: Buffer) => Promise<void>;
+  /** A clock that only goes forward, in milliseconds. */
+  now: () => number;
 };
 
 /** Devices that are remembered; one that was evicted is added again with its next message. */
@@ -17,15 +19,19 @@ const maxQueues = 20_000;
 const maxQueued = 100;
 const maxBytes = 33_554_432;
 const retryMs = 1_000;
+/** How often kept texts are looked for while a device sends: it may have subscribed only now. */
+const lookForTextsMs = 10_000;
 
 /**
  * Downlinks to devices behind the broker, which does not say who is connected there. A profile or a
  * configuration is published by every bridge, and the broker answers whether anybody subscribes; other
  * messages are published by bridges that received something of the device.
  */
-export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDeps) {
+export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
   const { bus } = ports;
   const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
+  /** When kept texts were last looked for; it outlives a queue that ended because nobody listened. */
+  const looked = new LRUCache<string, number>({ max: maxQueues });
   const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {
@@ -83,13 +89,20 @@ export function startBridgeDownlinks({ ports, log, publish }: BridgeDownlinksDep
       for (const queue of queues.values()) {
         queue.due('profile');
         queue.due('configuration');
+        queue.due('display');
       }
     }),
   ];
 
   return {
     /** Something was received of the device: this bridge publishes its downlinks. */
-    heard: (device: DeviceIdentity) => void queueOf(device),
+    heard(device: DeviceIdentity): void {
+      const queue = queueOf(device);
+      const nowMs = now();
+      if (nowMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
+      looked.set(device.uuid, nowMs);
+      queue.due('display');
+    },
     end(): void {
       clearInterval(timer);
       for (const end of ends) end();

@@ -1,6 +1,7 @@
 import type { Reservation, ByteRoom } from '../../src/lib/byte-room.ts';
-import type { DeviceIdentity, Downlink, DownTopic } from '../../src/contract/uplink.ts';
+import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
 import { isUnavailableError } from '../failure.ts';
+import { GivenDisplays } from './given-displays.ts';
 import { encode, enterNow, enterToLoad, overheadBytes } from './downlink-room.ts';
 import type { Log } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
@@ -45,10 +46,10 @@ export class DownlinkQueue {
   #loading: Promise<void> = Promise.resolve();
   /** Topics sent to the device while a load is under way: newer than what it will bring. */
   #sentMeanwhile: Set<DownTopic> | null = null;
-  readonly #owed = {
-    subscribed: new Set<DownTopic>(),
-    due: new Set<'profile' | 'configuration'>(),
-  };
+  /** Kept texts that came before the older ones were read. */
+  #textsMeanwhile: Downlink[] = [];
+  readonly #given = new GivenDisplays();
+  readonly #owed = { subscribed: new Set<DownTopic>(), due: new Set<DueTopic>() };
 
   constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
     this.#channel = channel;
@@ -65,20 +66,32 @@ export class DownlinkQueue {
     this.retry();
   }
 
-  /** The device's newest profile or configuration is to be handed over. */
-  due(topic: 'profile' | 'configuration'): void {
+  /** The device's newest profile or configuration is to be handed over, or the texts that are kept for it. */
+  due(topic: DueTopic): void {
     if (!this.#channel.accepts(topic)) return;
     this.#owed.due.add(topic);
     this.retry();
   }
 
-  /** A message that is in no table. Where there is no room for it, it is lost as if the queue were full. */
+  /** A message as it falls due. Where there is no room for it, it is lost as if the queue were full. */
   push(message: Downlink): void {
-    this.#sentMeanwhile?.add(message.topic);
     if (this.#isOver || !this.#channel.accepts(message.topic)) return;
+    if (message.keptId !== undefined && this.#readsTexts()) {
+      this.#textsMeanwhile.push(message);
+      if (this.#textsMeanwhile.length > this.#deps.maxQueued) this.#textsMeanwhile.shift();
+      return;
+    }
+    this.#sentMeanwhile?.add(message.topic);
+    if (!this.#given.isNew(message)) return;
     const body = encode(message);
     const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
     if (place) this.#enqueue({ topic: message.topic, body, message, release: () => place.leave() });
+  }
+
+  /** Whether older texts than the one that comes are to be read yet. */
+  #readsTexts(): boolean {
+    const { subscribed, due } = this.#owed;
+    return this.#sentMeanwhile !== null || subscribed.has('display') || due.has('display');
   }
 
   /** Reads once more what could not be read when it was asked for. */
@@ -106,6 +119,8 @@ export class DownlinkQueue {
     this.#owed.subscribed.clear();
     this.#owed.due.clear();
     this.#sentMeanwhile = new Set();
+    // A subscription brings all of them again: what was sent before may not have arrived.
+    if (topics.includes('display')) this.#given.forget();
     try {
       const loaded = topics.length > 0 ? await ports.subscribed(device, topics) : [];
       for (const topic of due) loaded.push(...(await ports.due(device, topic)));
@@ -121,11 +136,14 @@ export class DownlinkQueue {
         );
     }
     this.#sentMeanwhile = null;
+    for (const message of this.#textsMeanwhile.splice(0)) this.push(message);
   }
 
   /** The place is left with the last of them. */
   #enqueueLoaded(messages: Downlink[], place: Reservation): void {
-    const wanted = messages.filter(({ topic }) => !this.#sentMeanwhile?.has(topic));
+    const wanted = messages.filter(
+      (message) => !this.#sentMeanwhile?.has(message.topic) && this.#given.isNew(message),
+    );
     let left = wanted.length;
     if (left === 0) return place.leave();
     const release = () => {
@@ -164,7 +182,7 @@ export class DownlinkQueue {
       } finally {
         release();
       }
-      if (message.pId !== undefined) this.#tellDelivered(message);
+      if (message.pId !== undefined || message.keptId !== undefined) this.#tellDelivered(message);
     }
     this.#isSending = false;
   }

@@ -86,6 +86,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       void inTurns(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
+        downlinks?.due('display');
       }).catch((error: unknown) =>
         log.error(
           { event: 'downlink.unread', err: error },

@@ -7,7 +7,7 @@ import { isUnavailableError } from '../failure.ts';
 import type { ConnectorLimits, Log, ConnectionRefusal } from '../options.ts';
 import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
 import { isOwn } from './publish.ts';
-import type { LogRefusedLogin } from './refused-logins.ts';
+import type { LogRefusedLogin } from '../device/refused-logins.ts';
 import type { Registry } from './registry.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.

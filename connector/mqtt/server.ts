@@ -19,7 +19,7 @@ import { createTrust } from './proxy-protocol.ts';
 import { createPassOn, createPublisher } from './publish.ts';
 import { createRateGate, ratesOf } from './rates.ts';
 import { createReader } from './read.ts';
-import { createRefusedLoginLog } from './refused-logins.ts';
+import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
@@ -95,7 +95,7 @@ export async function startConnector(
     holding,
     publisher,
   });
-  const logRefused = createRefusedLoginLog(log, now);
+  const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
   const downlinkDeps = {
     ports,

@@ -7,6 +7,7 @@ import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
+import { forgetOldDisplays } from '../profiles/kept-displays.ts';
 import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
 import { startEvery } from '../lib/every.ts';
 import { forgetTickets } from '../streams/ticket-queries.ts';
@@ -54,6 +55,7 @@ export async function startHistoryCare(shared: Shared) {
     (signal: AbortSignal) => forgetKeys(db, clock(), signal),
     () => forgetTickets(db),
     () => forgetRefusedLogins(db, clock()),
+    (signal: AbortSignal) => forgetOldDisplays(db, signal),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),

@@ -19,6 +19,7 @@ const schemas = {
       topic: z.enum(downTopics),
       payload: z.unknown(),
       pId: z.string().optional(),
+      keptId: id.optional(),
     }),
   }),
   access: z.object({ deviceId: id, uuid: z.string() }),

@@ -70,6 +70,10 @@ export const ProfileMessage = z.discriminatedUnion(
 );
 export type ProfileMessage = z.infer<typeof ProfileMessage>;
 
+/** A device without a clock asks what time it is; `echo` comes back, so that it knows which question was answered. */
+export const TimeRequest = z.object({ echo: z.union([z.number(), z.string().max(64)]).optional() });
+export type TimeRequest = z.infer<typeof TimeRequest>;
+
 /** Measurements, or events, in one message. */
 export const maxItems = 1_000;
 
@@ -87,6 +91,7 @@ export type UplinkContent =
   | { kind: 'profile-answer'; answer: ProfileAnswer }
   | { kind: 'profile-request' }
   | { kind: 'configuration'; configuration: Configuration }
+  | { kind: 'time'; request: TimeRequest }
   | { kind: 'none' };
 
 /** A message of a device, parsed, on its way to `ingest`. Free of any protocol library's types. */
@@ -107,10 +112,18 @@ export type Uplink = {
   readonly parsingCost?: number;
 };
 
+/**
+ * What became of a message's items. `repeated`: they were stored before, or change nothing. Of `rejected` the
+ * first ones, and one that counts the others (`more`).
+ */
+export type Outcome = { stored: number; repeated: number; rejected: Rejection[] };
+
 /** Who is told, once, what became of a message. */
 export type Delivery = {
   /** Asked as long as no transaction holds the message: whether it need not be stored any more. */
   readonly isWithdrawn: boolean;
+  /** What became of each item, told before `stored`. Absent: nothing is counted, which costs nothing. */
+  settled?(outcome: Outcome): void;
   /** It is committed. */
   stored(): void;
   /** It is not, nor will it be: `device-gone`, or `unavailable` where it was withdrawn or the service stops. */
@@ -123,6 +136,8 @@ export type AccountThrottle = {
   waitMs(accountId: number): number;
   /** A message of the device waits for that; told for each one. */
   waits(device: DeviceIdentity, topic: string): void;
+  /** Whether the wait is for room in its storage, which may take days. Absent: it never is. */
+  isFull?(accountId: number): boolean;
 };
 
 /** A device whose credentials were checked. */
@@ -134,5 +149,11 @@ export type DeviceIdentity = {
   connectorId?: number;
 };
 
-/** A message towards a device. `pId` names the profile that an acknowledgement settles. */
-export type Downlink = { topic: DownTopic; payload: unknown; pId?: string };
+/**
+ * A message towards a device. An acknowledgement settles the profile that `pId` names, or ends the keeping of the
+ * text that `keptId` does; of a device the newer text has the higher one.
+ */
+export type Downlink = { topic: DownTopic; payload: unknown; pId?: string; keptId?: number };
+
+/** What is read from the database when it falls due, not only when the device subscribes. */
+export type DueTopic = 'profile' | 'configuration' | 'display';

@@ -1,17 +1,18 @@
 import type { Bus } from '../bus/bus.ts';
-import type { DeviceIdentity, Downlink, DownTopic } from '../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../contract/uplink.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { listDue, markDelivered, rememberAnswering } from './downlink-queries.ts';
 import type { DueRow } from './downlink-queries.ts';
+import { forgetSeen, listKept, type SeenDisplays } from './kept-displays.ts';
 
 export type Downlinks = {
   /** What a device that subscribed to these topics is sent now. Rejects with `device-gone` or `unavailable`. */
   subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]>;
   /** What is due for a connected device after a notice. */
-  due(device: DeviceIdentity, topic: 'profile' | 'configuration'): Promise<Downlink[]>;
-  /** The device has a message; a profile that waited for it is `sent`. */
+  due(device: DeviceIdentity, topic: DueTopic): Promise<Downlink[]>;
+  /** The device has a message; a profile that waited for it is `sent`, a text is kept no longer. */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
   /** Has the device's connections, wherever they are, hand over the profile that is due. */
   handOver(device: DeviceIdentity): Promise<void>;
@@ -21,6 +22,13 @@ export type Downlinks = {
 export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
   // Each row may hold a large profile.
   const rows = coalesce({ load: (ids: number[]) => listDue(db, ids), maxKeys: 100, parallel: 2 });
+  const kept = coalesce({ load: (ids: number[]) => listKept(db, ids), parallel: 2 });
+  const seen = coalesce({
+    load: async (displays: SeenDisplays[]) => {
+      await forgetSeen(db, displays);
+      return new Map<SeenDisplays, true>();
+    },
+  });
 
   async function getDue(device: DeviceIdentity): Promise<DueRow> {
     const row = await rows.find(device.deviceId);
@@ -28,7 +36,16 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
     return row;
   }
 
+  /** Behind the state that they may speak of. */
   async function subscribed(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]> {
+    const [messages, texts] = await Promise.all([
+      readDue(device, topics),
+      topics.includes('display') ? kept.find(device.deviceId) : null,
+    ]);
+    return texts ? [...messages, ...texts] : messages;
+  }
+
+  async function readDue(device: DeviceIdentity, topics: DownTopic[]): Promise<Downlink[]> {
     const row = await getDue(device);
     if (topics.includes('profile') && !row.answers_profiles) {
       await rememberAnswering(db, [device.deviceId]);
@@ -41,9 +58,13 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
 
   return {
     subscribed,
-    due: async (device, topic) => toDownlinks(await getDue(device), [topic]),
-    delivered: async (device, { topic, pId }) => {
-      if (topic === 'profile' && pId !== undefined) await markDelivered(db, device.deviceId, pId);
+    due: async (device, topic) =>
+      topic === 'display'
+        ? ((await kept.find(device.deviceId)) ?? [])
+        : toDownlinks(await getDue(device), [topic]),
+    async delivered({ deviceId }, { topic, pId, keptId }) {
+      if (topic === 'profile' && pId !== undefined) await markDelivered(db, deviceId, pId);
+      if (keptId !== undefined) await seen.find({ deviceId, fromId: keptId, toId: keptId });
     },
     handOver: async ({ deviceId, uuid }) =>
       bus.publish('device', { deviceId, uuid, push: 'profile' }),

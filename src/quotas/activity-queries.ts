@@ -83,6 +83,8 @@ export async function listRecorded(
 // each sense, and for a day 431 in the feed. Compressed ones take less.
 const measurementBytes = 100;
 const eventBytes = 1_400;
+/** A text that is kept for a display, beside its own bytes. */
+const displayBytes = 100;
 
 export type CountRetention = { eventsDays: number; measurementsDays: number };
 
@@ -100,6 +102,9 @@ export async function findActivity(
                + coalesce(sum(measurements) filter (where age <= $3), 0)::bigint * ${measurementBytes}
                + (select coalesce(max(purpose_bytes + profile_bytes), 0)
                     from account_usage where account_id = $1)
+               + (select coalesce(sum(octet_length(k.text) + ${displayBytes}), 0)
+                    from device d join kept_display k on k.device_id = d.id
+                   where d.account_id = $1)
                as "storedBytes"
         from (select *, (now() at time zone 'UTC')::date - day as age
                 from account_activity where account_id = $1) as a`,
@@ -117,6 +122,9 @@ export async function listStoredBytes(
     `
       select account_id, sum(bytes)::bigint as bytes
         from (select account_id, purpose_bytes + profile_bytes as bytes from account_usage
+              union all
+              select d.account_id, octet_length(k.text) + ${displayBytes}
+                from kept_display k join device d on d.id = k.device_id
               union all
               select account_id,
                      case when age <= $1 then events * ${eventBytes} else 0 end

@@ -21,6 +21,7 @@ import { createKnownSeries } from '../../src/measurements/known-series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import { ringsOf, type Ringing } from './rings-of.ts';
+import { keepDisplays } from '../../src/profiles/kept-displays.ts';
 import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
 import { openTestDatabase } from '../support/database.ts';
 
@@ -139,13 +140,14 @@ export function ingestProcess(
           noteTry(rows);
           return addMeasurements(tx, rows, knownSeries);
         },
-        storeMeasurements(tx, rows) {
+        storeMeasurements(tx, rows, onAdded) {
           noteTry(rows);
-          return storeMeasurements(tx, rows, knownSeries);
+          return storeMeasurements(tx, rows, knownSeries, onAdded);
         },
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),
         settleProfiles: saveProfileAnswers,
+        keepDisplays,
         replaceConfigurations,
         async decideAlarms(tx, given) {
           const ringing = await ringsOf(tx, given);

@@ -2,18 +2,13 @@ import type { Configuration } from '../../contract/configuration.ts';
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
-import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, TimeRequest } from '../../contract/uplink.ts';
+import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
+import type { PlannedOutcome } from './outcome.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
 
-/** A measurement as the table keeps it: a position has its latitude in `val`. */
-export type MeasurementRow = {
-  deviceId: number;
-  sId: string;
-  ts: number;
-  val: number;
-  long: number | undefined;
-};
+export type { MeasurementRow } from './measurement-row.ts';
 
 /** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
 export type RejectionRow = Rejection & {
@@ -34,12 +29,25 @@ export type ProfileAnswerRow = {
   ts: number;
 };
 
+/** A text for the device's display, for when it comes back. `message`: what it is sent if it is there. */
+export type DisplayRow = {
+  deviceId: number;
+  puId: number;
+  stId: number;
+  text: string;
+  ts: number;
+  message: Downlink;
+};
+
 /** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
 export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Remarked };
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
-  { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
+  | { kind: 'down'; uuid: string; message: Downlink }
+  | { kind: 'hand-over'; device: DeviceIdentity }
+  /** It asked what time it is, which is looked at when it is told. */
+  | { kind: 'time'; uuid: string; request: TimeRequest };
 
 /** What one transaction writes, and what follows it. */
 export type Changes = {
@@ -57,7 +65,11 @@ export type Changes = {
   configurations: { deviceId: number; configuration: Configuration }[];
   /** By device and sense. */
   clocks: Map<string, ClockRow>;
+  /** The newest of each state, by device and state; the newer the later. */
+  displays: Map<string, DisplayRow>;
   effects: Effect[];
+  /** What becomes of the items of messages whose senders ask. */
+  outcomes: Map<Message, PlannedOutcome>;
 };
 
 export function noChanges(): Changes {
@@ -72,6 +84,8 @@ export function noChanges(): Changes {
     profiles: [],
     configurations: [],
     clocks: new Map(),
+    displays: new Map(),
     effects: [],
+    outcomes: new Map(),
   };
 }

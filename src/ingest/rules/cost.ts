@@ -33,6 +33,8 @@ export const costs = {
   firingCause: 3,
   /** One that alarms are to be decided on: rows of theirs, and of messages to people. */
   alarm: 60,
+  /** A text that is kept for a display: the newest of its state in a transaction. */
+  display: 10,
   /** An item that is rejected: it is told to the device as well. */
   rejection: 5,
   /** One that is counted only: like a good item. */

@@ -1,6 +1,7 @@
 import { messagesOf } from '../../contract/actions/actions.ts';
 import type { FiredSignal } from '../../contract/alarm-signal.ts';
 import type { Place } from '../../contract/place.ts';
+import type { Downlink } from '../../contract/uplink.ts';
 import type { Firing } from '../../engine/outcome.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
@@ -21,11 +22,31 @@ export function performFiring(
   scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
   addSilentSenses(context, event);
   if (record) recordEvent(context, event, scope);
-  for (const message of messagesOf(actions, { device, event, name }))
+  for (const message of messagesOf(actions, { device, event, name })) {
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
+    if (message.topic === 'display') keepDisplay(firing, device.deviceId, message, scope);
+  }
   if (tells === 'nobody') return context;
   scope.budget.spent += costs.alarm;
   return signalFiring(context, firing, movedTo, scope);
+}
+
+const dayMs = 86_400_000;
+
+/** For a device that is not there, or loses it on the way. What a backlog brings of another day is not kept. */
+function keepDisplay(
+  { event, actions }: Firing,
+  deviceId: number,
+  message: Downlink,
+  { rows, arrivedTs, budget }: Scope,
+): void {
+  const { puId, stId } = event.cause.engine;
+  const text = actions.display?.showText;
+  if (text === undefined || event.ts < arrivedTs - dayMs) return;
+  const key = `${deviceId} ${puId} ${stId}`;
+  // Behind the other states' texts, which are older now.
+  if (!rows.displays.delete(key)) budget.spent += costs.display;
+  rows.displays.set(key, { deviceId, puId, stId, text, ts: event.ts, message });
 }
 
 function signalFiring(

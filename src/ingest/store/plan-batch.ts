@@ -128,7 +128,7 @@ function planDevice(
   let divided: [Unit, Unit] | null = null;
   let isBehind = false;
   let { arrivedTs } = (units[0] as Unit).message.uplink;
-  const signalled = plan.rows.signals.length;
+  const decided = countDecided(plan.rows);
   while (done < units.length && !divided && !isBehind && (done === 0 || !budget.isSpent)) {
     const unit = units[done] as Unit;
     const { message } = unit;
@@ -150,10 +150,9 @@ function planDevice(
   budget.spent += due.cost;
   if (due.row) plan.due.push(due.row);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void.
-  const hasSignals = plan.rows.signals.length > signalled;
   if (ticked !== null) budget.spent += 1;
-  // Where alarms are decided, one transaction of the device does so after the other: each writes its row.
-  else if (!hasSignals && keepsRow(before, context)) {
+  // Where alarms are decided, or texts kept, one transaction of the device does so after the other: each writes its row.
+  else if (countDecided(plan.rows) === decided && keepsRow(before, context)) {
     (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
     if (context !== before) plan.after.push({ queue, context });
     return;
@@ -163,6 +162,8 @@ function planDevice(
   (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
   plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
 }
+
+const countDecided = ({ signals, displays }: Changes) => signals.length + displays.size;
 
 /** What is known of the device, at the connector where it was seen last. */
 function contextOf({ context, device }: DeviceQueue): DeviceContext | null {

@@ -38,6 +38,7 @@ import { moves } from './kinds/moves.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelining } from './kinds/pipelining.ts';
+import { polls } from './kinds/polls.ts';
 import { polygons } from './kinds/polygons.ts';
 import { profileChurn } from './kinds/profile-churn.ts';
 import { purposesChurn } from './kinds/purposes-churn.ts';
@@ -55,6 +56,7 @@ import { slowDownloads } from './kinds/slow-downloads.ts';
 import { silences } from './kinds/silences.ts';
 import { slowExports } from './kinds/slow-exports.ts';
 import { slowHttp } from './kinds/slow-http.ts';
+import { slowUplinks } from './kinds/slow-uplinks.ts';
 import { slowReader } from './kinds/slow-reader.ts';
 import { smsStorm } from './kinds/sms-storm.ts';
 import { streamResumes } from './kinds/stream-resumes.ts';
@@ -97,10 +99,12 @@ export const kinds: NoisyKind[] = [
   profileChurn,
   accountChurn,
   slowHttp,
+  slowUplinks,
   slowDownloads,
   compressedBodies,
   scatteredTimes,
   sameMillisecond,
+  polls,
   polygons,
   longLists,
   moves,
