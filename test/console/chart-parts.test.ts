@@ -3,7 +3,7 @@ import { clusters } from '../../src/console/web/pages/device/chart/clusters.ts';
 import { toColumns } from '../../src/console/web/pages/device/chart/columns.ts';
 import { toCsv } from '../../src/console/web/pages/device/chart/csv.ts';
 import { kindOf } from '../../src/console/web/pages/device/chart/kind.ts';
-import type { Point } from '../../src/console/web/pages/device/chart/series.ts';
+import type { Point } from '../../src/console/web/pages/device/chart/point.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({
   ts,

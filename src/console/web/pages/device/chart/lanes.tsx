@@ -4,7 +4,7 @@ import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 import type { Happened } from './happened.ts';
 import { Marks } from './marks.tsx';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 import { alarmSpans, statesOf } from './segments.ts';
 import { Strip } from './strip.tsx';
 

@@ -4,8 +4,8 @@ import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 import { gapOf } from './columns.ts';
 import type { Happened } from './happened.ts';
-import type { Span } from './range.ts';
-import type { Series } from './series.ts';
+import type { Span } from './span.ts';
+import type { Series } from './point.ts';
 
 /** A part of a strip. `tone`: which of the strip's colours; the text says the same. */
 export type Segment = Span & { text: string; tone: number };

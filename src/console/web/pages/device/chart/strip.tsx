@@ -1,5 +1,5 @@
 import { formatTime } from '../../../text/format.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 import { thin, type Segment } from './segments.ts';
 
 type StripProps = {
