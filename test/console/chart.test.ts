@@ -174,17 +174,18 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
         return fillText.call(this, text, ...more);
       }`);
     await signIn(page, service.url, person);
-    const drawnOver = async (start: string, hours: number) => {
+    const drawnOver = async (start: string, hours: number, one: string) => {
       const from = Date.parse(start);
       const query = `senses=0x10&from=${from}&to=${from + hours * hourMs}`;
       await page.goto(`${service.url}/console/devices/${charted.uuid}?${query}`);
-      await page.waitForFunction(`drawn.some((text) => text.includes(':00'))`);
-      return page.evaluate<string[]>('drawn');
+      const drawn = () => page.evaluate<string[]>('drawn');
+      await expect.poll(drawn, { timeout: 20_000 }).toContain(one);
+      return drawn();
     };
-    const days = await drawnOver('2026-10-24T00:00:00+02:00', 73);
+    const days = await drawnOver('2026-10-24T00:00:00+02:00', 73, '12:00');
     expect(days).toEqual(expect.arrayContaining(['24 Oct', '25 Oct', '26 Oct', '27 Oct']));
     expect(days).not.toContain('23:00');
-    const night = await drawnOver('2026-10-25T00:00:00+02:00', 6);
+    const night = await drawnOver('2026-10-25T00:00:00+02:00', 6, '03:00');
     const first = night.slice(night.indexOf('01:00'), night.indexOf('03:00') + 1);
     expect(first.filter((text) => text.endsWith(':00'))).toEqual([
       '01:00',
