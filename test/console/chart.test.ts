@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   browserPath,
@@ -10,6 +10,7 @@ import {
   type Look,
   type Watched,
 } from './browser.ts';
+import { hourMs, lengthOf, longestTask, show, touch, type Trace } from './chart-hands.ts';
 import { openCharted, type Charted } from './charted.ts';
 import { consoleService, person, type TestService } from './service.ts';
 
@@ -162,6 +163,39 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 
+  test('on the day that has two hours from 2 to 3 the axis has both, and days begin at midnight', async () => {
+    const watched = await openPage(browser, 'light');
+    const { page } = watched;
+    // What a canvas says can be read in no other way.
+    await page.addInitScript(`globalThis.drawn = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...more) {
+        drawn.push(text);
+        return fillText.call(this, text, ...more);
+      }`);
+    await signIn(page, service.url, person);
+    const drawnOver = async (start: string, hours: number, one: string) => {
+      const from = Date.parse(start);
+      const query = `senses=0x10&from=${from}&to=${from + hours * hourMs}`;
+      await page.goto(`${service.url}/console/devices/${charted.uuid}?${query}`);
+      const drawn = () => page.evaluate<string[]>('drawn');
+      await expect.poll(drawn, { timeout: 20_000 }).toContain(one);
+      return drawn();
+    };
+    const days = await drawnOver('2026-10-24T00:00:00+02:00', 73, '12:00');
+    expect(days).toEqual(expect.arrayContaining(['24 Oct', '25 Oct', '26 Oct', '27 Oct']));
+    expect(days).not.toContain('23:00');
+    const night = await drawnOver('2026-10-25T00:00:00+02:00', 6, '03:00');
+    const first = night.slice(night.indexOf('01:00'), night.indexOf('03:00') + 1);
+    expect(first.filter((text) => text.endsWith(':00'))).toEqual([
+      '01:00',
+      '02:00',
+      '02:00',
+      '03:00',
+    ]);
+    await page.context().close();
+  });
+
   test('90 days are zoomed to minutes without a long step', async () => {
     const { page } = await open('light');
     await page.locator('.chart canvas').first().waitFor();
@@ -189,52 +223,3 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.context().close();
   });
 });
-
-/** As a browser does with a tab that is put behind another. */
-const show = (page: Page, state: 'hidden' | 'visible') =>
-  page.evaluate(`
-    Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
-    document.dispatchEvent(new Event('visibilitychange'))`);
-
-const hourMs = 3_600_000;
-const lengthOf = (range: () => { from: number; to: number }) => () => range().to - range().from;
-
-/** Fingers on a chart: where each is, as a part of its width, step by step. */
-async function touch(page: Page, chart: Locator, steps: number[][]): Promise<void> {
-  const box = await chart.boundingBox();
-  if (!box) throw new Error('The chart is not on the screen.');
-  const session = await page.context().newCDPSession(page);
-  const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', parts: number[]) =>
-    session.send('Input.dispatchTouchEvent', {
-      type,
-      touchPoints: parts.map((part, id) => ({ x: box.x + box.width * part, y: box.y + 60, id })),
-    });
-  const [first = [], ...rest] = steps;
-  await send('touchStart', first);
-  for (const parts of rest) await send('touchMove', parts);
-  await send('touchEnd', []);
-}
-
-type Trace = {
-  traceEvents: {
-    name: string;
-    pid: number;
-    tid: number;
-    tdur?: number;
-    dur?: number;
-    args: { name?: string };
-  }[];
-};
-
-/** Of the threads that run pages, ms of processor time: another program on the machine does not count. */
-function longestTask({ traceEvents }: Trace): number {
-  const threads = new Set(
-    traceEvents
-      .filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain')
-      .map(({ pid, tid }) => `${pid}/${tid}`),
-  );
-  const tasks = traceEvents.filter(
-    ({ name, pid, tid }) => name.endsWith('RunTask') && threads.has(`${pid}/${tid}`),
-  );
-  return Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000));
-}

@@ -3,7 +3,8 @@ import { clusters } from '../../../src/console/web/pages/device/chart/clusters.t
 import { toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
 import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
 import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
-import type { Point } from '../../../src/console/web/pages/device/chart/series.ts';
+import { statesOf } from '../../../src/console/web/pages/device/chart/states.ts';
+import type { Point } from '../../../src/console/web/pages/device/chart/point.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({
   ts,
@@ -68,4 +69,44 @@ test('events that would touch are one mark, and none is lost', () => {
     [1, 1],
   ]);
   expect(clusters([200, 50].map(event), span, 0.05)).toHaveLength(1);
+});
+
+const profile = {
+  pId: 'p2',
+  ts: 30,
+  purposes: [
+    {
+      puId: 1,
+      initStId: 1,
+      states: [1, 2].map((stId) => ({ stId, name: `s${stId}`, isGlobal: false, events: [] })),
+    },
+  ],
+};
+const move = (timestamp: number, oldValue: number, newValue: number, pId = 'p2') => ({
+  type: 'device' as const,
+  event: 'stateChanged',
+  eventId: String(timestamp),
+  deviceAuthUuid: '',
+  timestamp,
+  oldValue,
+  newValue,
+  cause: { engine: { pId, puId: 1, stId: oldValue, evId: 1, ts: timestamp } },
+});
+
+test.each([
+  ['none, since the profile', [], null, false, ['30-100 s1']],
+  ['two', [move(60, 2, 1), move(40, 1, 2)], null, false, ['30-40 s1', '40-60 s2', '60-100 s1']],
+  ['one before', [], move(-5, 1, 2), false, ['0-100 s2']],
+  [
+    'one of another profile',
+    [move(50, 1, 2)],
+    move(-5, 2, 7, 'p1'),
+    false,
+    ['0-50 state 1:7', '50-100 s2'],
+  ],
+  ['more than are known', [move(80, 2, 1), move(70, 1, 2)], null, true, ['70-80 s2', '80-100 s1']],
+])('states over time, from moves: %s', (_, events, before, isCut, expected) => {
+  const span = { start: 0, end: 100 };
+  const found = statesOf({ events, before, isCut }, span, profile, (id) => `state ${id}`);
+  expect(found.map(({ start, end, text }) => `${start}-${end} ${text}`)).toEqual(expected);
 });

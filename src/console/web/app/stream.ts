@@ -68,6 +68,8 @@ function hold(watched: readonly string[]): () => void {
   const values = createBatch<LiveValue>((values) => tell({ kind: 'values', values }));
 
   const connect = async () => {
+    const { value: since } = awaySince;
+    if (since !== null && now() - since > resumableMs) left.id = '';
     try {
       const opened = await openStream({ devices, lastEventId: left.id });
       if (hasEnded) opened.close();

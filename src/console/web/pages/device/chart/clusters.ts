@@ -1,5 +1,5 @@
 import type { EventView } from '../../../api/types.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 
 /** Events that are one mark, newest first. `ts`: where it stands. */
 export type Cluster = { ts: number; events: EventView[] };

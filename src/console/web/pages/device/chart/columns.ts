@@ -1,5 +1,5 @@
 import type { AlignedData } from 'uplot';
-import type { Point, Series } from './series.ts';
+import type { Point, Series } from './point.ts';
 
 /** So many buckets without a value are drawn through; a device may be a little late. */
 const bridged = 2;

@@ -2,8 +2,8 @@ import type { Sense } from '../../../api/types.ts';
 import { t } from '../../../text/t.ts';
 import { toCsv } from './csv.ts';
 import { dateOf } from './date-of.ts';
-import type { Span } from './range.ts';
-import type { Series } from './series.ts';
+import type { Span } from './span.ts';
+import type { Series } from './point.ts';
 
 type CsvButtonProps = {
   uuid: string;

@@ -1,6 +1,6 @@
 import type { Sense } from '../../../api/types.ts';
 import { dateOf } from './date-of.ts';
-import type { Series } from './series.ts';
+import type { Series } from './point.ts';
 
 const header = 'time,sId,name,unit,min,mean,max,values';
 

@@ -1,6 +1,6 @@
 import type UPlot from 'uplot';
 import type { Colors } from './colors.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 import type { Limit } from './thresholds.ts';
 
 /** Behind all else: while an alarm of this sense was open. */

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { moveSpan, scaleSpan, showSpan, type Span } from './range.ts';
+import { moveSpan, scaleSpan, showSpan } from './range.ts';
+import type { Span } from './span.ts';
 
 type Touched = Map<number, number>;
 

@@ -1,7 +1,7 @@
 import { listAlarms } from '../../../api/alarms.ts';
 import { lastMoveBefore, queryEvents } from '../../../api/events.ts';
 import type { EventView, ListedAlarm } from '../../../api/types.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 
 /** What happened to a device in a span. */
 export type Happened = {

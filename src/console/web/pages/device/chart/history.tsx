@@ -11,9 +11,10 @@ import { Lanes } from './lanes.tsx';
 import { placesOf } from './places.ts';
 import { Positions } from './positions.tsx';
 import { Ranges, Zooms } from './ranges.tsx';
-import { showSpan, type Span } from './range.ts';
+import { showSpan } from './range.ts';
+import type { Span } from './span.ts';
 import { SenseChoice, shownOf } from './sense-choice.tsx';
-import type { Series } from './series.ts';
+import type { Series } from './point.ts';
 import { SenseChart } from './sense-chart.tsx';
 import { useHistory } from './use-history.ts';
 

@@ -1,5 +1,5 @@
 import type { Sense } from '../../../api/types.ts';
-import type { Series } from './series.ts';
+import type { Series } from './point.ts';
 
 /** `switch`: 0 and 1. `list`: a few whole numbers, such as modes. `number`: drawn as a line. */
 export type Kind = 'switch' | 'list' | 'number';

@@ -4,8 +4,9 @@ import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 import type { Happened } from './happened.ts';
 import { Marks } from './marks.tsx';
-import type { Span } from './range.ts';
-import { alarmSpans, statesOf } from './segments.ts';
+import type { Span } from './span.ts';
+import { alarmSpans } from './segments.ts';
+import { statesOf } from './states.ts';
 import { Strip } from './strip.tsx';
 
 type LanesProps = {
@@ -19,7 +20,7 @@ type LanesProps = {
 export function Lanes({ happened, span, senses, profile }: LanesProps) {
   const { events, isCut, alarms } = happened;
   const states = useMemo(
-    () => statesOf(happened, span, profile),
+    () => statesOf(happened, span, profile, (id) => t('chart.state', { id })),
     [happened, profile, span.start, span.end],
   );
   const rung = alarmSpans(alarms, span);

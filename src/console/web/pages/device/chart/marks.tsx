@@ -6,7 +6,7 @@ import { count, t } from '../../../text/t.ts';
 import { sayEvent, titleOf } from '../say-event.ts';
 import type { CurrentProfile } from '../tab-props.ts';
 import { clusters, type Cluster } from './clusters.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 import { partOf } from './strip.tsx';
 import { useWidth } from './use-width.ts';
 

@@ -1,5 +1,5 @@
-import type { Span } from './range.ts';
-import type { Series } from './series.ts';
+import type { Span } from './span.ts';
+import type { Series } from './point.ts';
 import type { Limit } from './thresholds.ts';
 
 export type PlotProps = {

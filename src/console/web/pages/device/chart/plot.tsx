@@ -5,7 +5,7 @@ import { language } from '../../../text/t.ts';
 import { toColumns } from './columns.ts';
 import type { PlotProps } from './plot-props.ts';
 import { optionsOf, plotHeight } from './plot-options.ts';
-import type { Span } from './range.ts';
+import type { Span } from './span.ts';
 
 /** Mean with the band of least to most. A table says the same. */
 export function Plot(props: PlotProps) {

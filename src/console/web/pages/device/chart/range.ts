@@ -1,12 +1,11 @@
 import { queryOf, setQuery } from '../../../app/router.ts';
+import type { Span } from './span.ts';
 
 const hourMs = 3_600_000;
 
 export const ranges = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160 } as const;
 export type RangeName = keyof typeof ranges;
 
-/** Times in ms. */
-export type Span = { start: number; end: number };
 /** What the chart shows: a length up to now, or a part that was zoomed into. */
 export type Range = Span & { name: RangeName | null };
 

@@ -1,6 +1,6 @@
 import { setQuery } from '../../../app/router.ts';
 import { t } from '../../../text/t.ts';
-import type { Series } from './series.ts';
+import type { Series } from './point.ts';
 
 /** More than that make a page that nobody looks through. */
 const shownFirst = 4;

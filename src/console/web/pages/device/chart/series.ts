@@ -1,13 +1,8 @@
 import { listBuckets, listPoints } from '../../../api/measurements.ts';
 import type { LiveValue } from '../../../api/stream.ts';
-import type { BucketView } from '../../../api/types.ts';
-import { widthOf, type Range, type Span } from './range.ts';
-
-/** A moment, or a bucket from `ts` on. */
-export type Point = Pick<BucketView, 'ts' | 'min' | 'max' | 'avg' | 'last' | 'count'>;
-
-/** What a sense measured, oldest first. `widthMs`: of its buckets; 0: these are single values. */
-export type Series = { sId: string; widthMs: number; points: readonly Point[] };
+import type { Point, Series } from './point.ts';
+import { widthOf, type Range } from './range.ts';
+import type { Span } from './span.ts';
 
 /** Of fewer values each is drawn. */
 const mostSingle = 2_000;

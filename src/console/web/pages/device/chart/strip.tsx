@@ -1,6 +1,7 @@
 import { formatTime } from '../../../text/format.ts';
-import type { Span } from './range.ts';
-import { thin, type Segment } from './segments.ts';
+import type { Span } from './span.ts';
+import { thin } from './segments.ts';
+import type { Segment } from './states.ts';
 
 type StripProps = {
   label: string;

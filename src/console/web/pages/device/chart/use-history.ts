@@ -5,7 +5,8 @@ import { onStream } from '../../../app/stream.ts';
 import { happensTo } from './happens-to.ts';
 import { loadHappened, type Happened } from './happened.ts';
 import { readRange, type Range } from './range.ts';
-import { append, loadSeries, type Series } from './series.ts';
+import type { Series } from './point.ts';
+import { append, loadSeries } from './series.ts';
 
 /** What is appended meanwhile says nothing of what came late. */
 const everyMs = 60_000;

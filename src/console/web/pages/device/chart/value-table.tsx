@@ -3,7 +3,7 @@ import type { Sense } from '../../../api/types.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { createFormats } from './formats.ts';
-import type { Series } from './series.ts';
+import type { Series } from './point.ts';
 
 const mostRows = 200;
 type ValueTableProps = { label: string; sense: Sense | undefined; series: Series };

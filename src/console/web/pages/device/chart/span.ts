@@ -1,0 +1,2 @@
+/** Times in ms. */
+export type Span = { start: number; end: number };
