@@ -107,10 +107,18 @@ export type Uplink = {
   readonly parsingCost?: number;
 };
 
+/**
+ * What became of a message's items. `repeated`: they were stored before, or change nothing. Of `rejected` the
+ * first ones, and one that counts the others (`more`).
+ */
+export type Outcome = { stored: number; repeated: number; rejected: Rejection[] };
+
 /** Who is told, once, what became of a message. */
 export type Delivery = {
   /** Asked as long as no transaction holds the message: whether it need not be stored any more. */
   readonly isWithdrawn: boolean;
+  /** What became of each item, told before `stored`. Absent: nothing is counted, which costs nothing. */
+  settled?(outcome: Outcome): void;
   /** It is committed. */
   stored(): void;
   /** It is not, nor will it be: `device-gone`, or `unavailable` where it was withdrawn or the service stops. */

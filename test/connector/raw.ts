@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { generate, parser, type Packet } from 'mqtt-packet';
-import { until, type World } from './harness.ts';
+import { until, wire, type World } from './harness.ts';
 
 /** Speaks MQTT packet by packet, without the manners of a client library. */
 export class RawClient {
@@ -8,9 +8,13 @@ export class RawClient {
   readonly received: Packet[] = [];
   isClosed = false;
 
-  constructor(socket: Socket) {
+  /** What it speaks; a CONNECT that it sends may change it. */
+  version: number;
+
+  constructor(socket: Socket, version: number = wire.version) {
     this.socket = socket;
-    const packets = parser();
+    this.version = version;
+    const packets = parser({ protocolVersion: version });
     packets.on('packet', (packet) => this.received.push(packet));
     packets.on('error', () => {});
     socket.on('data', (chunk) => packets.parse(chunk));
@@ -18,7 +22,8 @@ export class RawClient {
   }
 
   send(...packets: Packet[]): void {
-    this.socket.write(Buffer.concat(packets.map((packet) => generate(packet))));
+    const options = { protocolVersion: this.version };
+    this.socket.write(Buffer.concat(packets.map((packet) => generate(packet, options))));
   }
 
   of<C extends Packet['cmd']>(cmd: C): Extract<Packet, { cmd: C }>[] {
@@ -42,7 +47,7 @@ export function connectPacket(world: World, more: Partial<Connect> = {}): Connec
   return {
     cmd: 'connect',
     protocolId: 'MQTT',
-    protocolVersion: 4,
+    protocolVersion: wire.version,
     clean: true,
     clientId: 'raw',
     keepalive: 0,
@@ -70,14 +75,14 @@ export function publishPacket(
 
 /** A bare connection, let in. */
 export async function enter(world: World, more: Partial<Connect> = {}): Promise<RawClient> {
-  const raw = await dial(world);
+  const raw = await dial(world, more.protocolVersion);
   raw.send(connectPacket(world, more));
   await raw.expect('connack');
   return raw;
 }
 
-export async function dial(world: World): Promise<RawClient> {
-  return new RawClient(await world.dial());
+export async function dial(world: World, version?: number): Promise<RawClient> {
+  return new RawClient(await world.dial(), version);
 }
 
 /** A few round trips of somebody else: whatever the connector had to do or say has been done by then. */
