@@ -6,12 +6,15 @@ const settings: SettingsInput = {
    * Where devices connect. A device is given one of these when it registers, spread evenly; adding
    * one moves only its share. `npm start -- connector --id 2` runs the one with that id.
    * host null: PUBLIC_HOST; port null: the port this process really listens on for that protocol
-   * ('mqtt', 'mqtts', 'ws' or 'wss'). kind 'bridge' serves devices of an external broker instead:
-   * { kind: 'bridge', id: 2, name: 'emqx', protocol: 'mqtts', host: 'mqtt.example.com', port: 8883,
+   * ('mqtt', 'mqtts', 'ws' or 'wss'). kind 'http' takes what devices send below /devices/ of HTTP_PORT,
+   * protocol 'http' (or 'https' behind a proxy); only devices that ask for http are given it. kind
+   * 'bridge' serves devices of an external broker instead:
+   * { kind: 'bridge', id: 3, name: 'emqx', protocol: 'mqtts', host: 'mqtt.example.com', port: 8883,
    *   broker: { url: 'mqtts://10.0.0.5:8883', passwordFile: '/run/secrets/b' } }
    */
   connectors: [
     { kind: 'mqtt', id: 1, name: 'connector-1', protocol: 'mqtt', host: null, port: null },
+    { kind: 'http', id: 2, name: 'connector-http', protocol: 'http', host: null, port: null },
   ],
 
   http: {

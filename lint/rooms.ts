@@ -219,7 +219,7 @@ export const rooms: Room[] = [
   },
   {
     files: 'connector/*.ts',
-    from: ['./bridge/', './device/', './mqtt/', '../'],
+    from: ['./bridge/', './device/', './http/', './mqtt/', '../'],
     may: ['../src/contract/', '../src/bus/bus.ts', '../src/log/logger.ts'],
     not: ['aedes', 'mqtt', ...web, ...storage],
     why: 'connector/ is handed what it needs (ports.ts).',
@@ -235,6 +235,12 @@ export const rooms: Room[] = [
     may: ['../device/', ...deviceSide, ...wire],
     not: ['mqtt', ...web, ...storage],
     why: 'mqtt/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
+  },
+  {
+    files: 'connector/http/*.ts',
+    may: ['../device/', ...deviceSide, ...wire],
+    not: ['aedes', 'mqtt', ...web, ...storage],
+    why: 'http/ is handed what it needs (ports.ts): it knows no SQL, and no Koa.',
   },
   {
     files: 'connector/bridge/*.ts',

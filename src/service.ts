@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
-import { startConsole } from './assembly/console.ts';
+import { startConsole, type Console } from './assembly/console.ts';
 import { createBudget } from './assembly/stop-budget.ts';
-import { startDeviceSide } from './assembly/device-side.ts';
+import { startDeviceSide, type DeviceSide } from './assembly/device-side.ts';
 import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
-import { startShared } from './assembly/shared.ts';
+import { startShared, type Shared } from './assembly/shared.ts';
+import { startUplinkHttp } from './assembly/uplink.ts';
 import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
+import type { HttpServer } from './http/server.ts';
 import { startMetrics } from './metrics/metrics.ts';
 import { systemClock } from './lib/clock.ts';
 import type { Clocks } from './lib/clock.ts';
@@ -86,9 +88,9 @@ export async function startService(
     const devices = config.role.name === 'api' ? null : await startDeviceSide(shared);
     const connector = devices?.connector ?? null;
     // A process that listens to devices of its own is of use without the broker.
-    if (devices && connector === null) readiness.add('bridge', devices.isBridgeReady);
-    const http =
-      config.role.name === 'connector' ? null : await startApi(shared, devices, webConsole);
+    if (devices && connector === null && devices.uplink === null)
+      readiness.add('bridge', devices.isBridgeReady);
+    const http = await startHttpOf(shared, devices, webConsole);
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
@@ -103,6 +105,16 @@ export async function startService(
     await close();
     throw explainMissingRight(error);
   }
+}
+
+/** A connector process has HTTP only where it is what its devices speak. */
+async function startHttpOf(
+  shared: Shared,
+  devices: DeviceSide | null,
+  webConsole: Console | null,
+): Promise<HttpServer | null> {
+  if (shared.config.role.name !== 'connector') return startApi(shared, devices, webConsole);
+  return devices?.uplink ? startUplinkHttp(shared, devices.uplink) : null;
 }
 
 function addressesOf(

@@ -6,6 +6,7 @@ import {
   ErrorDownlink,
   ProfileDownlink,
   StateDownlink,
+  TimeDownlink,
 } from '../../src/contract/downlink.ts';
 import type { DownTopic, UpTopic } from '../../src/contract/topic.ts';
 import {
@@ -14,6 +15,7 @@ import {
   ProfileMessage,
   SentMeasurement,
   StateReport,
+  TimeRequest,
 } from '../../src/contract/uplink.ts';
 
 export type ContractMessage = { schema: z.ZodType; summary: string; example: unknown };
@@ -62,6 +64,11 @@ export const published: Record<UpTopic, ContractMessage> = {
       module: [{ moduleId: 'climate', senses: [{ sId: '0x1', min: -40, max: 85 }] }],
     },
   },
+  time: {
+    schema: TimeRequest,
+    summary: 'A device without a clock asks what time it is; `down/time` answers.',
+    example: { echo: 17 },
+  },
 };
 
 /** What devices are sent, by its topic below `down/`. */
@@ -97,5 +104,11 @@ export const sent: Record<DownTopic, ContractMessage> = {
       path: '/0/val',
       ts,
     },
+  },
+  time: {
+    schema: TimeDownlink,
+    summary:
+      'What time it is, and the `echo` of the question; half of the time between both is its delay.',
+    example: { ts, echo: 17 },
   },
 };

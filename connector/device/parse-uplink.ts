@@ -1,17 +1,18 @@
-import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
 import { checkInParts, isLarge, type PartProblem } from '../../src/lib/check-parts.ts';
 import { Configuration } from '../../src/contract/configuration.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
-import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
+import { emptyLine, parseJson, parseLines, readText, tooManyItems } from './read-payload.ts';
+import type { PayloadFormat } from './read-payload.ts';
 import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
   EventReport,
   maxItems,
   ProfileMessage,
   SentMeasurement,
+  TimeRequest,
 } from '../../src/contract/uplink.ts';
 import {
   StateReport,
@@ -66,9 +67,10 @@ export function parseUplink(
   arrivedTs: number,
   maxRejections: number,
   mayTell?: MayTell,
+  format: PayloadFormat = 'json',
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
-  parseInto(uplink, topic, prefix, payload, maxRejections, mayTell);
+  parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
   uplink.parsingCost = costOf(uplink, payload.length);
   return uplink;
 }
@@ -86,6 +88,7 @@ function parseInto(
   payload: Buffer,
   maxRejections: number,
   mayTell: MayTell | undefined,
+  format: PayloadFormat,
 ): void {
   const { rejections } = uplink;
   const kind = findUpTopic(topic, prefix);
@@ -94,7 +97,13 @@ function parseInto(
     rejections.push({ reason: 'unknown-topic', message });
     return;
   }
-  const value = parseJson(payload, rejections);
+  const text = readText(payload, rejections);
+  if (text === null) return;
+  const isList = kind === 'measurements' || kind === 'events';
+  const value =
+    isList && format === 'ndjson'
+      ? parseLines(text, rejections, maxRejections)
+      : parseJson(text, rejections);
   if (value === undefined) return;
   if (kind === 'measurements' || kind === 'events') {
     if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
@@ -102,26 +111,6 @@ function parseInto(
   } else uplink.content = parseContent(kind, value, rejections);
   const unknown = mayTell ? findUnknown(kind, value, mayTell) : null;
   if (unknown) rejections.push(unknown);
-}
-
-function parseJson(payload: Buffer, rejections: Rejection[]): unknown {
-  if (!isUtf8(payload)) {
-    rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
-    return undefined;
-  }
-  const text = payload.toString();
-  if (text.length > maxJsonParts && measureJson(text).parts > maxJsonParts) {
-    const message = `The payload has more than ${maxJsonParts} {, [ and , beside its texts.`;
-    rejections.push({ reason: 'invalid-payload', message, path: '' });
-    return undefined;
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
-    rejections.push({ reason: 'invalid-json', message });
-    return undefined;
-  }
 }
 
 function parseAll(
@@ -149,6 +138,10 @@ function parseContent(
       const configuration = parseOne(Configuration, value, '', rejections);
       return configuration ? { kind, configuration } : { kind: 'none' };
     }
+    case 'time': {
+      const request = parseOne(TimeRequest, value, '', rejections);
+      return request ? { kind, request } : { kind: 'none' };
+    }
     case 'profile': {
       const message = parseOne(ProfileMessage, value, '', rejections);
       if (!message) return { kind: 'none' };
@@ -169,13 +162,13 @@ function parseItems<T>(
     return value === undefined ? [] : [{ index: null, value }];
   }
   if (sent.length > maxItems) {
-    const message = `${sent.length} items in one message; at most ${maxItems} are taken.`;
-    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    tooManyItems(sent.length, rejections);
     return [];
   }
   const items: Item<T>[] = [];
   let more = 0;
   for (let index = 0; index < sent.length; index++) {
+    if (sent[index] === emptyLine) continue;
     const isFull = rejections.length >= maxRejections;
     const value = isFull
       ? parseQuietly(schema, sent[index])

@@ -9,6 +9,7 @@ import {
   ProfileMessage,
   SentMeasurement,
   StateReport,
+  TimeRequest,
 } from '../../src/contract/uplink.ts';
 import { hasUnknownMember, knownOf } from '../../src/lib/known-members.ts';
 
@@ -36,6 +37,7 @@ const schemas: Record<UpTopic, z.ZodType> = {
   events: EventReport,
   profile: ProfileMessage,
   configuration: Configuration,
+  time: TimeRequest,
 };
 
 /**

@@ -9,7 +9,7 @@ import type { ConnectorPorts, DeviceLogin } from '../ports.ts';
 import { answerConnect } from './aedes.ts';
 import { isOwn } from './publish.ts';
 import { refusalCodes } from './reason-codes.ts';
-import type { LogRefusedLogin } from './refused-logins.ts';
+import type { LogRefusedLogin } from '../device/refused-logins.ts';
 import type { Registry } from './registry.ts';
 import type { V5Session } from './v5-connect.ts';
 import { connack, connackRefusal } from './v5-write.ts';

@@ -10,7 +10,6 @@ import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
 import { reason } from './reason-codes.ts';
 import type { UnackedRoom } from './unacked-room.ts';
-import { outcomeOf } from '../device/outcome.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { V5Publish } from './v5-publish.ts';
@@ -34,7 +33,6 @@ export function createPassOn({ ports, rates, limits, observe, now }: PassOnDeps)
     device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
     const { account } = device;
     account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
-    unacked.settled?.(outcomeOf(uplink));
     ports.ingest(device.identity, uplink, unacked);
   };
 }

@@ -1,3 +1,4 @@
+import { createAccountGate, lookMs } from '../device/account-gate.ts';
 import { type Rate } from '../device/rate-limit.ts';
 import type { ConnectorLimits } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
@@ -18,9 +19,6 @@ export type RateGateOptions = {
   now: () => number;
 };
 
-/** How soon it is seen that nobody else waits any more. */
-const lookMs = 100;
-
 export type RateGate = ReturnType<typeof createRateGate>;
 
 /**
@@ -29,6 +27,8 @@ export type RateGate = ReturnType<typeof createRateGate>;
  * waits an account may send as much as it can.
  */
 export function createRateGate({ ports, rates, now }: RateGateOptions) {
+  const isBeyond = createAccountGate({ ports, now });
+
   function isPaused(device: Device): boolean {
     if (device.timer) return true;
     const { messages, measurements, others } = device;
@@ -45,16 +45,6 @@ export function createRateGate({ ports, rates, now }: RateGateOptions) {
       for (const connection of device.connections) connection.resume();
     }, waitMs);
     return true;
-  }
-
-  function isBeyond(account: AccountConnections): boolean {
-    if (account.measurements.tokens > 0) return false;
-    const perSecond = ports.measurementsPerSecond(account.id);
-    account.rate = { perSecond, burst: perSecond };
-    const isWithin = account.measurements.waitMs(account.rate, now()) === 0;
-    if (isWithin || ports.othersWait(account.id)) return !isWithin;
-    account.measurements.forgive();
-    return false;
   }
 
   function wait(account: AccountConnections): void {

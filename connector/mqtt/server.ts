@@ -20,7 +20,7 @@ import { createTrust } from './proxy-protocol.ts';
 import { createPassOn, createPublisher } from './publish.ts';
 import { createRateGate, ratesOf } from './rates.ts';
 import { createReader } from './read.ts';
-import { createRefusedLoginLog } from './refused-logins.ts';
+import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
@@ -98,7 +98,7 @@ export async function startConnector(
     publisher,
     intake: createIntake({ limits, publisher, rates }),
   });
-  const logRefused = createRefusedLoginLog(log, now);
+  const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;
   const authenticator = createAuthenticator({
     ports,

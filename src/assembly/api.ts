@@ -1,10 +1,11 @@
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
+import { devicesPrefix } from '../../connector/http/path.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { startHttp } from '../http/server.ts';
-import type { HttpServer, Upgrade } from '../http/server.ts';
+import type { HttpServer, HttpOptions, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { statusRoutes } from '../http/status.ts';
 import { createBox } from '../idempotency/box.ts';
@@ -67,12 +68,19 @@ export async function startApi(
     ...config.http,
     roomBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
+    ...inFrontOf(devices),
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
+}
+
+/** Requests of devices are none of Koa's. */
+function inFrontOf(devices: OwnDevices | null): Pick<HttpOptions, 'inFront'> {
+  const uplink = devices?.uplink;
+  return uplink ? { inFront: { prefix: devicesPrefix, handle: uplink.handle } } : {};
 }
 
 /** Behind a trusted proxy a WebSocket's address is the one that the proxy names. */

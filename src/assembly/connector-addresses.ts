@@ -13,6 +13,8 @@ export function listConnectors(
     mqtts: connector?.addresses.tls?.port ?? config.mqttsListen?.port ?? 8883,
     ws: httpPort,
     wss: 443,
+    http: httpPort,
+    https: 443,
   };
   return config.connectors.map(({ id, name, protocol, host, port }) => ({
     id,

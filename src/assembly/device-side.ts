@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { HttpConnector } from '../../connector/http/server.ts';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
 import { listWaitingSenses } from '../alarms/load.ts';
-import { createDeviceAuthenticator } from '../devices/authenticate.ts';
+import type { DeviceAuthenticator } from '../devices/authenticate.ts';
 import { startPresence } from '../devices/presence.ts';
 import type { Presence } from '../devices/presence.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
@@ -26,11 +27,12 @@ import { alarmPortOf, startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
-import { atConnector, devicePorts } from './device-ports.ts';
+import { connectorLimits, connectorPorts, startDeviceLogins } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { createEventCounters, startHoldsOf } from './event-counters.ts';
 import { startHeartbeatOf } from './heartbeat.ts';
 import { startTicksOf } from './ticks.ts';
+import { startUplink } from './uplink.ts';
 import { observeConnector, observeIngest, observeOutbox } from '../metrics/observe.ts';
 import { observeBridges } from '../metrics/observe-bridge.ts';
 import { startListeningOf } from './listening.ts';
@@ -46,6 +48,8 @@ const ingestConnectMs = 5_000;
 export type DeviceSide = {
   /** The one that listens in this process; null where only bridges run. */
   connector: Connector | null;
+  /** Takes requests of devices, on the HTTP of this process; null where no such connector runs here. */
+  uplink: HttpConnector | null;
   /** Whether messages of accounts other than this one wait to be stored. */
   othersWait: Ingest['othersWait'];
   /** Whether every bridge of this process is connected, or stands by and could take over. */
@@ -62,11 +66,16 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: BridgeSide[] = [];
   let connector: Connector | null = null;
+  let uplink: HttpConnector | null = null;
+  const authenticator = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
     const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
     if (settings.kind === 'mqtt') {
-      connector = await startMqtt(side, settings.id);
+      connector = await startMqtt(side, settings.id, authenticator);
+      await listening.add(settings.id, ingest.isStoring);
+    } else if (settings.kind === 'http') {
+      uplink = startUplink(side, settings.id, authenticator);
       await listening.add(settings.id, ingest.isStoring);
     } else {
       const bridge = await startBridgeSide({ ...side, settings, runUuid, observeBridge });
@@ -77,7 +86,8 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   startTicksOf(shared, { ingest, holds, connector, listening });
   startHeartbeatOf(shared, { outbox, holds, listening });
   const { othersWait } = ingest;
-  return { connector, othersWait, isBridgeReady: () => bridges.every(({ isReady }) => isReady()) };
+  const isBridgeReady = () => bridges.every(({ isReady }) => isReady());
+  return { connector, uplink, othersWait, isBridgeReady };
 }
 
 async function startPresenceOf(shared: Shared, connectorId: number): Promise<Presence> {
@@ -93,38 +103,24 @@ async function startPresenceOf(shared: Shared, connectorId: number): Promise<Pre
   return presence;
 }
 
-async function startMqtt(side: ConnectorSide, connectorId: number): Promise<Connector> {
+async function startMqtt(
+  side: ConnectorSide,
+  connectorId: number,
+  authenticator: DeviceAuthenticator,
+): Promise<Connector> {
   const { shared, observer } = side;
-  const { config, log, db, bus, keys, clock, disabled } = shared;
-  const authenticator = createDeviceAuthenticator({
-    db,
-    keys: keys.deviceTokens,
-    bus,
-    clock,
-    isDisabled: disabled.has,
-  });
-  shared.releases.add('device logins', () => authenticator.close());
+  const { config, log } = shared;
   const connector = await startConnector(
     {
       tcp: config.mqttListen,
       tls: config.mqttsListen,
-      limits: {
-        ...config.mqtt,
-        rejectionsPerMessage: config.quotas.rejectionsPerMessage,
-      },
+      limits: connectorLimits(config),
       trustedProxies: config.mqtt.trustedProxies,
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
     },
-    {
-      ...devicePorts(side),
-      authenticateDevice: atConnector(connectorId, authenticator.authenticateDevice),
-      isStillAllowed: authenticator.isStillAllowed,
-      maxConnectionsOf: (accountId) => shared.limitsOf(accountId).connections,
-      othersWait: side.ingest.othersWait,
-      measurementsPerSecond: (accountId) => shared.limitsOf(accountId).measurementsPerSecond,
-    },
+    connectorPorts(side, connectorId, authenticator),
   );
   shared.memory.addIntake(connector.pause);
   shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
@@ -205,7 +201,7 @@ async function startIngestion(
       log: log.child({ component: 'ingest' }),
       writers: {
         addMeasurements: (tx, rows) => addMeasurements(tx, rows, knownSeries),
-        storeMeasurements: (tx, rows) => storeMeasurements(tx, rows, knownSeries),
+        storeMeasurements: (tx, rows, onAdded) => storeMeasurements(tx, rows, knownSeries, onAdded),
         recordEvents,
         keepRejections: (tx, rows) =>
           keepRejections(tx, rows, { maxBytes: rejectionBytesPerDevice }),
@@ -231,9 +227,9 @@ async function startIngestion(
   return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
 }
 
-/** Without `--id`: every bridge, and the first connector of kind mqtt. */
+/** Without `--id`: every bridge, and the first connector of kind mqtt and of kind http. */
 function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSettings[] {
   if (role.name === 'connector') return connectors.filter(({ id }) => id === role.id);
-  const own = connectors.find(({ kind }) => kind === 'mqtt');
-  return connectors.filter((connector) => connector === own || connector.kind === 'bridge');
+  const own = ['mqtt', 'http'].map((kind) => connectors.find((one) => one.kind === kind));
+  return connectors.filter((one) => own.includes(one) || one.kind === 'bridge');
 }

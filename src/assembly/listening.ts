@@ -36,7 +36,7 @@ export function leadersAmong(connectors: readonly ConnectorSettings[]): Map<numb
 }
 
 function sharedName(connector: ConnectorSettings): string {
-  if (connector.kind === 'mqtt') return `mqtt ${connector.id}`;
+  if (connector.kind !== 'bridge') return `${connector.kind} ${connector.id}`;
   const { url, shareName } = connector.broker;
   return leaseNameOf(connector) ?? `${url} ${shareName}`;
 }

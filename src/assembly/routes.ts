@@ -41,7 +41,7 @@ import { createInstallWarnings } from './install-warnings.ts';
 import { startLimiters } from './limiters.ts';
 
 /** The devices that this process serves too. */
-export type OwnDevices = Pick<DeviceSide, 'connector' | 'othersWait'>;
+export type OwnDevices = Pick<DeviceSide, 'connector' | 'uplink' | 'othersWait'>;
 
 export type RouteParts = {
   doors: Doors;

@@ -7,16 +7,17 @@ const ms = z.int().min(1);
 const networks = z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]));
 
 /** What a connector is called and where devices find it; null: as this process is reached. */
-const Reached = {
+const Named = {
   id: z.int().min(1),
   name: z.string().min(1),
-  protocol: z.enum(['mqtt', 'mqtts', 'ws', 'wss']),
   host: z.string().min(1).nullable(),
   port: z.int().min(1).max(65_535).nullable(),
 };
+const Reached = { ...Named, protocol: z.enum(['mqtt', 'mqtts', 'ws', 'wss']) };
 
 export const ConnectorSettings = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('mqtt'), ...Reached }),
+  z.strictObject({ kind: z.literal('http'), ...Named, protocol: z.enum(['http', 'https']) }),
   z.strictObject({
     kind: z.literal('bridge'),
     ...Reached,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Configuration } from './configuration.ts';
 import { Purpose } from './purpose.ts';
-import { SentTs } from './uplink.ts';
+import { SentTs, TimeRequest } from './uplink.ts';
 
 // What devices are sent, as they may rely on it. Nothing is validated with these: they are what the
 // reference for firmware authors is made of.
@@ -31,3 +31,6 @@ export const ErrorDownlink = z.object({
   more: z.int().optional().meta({ description: 'It stands for so many more of the same message.' }),
   ts: SentTs,
 });
+
+/** The answer to `up/time`: what time it is, and what was sent with the question. */
+export const TimeDownlink = z.object({ ts: SentTs, echo: TimeRequest.shape.echo });

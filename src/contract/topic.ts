@@ -1,9 +1,23 @@
 /** What a device may publish, below `devices/{uuid}/up/`. */
-export const upTopics = ['measurements', 'state', 'events', 'profile', 'configuration'] as const;
+export const upTopics = [
+  'measurements',
+  'state',
+  'events',
+  'profile',
+  'configuration',
+  'time',
+] as const;
 export type UpTopic = (typeof upTopics)[number];
 
 /** What a device is sent, below `devices/{uuid}/down/`. */
-export const downTopics = ['profile', 'configuration', 'state', 'display', 'errors'] as const;
+export const downTopics = [
+  'profile',
+  'configuration',
+  'state',
+  'display',
+  'errors',
+  'time',
+] as const;
 export type DownTopic = (typeof downTopics)[number];
 
 export const upPrefix = (uuid: string) => `devices/${uuid}/up/`;

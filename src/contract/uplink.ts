@@ -70,6 +70,10 @@ export const ProfileMessage = z.discriminatedUnion(
 );
 export type ProfileMessage = z.infer<typeof ProfileMessage>;
 
+/** A device without a clock asks what time it is; `echo` comes back, so that it knows which question was answered. */
+export const TimeRequest = z.object({ echo: z.union([z.number(), z.string().max(64)]).optional() });
+export type TimeRequest = z.infer<typeof TimeRequest>;
+
 /** Measurements, or events, in one message. */
 export const maxItems = 1_000;
 
@@ -87,6 +91,7 @@ export type UplinkContent =
   | { kind: 'profile-answer'; answer: ProfileAnswer }
   | { kind: 'profile-request' }
   | { kind: 'configuration'; configuration: Configuration }
+  | { kind: 'time'; request: TimeRequest }
   | { kind: 'none' };
 
 /** A message of a device, parsed, on its way to `ingest`. Free of any protocol library's types. */
@@ -131,6 +136,8 @@ export type AccountThrottle = {
   waitMs(accountId: number): number;
   /** A message of the device waits for that; told for each one. */
   waits(device: DeviceIdentity, topic: string): void;
+  /** Whether the wait is for room in its storage, which may take days. Absent: it never is. */
+  isFull?(accountId: number): boolean;
 };
 
 /** A device whose credentials were checked. */

@@ -1,5 +1,5 @@
 import { doneBy, type DoneBy } from '../audit/entry.ts';
-import { Configuration } from '../contract/configuration.ts';
+import type { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import { sayWarnings } from '../contract/warning.ts';
@@ -7,11 +7,17 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
-import { pickConnector } from './pick-connector.ts';
+import { pickAsked } from './pick-connector.ts';
 import { nameOf, type NewDevice } from './queries.ts';
 import { insertBatch } from './register-batch.ts';
 import { describeRegistered, type RegisterDeps, type Registered } from './register-route.ts';
-import { BatchRegistration, DescribedDevice, DeviceBatch, exampleConfiguration } from './schema.ts';
+import {
+  BatchRegistration,
+  DescribedDevice,
+  DeviceBatch,
+  exampleConfiguration,
+  NewRegistration,
+} from './schema.ts';
 
 /** Devices of one request. */
 const mostDevices = 1_000;
@@ -42,7 +48,7 @@ export function batchRoute(deps: RegisterDeps): Route {
     room: 1_048_576,
     response: BatchRegistration,
     errors: [403],
-    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
     handler: async ({ account, body, request, warnings, once }) => {
       const { accountId } = account;
       await checkSizes(body.devices, limitsOf(accountId));
@@ -83,14 +89,15 @@ async function checkSizes(
 
 async function prepare(
   { listConnectors, newUuid }: RegisterDeps,
-  configurations: readonly Configuration[],
+  registrations: readonly NewRegistration[],
   by: DoneBy,
 ): Promise<NewDevice[]> {
   const connectors = listConnectors();
   const devices: NewDevice[] = [];
-  await inTurns(configurations, (one) => {
+  await inTurns(registrations.entries(), ([index, { protocol: asked, ...one }]) => {
     const uuid = newUuid();
-    const { id: connectorId } = pickConnector(connectors, uuid);
+    const path = `/devices/${index}/protocol`;
+    const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
     const configuration = JSON.stringify(one);
     devices.push({ uuid, connectorId, configuration, name: nameOf(one), ...by });
   });

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { DomainError } from '../errors.ts';
 
 /** Where devices connect; the members of the registration answer, specification section 2.4. */
 export type ConnectorAddress = {
@@ -24,6 +26,32 @@ export function pickConnector(
   }
   if (!picked) throw new Error('no connector is configured');
   return picked.connector;
+}
+
+/** What a registration may ask for. */
+export const AskedProtocol = z.enum(['mqtt', 'http']);
+export type AskedProtocol = z.infer<typeof AskedProtocol>;
+
+const overHttp = ['http', 'https'];
+
+/**
+ * Picks the connector of a new device among those that speak what it asked for; where it did not say, MQTT.
+ * `path`: where it asked. Throws `invalid-input` where none is configured.
+ */
+export function pickAsked(
+  connectors: readonly ConnectorAddress[],
+  deviceUuid: string,
+  asked: AskedProtocol | undefined,
+  path = '/protocol',
+): ConnectorAddress {
+  const wantsHttp = asked === 'http';
+  const suited = connectors.filter(({ protocol }) => overHttp.includes(protocol) === wantsHttp);
+  if (suited.length > 0) return pickConnector(suited, deviceUuid);
+  if (asked === undefined) return pickConnector(connectors, deviceUuid);
+  const message = `no connector for ${asked} is configured here`;
+  throw new DomainError('invalid-input', 'The device cannot be given such a connector.', {
+    problems: [{ path, message }],
+  });
 }
 
 function scoreOf(connectorId: number, deviceUuid: string): bigint {

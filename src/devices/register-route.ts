@@ -1,5 +1,4 @@
 import { doneBy } from '../audit/entry.ts';
-import { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import { sayWarnings } from '../contract/warning.ts';
@@ -10,10 +9,10 @@ import type { LimitsOf } from '../quotas/overrides.ts';
 import { refuseOversized } from '../quotas/refuse.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { storeWithin } from '../quotas/store-within.ts';
-import { pickConnector, type ConnectorAddress } from './pick-connector.ts';
+import { pickAsked, type ConnectorAddress } from './pick-connector.ts';
 import { insertDevices, nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
-import { DescribedDevice, exampleConfiguration, Registration } from './schema.ts';
+import { DescribedDevice, exampleConfiguration, NewRegistration, Registration } from './schema.ts';
 import { deriveToken } from './token.ts';
 
 export type RegisterDeps = {
@@ -46,18 +45,18 @@ export function registerRoute(deps: RegisterDeps): Route {
     tag: 'Devices',
     auth: 'account',
     takesKey: true,
-    body: Configuration,
+    body: NewRegistration,
     example: exampleConfiguration,
     response: Registration,
     errors: [403],
-    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
-    handler: async ({ account, body, request, warnings, once }) => {
+    warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
+    handler: async ({ account, body: { protocol: asked, ...body }, request, warnings, once }) => {
       const { accountId } = account;
       refuseOversized(checkConfigurationSizes(body, limitsOf(accountId)));
       const { timestamp, ...made } = await once<Registered & { timestamp: number }>(
         async (keep) => {
           const uuid = newUuid();
-          const connectorId = pickConnector(listConnectors(), uuid).id;
+          const connectorId = pickAsked(listConnectors(), uuid, asked).id;
           const configuration = JSON.stringify(body);
           const by = doneBy(account, request);
           const device = { uuid, connectorId, configuration, name: nameOf(body), ...by };
@@ -89,7 +88,7 @@ export function describeRegistered(
   const connectors = listConnectors();
   // One that is no longer configured is told as for a new device.
   const connector =
-    connectors.find(({ id }) => id === connectorId) ?? pickConnector(connectors, uuid);
+    connectors.find(({ id }) => id === connectorId) ?? pickAsked(connectors, uuid, undefined);
   const { id, name, protocol, host, port } = connector;
   return {
     connectorId: id,

@@ -3,6 +3,7 @@ import { Configuration } from '../contract/configuration.ts';
 import { SomeWarnings } from '../contract/warning.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { deviceUuid, limitQuery, timestamp } from '../http/schema.ts';
+import { AskedProtocol } from './pick-connector.ts';
 
 const deviceToken = z.string().meta({
   description: 'The password of the device at its connector; its user name is its uuid.',
@@ -22,8 +23,18 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
+/** The body of POST /v2/devices: how the device describes itself, and what it speaks. */
+export const NewRegistration = Configuration.safeExtend({
+  protocol: AskedProtocol.optional().meta({
+    description:
+      'What the device speaks: the answer names a connector for it. MQTT where it is absent.',
+  }),
+}).meta({ id: 'NewRegistration' });
+
+export type NewRegistration = z.infer<typeof NewRegistration>;
+
 /** The body of POST /v2/devices/batch. */
-export const DeviceBatch = z.object({ devices: z.array(Configuration).min(1).max(1_000) });
+export const DeviceBatch = z.object({ devices: z.array(NewRegistration).min(1).max(1_000) });
 
 export const BatchRegistration = z.object({
   devices: z.array(

@@ -5,7 +5,7 @@ import { type AppOptions, createApp } from './app.ts';
 import { limitArrival } from './arrival-limit.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
-import { oneByOne } from './one-by-one.ts';
+import { oneByOne, type Handle } from './one-by-one.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -16,6 +16,8 @@ export type HttpOptions = AppOptions & {
   port: number;
   /** Who takes over a connection that asks for an upgrade, by path. */
   upgrades?: Record<string, Upgrade>;
+  /** Who answers requests whose path begins so, before anything else sees them. */
+  inFront?: { prefix: string; handle: Handle };
   /** How long a client may take to send its headers. */
   headersTimeoutMs?: number;
   /** How long a client may take to send all of its request; routes that take a body as it comes have another limit. */
@@ -38,7 +40,12 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { upgrades = {}, clock } = options;
   const stop = new AbortController();
   const ownPace = new WeakSet<IncomingMessage>();
-  const handle = createApp(options, stop.signal, ownPace).callback();
+  const answer = createApp(options, stop.signal, ownPace).callback();
+  const { inFront } = options;
+  const handle: Handle = (request, response) => {
+    if (inFront && request.url?.startsWith(inFront.prefix)) inFront.handle(request, response);
+    else void answer(request, response);
+  };
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
   const server = createServer(
     {
@@ -52,7 +59,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
         request.headers.upgrade?.toLowerCase() === 'websocket' ||
         Object.hasOwn(upgrades, pathOf(request)),
     },
-    oneByOne((request, response) => void handle(request, response)),
+    oneByOne(handle),
   );
   limitArrival(server, requestTimeoutMs, ownPace);
   limitConnections(server, { connections, connectionsPerAddress, trustedProxies });

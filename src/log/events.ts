@@ -63,6 +63,8 @@ export const logEvents = [
   'quotas.unestimated',
 
   // MQTT and bridges.
+  'http.login-refused',
+  'http.logins-refused',
   'mqtt.login-refused',
   'mqtt.logins-refused',
   'mqtt.library-failed',
@@ -72,6 +74,7 @@ export const logEvents = [
   'certificate.reloaded',
   'certificate.refused',
   'message.not-stored',
+  'device-request.failed',
   'downlink.unread',
   'downlink.unnoted',
   'presence.unwritten',
@@ -137,6 +140,7 @@ export const components = [
   'quotas',
   'memory',
   'devices',
+  'http-uplink',
   'mqtt',
   'bridge',
   'ingest',

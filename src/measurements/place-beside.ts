@@ -9,11 +9,12 @@ import { insertPoints, placesPerMillisecond, type Point } from './points.ts';
 export async function placeBeside<P extends Point>(
   sql: Sql,
   points: readonly P[],
+  onAdded?: (point: P) => void,
 ): Promise<{ added: number; unplaced: P[] }> {
   let added = 0;
   for (;;) {
     const { placed, unplaced } = arrange(await findNeighbours(sql, points));
-    const inserted = await insertPoints(sql, placed);
+    const inserted = await insertPoints(sql, placed, onAdded);
     added += inserted;
     // Another transaction may have taken a first place meanwhile: the next round sees its row.
     if (inserted === placed.length) return { added, unplaced };

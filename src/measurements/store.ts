@@ -19,14 +19,16 @@ export type StoredMeasurement = {
 /**
  * Stores a batch; what is there already (same sense, time and value) stays once, and another value in
  * the same millisecond is kept beside it. Gives those for which that millisecond has no room left.
- * `known` spares the look for a sense's series. Once a transaction, this or `addMeasurements`.
+ * `known` spares the look for a sense's series. `onAdded`: told of each row that was not there before. Once a
+ * transaction, this or `addMeasurements`.
  */
 export async function storeMeasurements<M extends StoredMeasurement>(
   tx: Sql,
   rows: readonly M[],
   known: KnownSeries = createKnownSeries(),
+  onAdded?: (row: M) => void,
 ): Promise<M[]> {
-  const { crowded } = await storeCounted(tx, rows, known);
+  const { crowded } = await storeCounted(tx, rows, known, onAdded);
   return crowded;
 }
 
@@ -35,15 +37,17 @@ export async function storeCounted<M extends StoredMeasurement>(
   tx: Sql,
   rows: readonly M[],
   known: KnownSeries = createKnownSeries(),
+  onAdded?: (row: M) => void,
 ): Promise<{ added: number; crowded: M[] }> {
   if (rows.length === 0) return { added: 0, crowded: [] };
   const ids = recallSeries(rows, known) ?? (await findSeries(tx, rows, known));
   const points = rows.map((row, i) => toPoint(row, ids[i] as number));
-  const inserted = await insertPoints(tx, points);
+  const tell = onAdded && (({ row }: (typeof points)[number]) => onAdded(row));
+  const inserted = await insertPoints(tx, points, tell);
   if (inserted === points.length) return { added: inserted, crowded: [] };
   const missing = await listMissing(tx, points);
   if (missing.length === 0) return { added: inserted, crowded: [] };
-  const { added, unplaced } = await placeBeside(tx, missing);
+  const { added, unplaced } = await placeBeside(tx, missing, tell);
   return { added: inserted + added, crowded: unplaced.map(({ row }) => row) };
 }
 

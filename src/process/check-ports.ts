@@ -27,9 +27,13 @@ export async function checkPorts(config: Config): Promise<void> {
 
 /** What this process listens on. */
 function listListeners(config: Config): Listener[] {
-  const { role, httpListen, mqttListen, mqttsListen, metricsListen, healthListen } = config;
-  const http = role.name === 'connector' ? null : httpListen;
-  const [mqtt, mqtts] = role.name === 'api' ? [null, null] : [mqttListen, mqttsListen];
+  const { role, connectors, httpListen, mqttListen, mqttsListen, metricsListen, healthListen } =
+    config;
+  const own = role.name === 'connector' ? connectors.find(({ id }) => id === role.id) : null;
+  const isHttpOnly = own?.kind === 'http';
+  const http = role.name === 'connector' && !isHttpOnly ? null : httpListen;
+  const [mqtt, mqtts] =
+    role.name === 'api' || isHttpOnly ? [null, null] : [mqttListen, mqttsListen];
   const all: [string, string, Address | null][] = [
     ['HTTP_PORT', 'HTTP_HOST', http],
     ['MQTT_PORT', 'MQTT_HOST', mqtt],

@@ -25,6 +25,7 @@ export function createAccountThrottle({
   /** Devices whose account's storage is full, and that were told so today (UTC). */
   const told = new Set<number>();
   return {
+    isFull: (accountId) => storage.isFull(accountId),
     waitMs: (accountId) => (storage.isFull(accountId) ? lookAgainMs : rate.waitMs(accountId)),
     waits(device, topic) {
       if (!storage.isFull(device.accountId)) return;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createRefusedLoginLog } from '../../connector/mqtt/refused-logins.ts';
+import { createRefusedLoginLog } from '../../connector/device/refused-logins.ts';
 import { createLog } from '../../src/log/create-log.ts';
 import { manualClock, startWorld, type World } from './harness.ts';
 import { connectPacket, dial, enter } from './raw.ts';
@@ -66,7 +66,7 @@ describe('a login that is refused', () => {
   test('is written 20 times a minute of an address, then counted', async () => {
     world = await startWorld();
     const clock = manualClock();
-    const write = createRefusedLoginLog(log, clock.now);
+    const write = createRefusedLoginLog(log, clock.now, 'mqtt');
     for (let n = 0; n < 50; n += 1) write('203.0.113.7', undefined);
     write('203.0.113.8', undefined);
     expect(lines).toHaveLength(21);

@@ -33,6 +33,7 @@ export function packet(first: number, ...parts: Part[]): Buffer {
 }
 
 export const none = properties();
+const nothing: Buffer = Buffer.alloc(0);
 export const id = (value: number): Buffer => join(value >> 8, value & 255);
 export const userProperty = (name: string, value: string): Buffer =>
   join(0x26, text(name), text(value));
@@ -43,7 +44,7 @@ type Login = { uuid: string; token: string };
 export function connect(
   { uuid, token }: Login,
   field: Buffer = none,
-  { flags = 0xc2, keepalive = 0, clientId = 'raw', will = Buffer.alloc(0) } = {},
+  { flags = 0xc2, keepalive = 0, clientId = 'raw', will = nothing } = {},
 ): Buffer {
   const head = join(text('MQTT'), 5, flags, id(keepalive), field);
   return packet(0x10, head, text(clientId), will, text(uuid), text(token));

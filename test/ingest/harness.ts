@@ -139,9 +139,9 @@ export function ingestProcess(
           noteTry(rows);
           return addMeasurements(tx, rows, knownSeries);
         },
-        storeMeasurements(tx, rows) {
+        storeMeasurements(tx, rows, onAdded) {
           noteTry(rows);
-          return storeMeasurements(tx, rows, knownSeries);
+          return storeMeasurements(tx, rows, knownSeries, onAdded);
         },
         recordEvents,
         keepRejections: (tx, rows) => keepRejections(tx, rows, { maxBytes: 1_048_576 }),

@@ -6,6 +6,7 @@ import { costs, type Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { applyEvents } from './events.ts';
 import { applyMeasurements } from './measurements.ts';
+import { plannedOutcomeOf } from './outcome.ts';
 import type { Unit, UnitContent } from './message.ts';
 import { runPending } from './pending.ts';
 import { applyAnswer, applyRequest } from './profile.ts';
@@ -30,12 +31,15 @@ export function apply(
 ): Applied {
   // Most messages have none.
   let rejections: RejectionCollector | undefined;
+  const { message } = unit;
+  const outcome = message.outcome && plannedOutcomeOf(message, rows, limits);
   const reject = (rejection: Rejection) => {
+    outcome?.reject(rejection);
     rejections ??= collectRejections(context, unit, rows, limits);
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
-  const { topic, arrivedTs } = unit.message.uplink;
-  const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored };
+  const { topic, arrivedTs } = message.uplink;
+  const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
   const ticked = runTicks(context, scope);
   const applied = ticked.isBehind
     ? waiting(ticked.context, unit.content)
@@ -68,6 +72,13 @@ function applyUnit(context: DeviceContext, { content, rejections }: Unit, scope:
       return applyEvents(running, content.items, scope);
     case 'configuration':
       return whole(applyConfiguration(running, content.configuration, scope));
+    case 'time':
+      scope.rows.effects.push({
+        kind: 'time',
+        uuid: context.device.uuid,
+        request: content.request,
+      });
+      return whole(running);
     case 'none':
       return whole(running);
   }

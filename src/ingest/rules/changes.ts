@@ -2,18 +2,13 @@ import type { Configuration } from '../../contract/configuration.ts';
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Rejection } from '../../contract/rejection.ts';
-import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, TimeRequest } from '../../contract/uplink.ts';
+import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
+import type { PlannedOutcome } from './outcome.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
 
-/** A measurement as the table keeps it: a position has its latitude in `val`. */
-export type MeasurementRow = {
-  deviceId: number;
-  sId: string;
-  ts: number;
-  val: number;
-  long: number | undefined;
-};
+export type { MeasurementRow } from './measurement-row.ts';
 
 /** `messageId` and `item` make a retried transaction store it once; `payload` is empty but for a message's first. */
 export type RejectionRow = Rejection & {
@@ -39,7 +34,10 @@ export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Rema
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
-  { kind: 'down'; uuid: string; message: Downlink } | { kind: 'hand-over'; device: DeviceIdentity };
+  | { kind: 'down'; uuid: string; message: Downlink }
+  | { kind: 'hand-over'; device: DeviceIdentity }
+  /** It asked what time it is, which is looked at when it is told. */
+  | { kind: 'time'; uuid: string; request: TimeRequest };
 
 /** What one transaction writes, and what follows it. */
 export type Changes = {
@@ -58,6 +56,8 @@ export type Changes = {
   /** By device and sense. */
   clocks: Map<string, ClockRow>;
   effects: Effect[];
+  /** What becomes of the items of messages whose senders ask. */
+  outcomes: Map<Message, PlannedOutcome>;
 };
 
 export function noChanges(): Changes {
@@ -73,5 +73,6 @@ export function noChanges(): Changes {
     configurations: [],
     clocks: new Map(),
     effects: [],
+    outcomes: new Map(),
   };
 }

@@ -21,6 +21,7 @@ export function applyConfiguration(
     reject({ reason: 'invalid-payload', ...wrong });
     return context;
   }
+  scope.outcome?.store();
   rows.configurations.push({ deviceId: context.device.deviceId, configuration });
   const senses = sensesOf(configuration);
   const isGone = (sId: string) => !senses.has(sId);

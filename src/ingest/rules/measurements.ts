@@ -1,5 +1,6 @@
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
+import type { MeasurementRow } from './changes.ts';
 import type { DeviceContext } from './device-context.ts';
 import { Evaluation } from './evaluation.ts';
 import type { Applied, Scope } from './scope.ts';
@@ -34,11 +35,12 @@ export function applyMeasurements(
     }
     budget.spent += 1;
     const measurement: Measurement = { sId, val, ts };
-    rows.measurements.push(
+    const row: MeasurementRow =
       typeof val === 'number'
         ? { deviceId, sId, ts, val, long: undefined }
-        : { deviceId, sId, ts, val: val.lat, long: val.long },
-    );
+        : { deviceId, sId, ts, val: val.lat, long: val.long };
+    rows.measurements.push(row);
+    scope.outcome?.measurements.push(row);
     const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
   }

@@ -1,5 +1,5 @@
 import type { Rejection } from '../../contract/rejection.ts';
-import type { Delivery, Uplink, UplinkContent } from '../../contract/uplink.ts';
+import type { Delivery, Outcome, Uplink, UplinkContent } from '../../contract/uplink.ts';
 
 /** A message on its way to the database, and whom to tell. */
 export class Message {
@@ -13,6 +13,8 @@ export class Message {
   recorded = 0;
   /** How many of its units are not stored yet. */
   open = 1;
+  /** Of the units that are committed; null: nobody asks. */
+  outcome: Outcome | null;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
   readonly newUuid: () => string;
@@ -20,13 +22,16 @@ export class Message {
   constructor(uplink: Uplink, delivery: Delivery, newUuid: () => string) {
     this.uplink = uplink;
     this.delivery = delivery;
+    this.outcome = delivery.settled ? { stored: 0, repeated: 0, rejected: [] } : null;
     this.newUuid = newUuid;
   }
 
   /** One of its units is committed; with the last one the message is acknowledged. */
   unitStored(): void {
     this.open -= 1;
-    if (this.open === 0) this.delivery.stored();
+    if (this.open !== 0) return;
+    if (this.outcome) this.delivery.settled?.(this.outcome);
+    this.delivery.stored();
   }
 
   /** One of its units will not be stored, and so the message is not. Told once. */

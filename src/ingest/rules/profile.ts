@@ -17,14 +17,15 @@ export function applyAnswer(
   const answering = { ...context, answersProfiles: true };
   const { pending, current } = context;
   if (pending?.pId === answer.pId) {
+    scope.outcome?.store();
     return answer.state === 'current'
       ? becomeCurrent(answering, pending, answer, scope)
       : refuse({ ...answering, pending: null }, answer, scope);
   }
   if (current?.profile.pId === answer.pId) {
-    return answer.state === 'current'
-      ? confirm(answering, answer, scope)
-      : refuse({ ...endAlarms(answering, scope), current: null, runtime: null }, answer, scope);
+    if (answer.state === 'current') return confirm(answering, answer, scope);
+    scope.outcome?.store();
+    return refuse({ ...endAlarms(answering, scope), current: null, runtime: null }, answer, scope);
   }
   const waiting = pending
     ? `${pending.pId} is the one that waits for an answer`
@@ -46,7 +47,12 @@ function withShortText(
 }
 
 /** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
-export function applyRequest(context: DeviceContext, { rows }: Scope): DeviceContext {
+export function applyRequest(
+  context: DeviceContext,
+  { rows, outcome }: Pick<Scope, 'rows' | 'outcome'>,
+): DeviceContext {
+  if (context.answersProfiles) outcome?.repeat();
+  else outcome?.store();
   rows.effects.push({ kind: 'hand-over', device: context.device });
   return context.answersProfiles ? context : { ...context, answersProfiles: true };
 }
@@ -80,7 +86,11 @@ function confirm(context: DeviceContext, answer: ProfileAnswer, scope: Scope): D
   const { rows, arrivedTs } = scope;
   const { current } = context;
   const engine = answer.engine ?? 'service';
-  if (!current || current.engine === engine) return context;
+  if (!current || current.engine === engine) {
+    scope.outcome?.repeat();
+    return context;
+  }
+  scope.outcome?.store();
   const { deviceId } = context.device;
   const pId = current.profile.pId;
   rows.profiles.push({ deviceId, pId, state: 'current', engine, text: answer.text, ts: arrivedTs });

@@ -5,6 +5,7 @@ import type { Listening } from '../../engine/listening.ts';
 import type { Budget } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
+import type { PlannedOutcome } from './outcome.ts';
 import type { StoredAlready } from './stored-already.ts';
 
 /** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
@@ -35,6 +36,8 @@ export type Scope = {
   reject: (rejection: Rejection) => void;
   /** Null: of the device's measurements nothing is stored already, or the transaction fails. */
   stored: StoredAlready | null;
+  /** Told of each item; null: nobody asks. */
+  outcome: PlannedOutcome | null;
 };
 
 /**

@@ -21,7 +21,11 @@ export function applyState(
     scope.reject(wrong);
     return context;
   }
-  if (isOld(context.reported, { ...to, ts })) return context;
+  if (isOld(context.reported, { ...to, ts })) {
+    scope.outcome?.repeat();
+    return context;
+  }
+  scope.outcome?.store();
   const reported = { ...to, ts };
   // It stands there already: nothing that was collected there ends.
   if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };

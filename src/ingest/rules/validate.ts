@@ -1,6 +1,16 @@
 import type { Sense } from '../../contract/configuration.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 
+/** What is before it is no time of a measurement: mostly seconds, or a clock that was never set. */
+const year2001 = 978_307_200_000;
+
+/** What to say of such a time; empty for any other. */
+export function unitOf(ts: number): string {
+  if (ts >= year2001) return '';
+  const meant = ts * 1_000 >= year2001 ? ' It looks like seconds.' : '';
+  return ` Expected milliseconds since 1970-01-01 (UTC); this is before the year 2001.${meant}`;
+}
+
 /** A time too far ahead of the arrival, or older than what is kept. Null when fine. */
 export function checkTime(
   ts: number,
@@ -13,7 +23,7 @@ export function checkTime(
     return { reason: 'future-timestamp', message, path };
   }
   if (ts < arrivedTs - maxAgeMs) {
-    const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).`;
+    const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).${unitOf(ts)}`;
     return { reason: 'expired-timestamp', message, path };
   }
   return null;

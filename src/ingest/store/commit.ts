@@ -114,7 +114,7 @@ export async function commitBatch(
   }
   if (!plan) return;
   deps.eventQuota?.committed(plan.works, written, leftOut);
-  tellStored(plan, written.recorded, deps);
+  tellStored(plan, written, deps);
 }
 
 /**

@@ -105,7 +105,11 @@ export function createEventQuota(
   }
 
   /** Counts what was committed. */
-  function committed(work: Work[], written: Written, { events, taken }: LeftOut): void {
+  function committed(
+    work: Work[],
+    written: Pick<Written, 'recorded' | 'opened'>,
+    { events, taken }: LeftOut,
+  ): void {
     underWay.giveBack(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;

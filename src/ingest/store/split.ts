@@ -63,6 +63,7 @@ export function divideUnit({ message, content, rejections }: Unit, count: number
     case 'profile-answer':
     case 'profile-request':
     case 'configuration':
+    case 'time':
     case 'tick':
     case 'none':
       throw new Error(`a message of kind ${content.kind} is a single item`);

@@ -1,10 +1,12 @@
 import type { Bus } from '../../bus/bus.ts';
 import type { NewEvent } from '../../contract/event.ts';
-import type { DeviceIdentity } from '../../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, TimeRequest } from '../../contract/uplink.ts';
 import { DomainError } from '../../errors.ts';
 import type { Log } from '../../log/logger.ts';
 import type { Changes } from '../rules/changes.ts';
+import { noteOutcomes } from './outcomes.ts';
 import type { Plan } from './plan-batch.ts';
+import type { Written } from './write.ts';
 import { publishValues, type ValueListeners } from './publish-values.ts';
 
 /** What is counted. */
@@ -18,6 +20,8 @@ export type IngestObserver = {
 export type TellDeps = {
   bus: Bus;
   log: Log;
+  /** The time of day, ms. */
+  clock: () => number;
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
@@ -29,8 +33,10 @@ export type TellDeps = {
  * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
  * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
  */
-export function tellStored(plan: Plan, recorded: NewEvent[], deps: TellDeps): void {
+export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
+  const { recorded } = written;
   try {
+    if (plan.rows.outcomes.size > 0) noteOutcomes(plan.rows, written);
     acknowledge(plan);
     perform(plan.rows, deps);
     if (deps.listeners && !deps.listeners.isEmpty()) publishValues(plan, deps.listeners, deps.bus);
@@ -51,7 +57,7 @@ function acknowledge({ rows, units, orphaned }: Plan): void {
     message.fail(new DomainError('device-gone', 'The device was removed.'));
 }
 
-function perform(rows: Changes, { bus, log, handOver, observe }: TellDeps): void {
+function perform(rows: Changes, { bus, log, handOver, observe, clock }: TellDeps): void {
   observe?.stored(rows.measurements.length);
   for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
   const logHandOver = (err: unknown) =>
@@ -61,9 +67,16 @@ function perform(rows: Changes, { bus, log, handOver, observe }: TellDeps): void
     );
   for (const effect of rows.effects) {
     if (effect.kind === 'down') bus.publish('down', effect);
+    else if (effect.kind === 'time')
+      bus.publish('down', { uuid: effect.uuid, message: timeOf(effect.request, clock()) });
     else void handOver(effect.device).catch(logHandOver);
   }
 }
+
+const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
+  topic: 'time',
+  payload: { ts, echo },
+});
 
 /** Streams are to look: events were recorded, or alarms may have changed. */
 function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: TellDeps): void {

@@ -14,8 +14,12 @@ import type { MeasurementRow, ProfileAnswerRow, RejectionRow, Changes } from '..
 export type Writers = {
   /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
   addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
-  /** Stores what is not there yet; gives those for which there is no room. */
-  storeMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
+  /** Stores what is not there yet; gives those for which there is no room. `onAdded`: told of each new one. */
+  storeMeasurements: (
+    tx: Transaction,
+    rows: MeasurementRow[],
+    onAdded?: (row: MeasurementRow) => void,
+  ) => Promise<MeasurementRow[]>;
   /** Gives the events that were not there before. */
   recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
   keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
@@ -32,7 +36,12 @@ export type OpenedAlarms = ReadonlyMap<number, number>;
 const noneOpened: OpenedAlarms = new Map();
 
 /** What a transaction has added that counts once it is committed. */
-export type Written = { recorded: NewEvent[]; opened: OpenedAlarms };
+export type Written = {
+  recorded: NewEvent[];
+  opened: OpenedAlarms;
+  /** The measurements that were not there before; null: all, or nobody asks. */
+  added: ReadonlySet<MeasurementRow> | null;
+};
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
 export class StaleContext extends Error {
@@ -53,17 +62,16 @@ export async function write(
   writers: Writers,
 ): Promise<Written> {
   const { rows } = plan;
+  const added = !areNew && rows.outcomes.size > 0 ? new Set<MeasurementRow>() : null;
+  const write = () => writeRows(tx, rows, areNew, added, writers);
   if (rows.signals.length === 0) {
-    const [areFresh, recorded] = await all([
-      writeDevices(tx, plan),
-      writeRows(tx, rows, areNew, writers),
-    ]);
+    const [areFresh, recorded] = await all([writeDevices(tx, plan), write()]);
     if (!areFresh) throw new StaleContext();
-    return { recorded, opened: noneOpened };
+    return { recorded, opened: noneOpened, added };
   }
   if (!(await writeDevices(tx, plan))) throw new StaleContext();
   const opened = await writers.decideAlarms(tx, rows.signals);
-  return { recorded: await writeRows(tx, rows, areNew, writers), opened };
+  return { recorded: await write(), opened, added };
 }
 
 /** Writes or holds the rows of devices: whether all are as they were read. */
@@ -91,11 +99,13 @@ async function writeRows(
   tx: Transaction,
   rows: Changes,
   areNew: boolean,
+  added: Set<MeasurementRow> | null,
   writers: Writers,
 ): Promise<NewEvent[]> {
   const [recorded] = await all([
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
-    rows.measurements.length > 0 && storeMeasurements(tx, rows.measurements, areNew, writers),
+    rows.measurements.length > 0 &&
+      storeMeasurements(tx, rows.measurements, areNew, added, writers),
     rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
     rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
     rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
@@ -120,9 +130,11 @@ async function storeMeasurements(
   tx: Transaction,
   rows: MeasurementRow[],
   areNew: boolean,
+  added: Set<MeasurementRow> | null,
   writers: Writers,
 ): Promise<void> {
   if (areNew) return writers.addMeasurements(tx, rows);
-  const full = await writers.storeMeasurements(tx, rows);
+  const onAdded = added ? (row: MeasurementRow) => void added.add(row) : undefined;
+  const full = await writers.storeMeasurements(tx, rows, onAdded);
   if (full.length > 0) throw new MillisecondFull(full);
 }

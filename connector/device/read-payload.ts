@@ -1,0 +1,69 @@
+import { isUtf8 } from 'node:buffer';
+import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
+import { maxItems } from '../../src/contract/uplink.ts';
+import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
+
+/** How a payload is to be read: one JSON text, or an item on each line. */
+export type PayloadFormat = 'json' | 'ndjson';
+
+/** The text of a payload. Null, and a rejection, where it is none or has too many parts to be parsed. */
+export function readText(payload: Buffer, rejections: Rejection[]): string | null {
+  if (!isUtf8(payload)) {
+    rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
+    return null;
+  }
+  const text = payload.toString();
+  if (text.length > maxJsonParts && measureJson(text).parts > maxJsonParts) {
+    const message = `The payload has more than ${maxJsonParts} {, [ and , beside its texts.`;
+    rejections.push({ reason: 'invalid-payload', message, path: '' });
+    return null;
+  }
+  return text;
+}
+
+/** Undefined, and a rejection, where it is no JSON. */
+export function parseJson(text: string, rejections: Rejection[]): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
+    rejections.push({ reason: 'invalid-json', message });
+    return undefined;
+  }
+}
+
+/**
+ * The items of lines; what is no JSON is a rejection, and undefined in its place. Undefined where there are too
+ * many, or where none can be read. A line that is empty counts, and is no item.
+ */
+export function parseLines(text: string, rejections: Rejection[], maxRejections: number): unknown {
+  const lines = text.split('\n');
+  if (lines.at(-1)?.trim() === '') lines.pop();
+  if (lines.length > maxItems) return tooManyItems(lines.length, rejections);
+  let more = 0;
+  const items = lines.map((line, index) => {
+    if (line.trim() === '') return emptyLine;
+    try {
+      return JSON.parse(line) as unknown;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : '';
+      const message = `Line ${index + 1} is not JSON: ${why}`;
+      if (rejections.length >= maxRejections) more += 1;
+      else rejections.push({ reason: 'invalid-json', message, path: `/${index}` });
+      return emptyLine;
+    }
+  });
+  if (more > 0) rejections.push(countedOnly(more));
+  if (lines.length === 0)
+    rejections.push({ reason: 'invalid-json', message: 'The payload has no lines.' });
+  return items.every((item) => item === emptyLine) ? undefined : items;
+}
+
+/** Stands for a line that is no item. JSON has no such value. */
+export const emptyLine = undefined;
+
+/** Rejects a message as a whole. */
+export function tooManyItems(count: number, rejections: Rejection[]): undefined {
+  const message = `${count} items in one message; at most ${maxItems} are taken.`;
+  rejections.push({ reason: 'invalid-payload', message, path: '' });
+}

@@ -1,0 +1,103 @@
+import type { ServerResponse } from 'node:http';
+import type { Delivery, DeviceIdentity, Outcome, TimeRequest } from '../../src/contract/uplink.ts';
+import { comeLater, HttpProblem, notFound, toProblem } from './problem.ts';
+
+export type ExchangeDeps = {
+  clock: () => number;
+  /** Answers with a problem; the log has faults of our own. */
+  refuse(exchange: Exchange, error: unknown): void;
+  /** It was answered, or its client has gone: nobody waits for it any more. */
+  over(exchange: Exchange): void;
+};
+
+/** One message that came as a request, from its arrival to its answer, which follows the commit. */
+export class Exchange implements Delivery {
+  isWithdrawn = false;
+  isOver = false;
+  /** When it was handed on to be stored. */
+  sinceMs = Infinity;
+  /** What is to come back with the answer. */
+  echo: TimeRequest['echo'];
+  readonly device: DeviceIdentity;
+  readonly response: ServerResponse;
+  readonly #deps: ExchangeDeps;
+  #outcome: Outcome | undefined;
+
+  constructor(device: DeviceIdentity, response: ServerResponse, deps: ExchangeDeps) {
+    this.device = device;
+    this.response = response;
+    this.#deps = deps;
+  }
+
+  settled(outcome: Outcome): void {
+    this.#outcome = outcome;
+  }
+
+  stored(): void {
+    if (this.isOver) return;
+    const outcome = this.#outcome ?? { stored: 0, repeated: 0, rejected: [] };
+    const problem = findProblem(outcome);
+    if (problem) return this.refuse(problem);
+    this.#end();
+    sendOutcome(this.response, outcome, { timestamp: this.#deps.clock(), echo: this.echo });
+  }
+
+  failed(error: unknown): void {
+    this.refuse(error);
+  }
+
+  /** Not stored in time: it need not be any more. */
+  giveUp(): void {
+    this.isWithdrawn = true;
+    this.refuse(comeLater('This could not be stored in time: send it again.'));
+  }
+
+  /** The client has gone, and will send it again. */
+  abandon(): void {
+    if (this.isOver) return;
+    this.isWithdrawn = true;
+    this.#end();
+  }
+
+  refuse(error: unknown): void {
+    if (this.isOver) return;
+    this.#end();
+    this.#deps.refuse(this, toProblem(error) ?? error);
+  }
+
+  #end(): void {
+    this.isOver = true;
+    this.#deps.over(this);
+  }
+}
+
+/** Where nothing could be read from a message that is kept as a rejection; null where something could. */
+function findProblem({ stored, repeated, rejected }: Outcome): HttpProblem | null {
+  const [first] = rejected;
+  if (!first || stored + repeated > 0) return null;
+  if (first.reason === 'unknown-topic') return notFound(first.message);
+  const isUnreadable = rejected.every(({ reason }) => reason === 'invalid-json');
+  const isWrongAsAWhole = first.reason === 'invalid-payload' && !first.path;
+  if (!isUnreadable && !isWrongAsAWhole) return null;
+  const errors = [{ path: first.path ?? '', message: first.message }];
+  return new HttpProblem(400, 'invalid-input', first.message, { errors });
+}
+
+function sendOutcome(
+  response: ServerResponse,
+  { stored, repeated, rejected }: Outcome,
+  { timestamp, echo }: { timestamp: number; echo: TimeRequest['echo'] },
+): void {
+  const said =
+    rejected.length === 0
+      ? '[]'
+      : JSON.stringify(rejected.map(({ path = '', ...rest }) => ({ path, ...rest })));
+  const more = echo === undefined ? '' : `,"echo":${JSON.stringify(echo)}`;
+  const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}${more}}`;
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+  });
+  response.end(body);
+}

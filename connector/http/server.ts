@@ -1,0 +1,92 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { waitUntil } from '../../src/lib/wait.ts';
+import { createRefusals } from '../device/refusals.ts';
+import { createRefusedLoginLog } from '../device/refused-logins.ts';
+import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
+import type { ConnectorPorts } from '../ports.ts';
+import { createHttpDevices } from './devices.ts';
+import { createLogin } from './login.ts';
+import { readPath } from './path.ts';
+import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';
+import { createHttpUplink } from './uplink.ts';
+
+export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
+  observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
+  /** The client's address, whatever proxies are in between. */
+  findAddress: (request: IncomingMessage) => string;
+  /** Whether the process is about to stop: each answer then ends its connection. */
+  isLeaving: () => boolean;
+};
+
+/** Takes requests below `/devices/`, on whatever listens. */
+export type HttpConnector = {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Answers 503 while it is told true. */
+  pause(isPaused: boolean): void;
+  snapshot(): { underWay: number; bytes: number };
+  /** Takes nothing new; what is under way is stored and answered, or neither, within `drainMs`. */
+  close(options: { drainMs: number }): Promise<void>;
+};
+
+const idleEveryMs = 10_000;
+const silent = { message() {}, acknowledged() {}, refused() {} };
+
+/** Where devices come in that speak HTTP: the device contract, a message a request. */
+export function startHttpConnector(
+  options: HttpConnectorOptions,
+  ports: ConnectorPorts,
+): HttpConnector {
+  const { limits, log, now, findAddress, isLeaving } = options;
+  const tuning = { ...defaultTuning, ...options.tuning };
+  const observe = { ...silent, ...options.observe };
+  const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
+  const logRefused = createRefusedLoginLog(log, now, 'http');
+  const login = createLogin({ ports, refusals, logRefused, observe });
+  const devices = createHttpDevices({ ports, limits, now });
+  const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
+  let isPaused = false;
+  let isStopping = false;
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = readPath(request.url ?? '');
+    if (!path) throw notFound('There is no such resource.');
+    if (isPaused) throw comeLater('The service has little memory left: try again later.');
+    if (isStopping) throw comeLater('The service stops: try again.', 1);
+    const device = await login(request, path.uuid, findAddress(request));
+    if (path.direction === 'up') return uplink.post(request, response, device, path.topic);
+    throw notFound('There is no such resource.');
+  }
+
+  function answerError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    const known = toProblem(error);
+    if (!known)
+      log.error(
+        { event: 'device-request.failed', err: error },
+        'A request of a device could not be answered.',
+      );
+    const problem =
+      known ?? new HttpProblem(500, 'internal-error', 'The service could not answer this.');
+    void sendProblem(request, response, problem, ports.clock());
+  }
+
+  const sweeping = setInterval(() => uplink.giveUpLate(), tuning.sweepIntervalMs);
+  const forgetting = setInterval(() => devices.forgetIdle(), idleEveryMs);
+  for (const timer of [sweeping, forgetting]) timer.unref();
+
+  return {
+    handle(request, response) {
+      if (isStopping || isLeaving()) response.setHeader('Connection', 'close');
+      serve(request, response).catch((error: unknown) => answerError(request, response, error));
+    },
+    pause: (isToPause) => void (isPaused = isToPause),
+    snapshot: () => ({ underWay: uplink.countUnderWay(), bytes: uplink.bytes() }),
+    async close({ drainMs }) {
+      isStopping = true;
+      devices.stop();
+      await waitUntil(() => uplink.countUnderWay() === 0, drainMs);
+      uplink.giveUpAll();
+      clearInterval(sweeping);
+      clearInterval(forgetting);
+    },
+  };
+}

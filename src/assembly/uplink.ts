@@ -1,0 +1,62 @@
+import type { IncomingMessage } from 'node:http';
+import { devicesPrefix } from '../../connector/http/path.ts';
+import { startHttpConnector, type HttpConnector } from '../../connector/http/server.ts';
+import type { DeviceAuthenticator } from '../devices/authenticate.ts';
+import { DomainError } from '../errors.ts';
+import { trustProxies } from '../http/address.ts';
+import { probeRoutes } from '../http/probes.ts';
+import { startHttp, type HttpServer } from '../http/server.ts';
+import { connectorLimits, connectorPorts, type ConnectorSide } from './device-ports.ts';
+import type { Shared } from './shared.ts';
+
+/** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
+export function startUplink(
+  side: ConnectorSide,
+  connectorId: number,
+  authenticator: DeviceAuthenticator,
+): HttpConnector {
+  const { shared, observer } = side;
+  const { config, log, readiness } = shared;
+  const uplink = startHttpConnector(
+    {
+      limits: connectorLimits(config),
+      log: log.child({ component: 'http-uplink', connectorId }),
+      observe: observer,
+      now: shared.monotonicClock,
+      findAddress: addressOf(config.http.trustedProxies),
+      isLeaving: readiness.isStopping,
+    },
+    connectorPorts(side, connectorId, authenticator),
+  );
+  shared.memory.addIntake(uplink.pause);
+  shared.edges.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
+  return uplink;
+}
+
+function addressOf(trustedProxies: string[]): (request: IncomingMessage) => string {
+  const findAddress = trustProxies(trustedProxies);
+  return ({ socket, headers }) =>
+    findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''));
+}
+
+/** The HTTP of a connector process: for devices, and for who asks whether it is ready. */
+export async function startUplinkHttp(shared: Shared, uplink: HttpConnector): Promise<HttpServer> {
+  const { config, log, metrics, clock, readiness } = shared;
+  const http = await startHttp({
+    ...config.httpListen,
+    ...config.http,
+    routes: probeRoutes(readiness),
+    authenticate: async () => {
+      throw new DomainError('unauthenticated', 'There is nothing to log in to.');
+    },
+    inFront: { prefix: devicesPrefix, handle: uplink.handle },
+    log: log.child({ component: 'http' }),
+    clock,
+    observe: metrics.observeHttp,
+    roomBytes: shared.memory.requestBytes,
+    isShort: shared.memory.isShort,
+    isLeaving: readiness.isStopping,
+  });
+  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
+  return http;
+}
