@@ -50,6 +50,7 @@ const returnCodes: Record<number, number> = {
   0x88: 3,
   0x90: 5,
   0x97: 3,
+  0x9f: 3,
 };
 
 /** So that one test can be about both versions; what MQTT 5 says exactly is in `reasonCode` and `codes`. */
