@@ -110,6 +110,12 @@ export async function enter(world: World, more: Partial<Connect> = {}): Promise<
   return raw;
 }
 
+/** The reason code with which the service ends a connection of MQTT 5. */
+export async function goodbye(raw: RawClient): Promise<number | undefined> {
+  await raw.ended();
+  return raw.of('disconnect')[0]?.reasonCode;
+}
+
 export async function dial(world: World, version?: number): Promise<RawClient> {
   return new RawClient(await world.dial(), version);
 }

@@ -6,7 +6,7 @@ export function repeatInV5(names: string[]): void {
   beforeAll(() => void (wire.version = 5));
   afterAll(() => void (wire.version = 4));
   for (const name of names)
-    describe(name, async () => {
+    describe(`${name}, MQTT 5`, async () => {
       // Under another name, as each of them also runs by itself.
       await import(/* @vite-ignore */ `./${name}.test.ts?v5`);
     });

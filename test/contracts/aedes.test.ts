@@ -1,47 +1,11 @@
 import { once } from 'node:events';
-import { duplexPair, type Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { Aedes, type AedesOptions, type Client } from 'aedes';
-import { generate, parser, type Packet } from 'mqtt-packet';
+import { generate, type Packet } from 'mqtt-packet';
 import { describe, expect, test } from 'vitest';
-import { answerConnect, DeviceAedes, readFailure } from '../../connector/mqtt/aedes.ts';
-import { connackRefusal } from '../../connector/mqtt/v5-write.ts';
+import { DeviceAedes, readFailure } from '../../connector/mqtt/aedes.ts';
 import { until } from '../connector/harness.ts';
-
-/** A device on one end of a stream, the broker on the other. */
-async function open(
-  options: AedesOptions = {},
-  make: typeof Aedes | typeof DeviceAedes = Aedes,
-  protocolVersion: 4 | 5 = 4,
-) {
-  const engine = new make(options);
-  await engine.listen();
-  const errors: Error[] = [];
-  engine.on('clientError', (_client, error) => errors.push(error));
-  engine.on('connectionError', (_client, error) => errors.push(error));
-  const [device, stream] = duplexPair();
-  device.on('error', () => undefined);
-  const received: Packet[] = [];
-  const packets = parser({ protocolVersion });
-  packets.on('packet', (packet) => received.push(packet));
-  const client = engine.handle(stream);
-  return {
-    engine,
-    errors,
-    device,
-    stream,
-    received,
-    client,
-    listen: () => void device.on('data', (chunk: Buffer) => packets.parse(chunk)),
-    send: (...sent: Packet[]) =>
-      device.write(Buffer.concat(sent.map((one) => generate(one, { protocolVersion })))),
-    async expect(cmd: Packet['cmd'], count = 1): Promise<Packet[]> {
-      const of = () => received.filter((packet) => packet.cmd === cmd);
-      await until(() => of().length >= count, `${count} ${cmd}`);
-      return of();
-    },
-    close: () => new Promise<void>((resolve) => engine.close(() => resolve())),
-  };
-}
+import { openAedes as open } from './aedes-bench.ts';
 
 const connect: Packet = {
   cmd: 'connect',
@@ -233,75 +197,4 @@ test('what it asks of a persistence is all in the one that keeps nothing', async
   await gone;
   await broker.close();
   expect([...failed, ...broker.errors]).toEqual([]);
-});
-
-describe('MQTT 5', () => {
-  const connect5: Packet = { ...connect, protocolVersion: 5, clean: true } as Packet;
-  const open5 = async (make: typeof Aedes | typeof DeviceAedes, options: AedesOptions = {}) => {
-    const broker = await open(options, make, 5);
-    broker.listen();
-    return broker;
-  };
-
-  test('a CONNACK has four limits at most, and is replaced once', async () => {
-    const plain = await open5(Aedes, { receiveMaximum: 7, maximumPacketSize: 99 });
-    plain.send(connect5);
-    expect((await plain.expect('connack'))[0]).toMatchObject({
-      properties: { sharedSubscriptionAvailable: false, receiveMaximum: 7, maximumPacketSize: 99 },
-    });
-    await plain.close();
-    const broker = await open5(DeviceAedes, {
-      authenticate(client, _name, _password, done) {
-        answerConnect(client, connackRefusal(0x9f));
-        done(null, true);
-      },
-    });
-    broker.send(connect5);
-    expect(await broker.expect('connack')).toMatchObject([{ reasonCode: 0x9f }]);
-    broker.send({ cmd: 'pingreq' });
-    await broker.expect('pingresp');
-    expect(Object.hasOwn(broker.stream, 'write')).toBe(false);
-    await broker.close();
-  });
-
-  test('a foreign topic leaves the connection open: that is why no PUBLISH gets there', async () => {
-    const broker = await open5(Aedes, {
-      authorizePublish: (_client, _packet, done) => done(new Error('no')),
-    });
-    broker.send(connect5);
-    await broker.expect('connack');
-    broker.send(publish(1), { cmd: 'pingreq' });
-    await broker.expect('pingresp');
-    expect(broker.received.map(({ cmd }) => cmd)).toEqual(['connack', 'puback', 'pingresp']);
-    await broker.close();
-  });
-
-  test('its parser takes properties that are none, which never reach it here', async () => {
-    const broker = await open5(Aedes);
-    broker.send(connect5);
-    await broker.expect('connack');
-    // A field of properties that ends behind its packet, in the one that follows.
-    broker.device.write(Buffer.from([0x30, 4, 0, 1, 0x74, 3, 0xc0, 0]));
-    await until(() => broker.errors.length + broker.received.length > 1, 'an answer');
-    expect(broker.received.map(({ cmd }) => cmd)).not.toContain('disconnect');
-    await broker.close();
-  });
-
-  test('a filter named __proto__ beside another one is answered; aedes by itself throws', async () => {
-    const broker = await open5(DeviceAedes);
-    broker.send(connect5);
-    await broker.expect('connack');
-    broker.send({
-      cmd: 'subscribe',
-      messageId: 7,
-      subscriptions: [
-        { topic: '__proto__', qos: 0 },
-        { topic: 'a', qos: 1 },
-      ],
-    });
-    expect(await broker.expect('suback')).toMatchObject([{ granted: [0, 1] }]);
-    broker.send({ cmd: 'unsubscribe', messageId: 8, unsubscriptions: ['constructor', 'a'] });
-    expect(await broker.expect('unsuback')).toMatchObject([{ granted: [0x11, 0] }]);
-    await broker.close();
-  });
 });
