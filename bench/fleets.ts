@@ -7,8 +7,10 @@ import type { Metrics } from './rounds.ts';
 export const headStartMs = 2 * 3_600_000;
 
 /** Devices as the service knows them; the topic is that of their contract. */
-export function specsOf(devices: RegisteredDevice[]): DeviceSpec[] {
+/** `version`: of MQTT; absent: 3.1.1. */
+export function specsOf(devices: RegisteredDevice[], version?: 5): DeviceSpec[] {
   return devices.map(({ uuid, token }) => ({
+    ...(version ? { version } : {}),
     clientId: uuid,
     username: uuid,
     password: token,

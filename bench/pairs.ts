@@ -68,6 +68,7 @@ async function compare(
       databaseUrl,
       databasePid: database.pid,
       devices: options.devices,
+      ...(options.v5 && side === 'after' ? { version: 5 as const } : {}),
       defer: releases.defer,
     });
   };

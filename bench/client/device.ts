@@ -17,6 +17,8 @@ export type DeviceSpec = {
   clientId: string;
   username?: string;
   password?: string;
+  /** Absent: it speaks MQTT 3.1.1. */
+  version?: 5;
   topic: string;
   /** Subscribed with QoS 1 after every connect; what arrives is acknowledged at once. */
   subscriptions?: string[];
@@ -118,6 +120,8 @@ export function createDevice(
       case 3:
         return onPublish(header, bytes, start, end);
       case 4:
+        // MQTT 5: nothing of it was stored, and so it counts as lost.
+        if (end > start + 2 && (bytes[start + 2] as number) >= 0x80) return;
         return onPuback(bytes.readUInt16BE(start));
       default:
       // SUBACK and PINGRESP change nothing.
@@ -132,7 +136,7 @@ export function createDevice(
     }
     online = true;
     if (spec.subscriptions)
-      socket?.write(encodeSubscribe(inFlight.nextPacketId(), spec.subscriptions, 1));
+      socket?.write(encodeSubscribe(inFlight.nextPacketId(), spec.subscriptions, 1, spec.version));
     const again = inFlight.unsettled();
     if (again.length > 0) socket?.write(Buffer.concat(again));
     hooks.online();
@@ -141,7 +145,10 @@ export function createDevice(
   function onPublish(header: number, bytes: Buffer, start: number, end: number): void {
     const topicEnd = start + 2 + bytes.readUInt16BE(start);
     const confirmed = (header & 0x06) !== 0;
-    const payload = Buffer.from(bytes.subarray(confirmed ? topicEnd + 2 : topicEnd, end));
+    let from = confirmed ? topicEnd + 2 : topicEnd;
+    // All that the service sends has few properties: one byte says how long they are.
+    if (spec.version === 5) from += 1 + (bytes[from] as number);
+    const payload = Buffer.from(bytes.subarray(from, end));
     hooks.received(bytes.toString('utf8', start + 2, topicEnd), payload);
     if (confirmed) socket?.write(encodePuback(bytes.readUInt16BE(topicEnd)));
   }
@@ -170,7 +177,7 @@ export function createDevice(
       place.sentAtMs = sentAtMs;
       place.bytes = outgoing;
       place.from = written;
-      written = writePublish(outgoing, written, topic, place.packetId, payload);
+      written = writePublish(outgoing, written, topic, place.packetId, payload, spec.version);
       place.to = written;
       seq += 1;
       count += 1;

@@ -20,13 +20,15 @@ export type PairsOptions = {
   /** Also before against before: what the machine alone makes of two that are the same. */
   self: boolean;
   usedLogSegments: number;
+  /** The devices of `after` speak MQTT 5. */
+  v5: boolean;
   jsonFile: string | null;
 };
 
 const project = new URL('../..', import.meta.url).pathname;
 
 const usage = `npm run bench:pairs -- --before <checkout> [--after <checkout, this one>] [--self]
-  [--only work[,work]] [--pairs 40] [--seconds 2] [--devices 1000] [--seed 1] [--json file] [--smoke]`;
+  [--only work[,work]] [--pairs 40] [--seconds 2] [--devices 1000] [--seed 1] [--v5] [--json file] [--smoke]`;
 
 /** Reads the command line; `works` are the names that there are. Throws, with the usage, where it is wrong. */
 export function readPairsOptions(argv: string[], works: string[]): PairsOptions {
@@ -44,6 +46,7 @@ export function readPairsOptions(argv: string[], works: string[]): PairsOptions 
       seed: text,
       json: text,
       self: flag,
+      v5: flag,
       smoke: flag,
     },
   });
@@ -64,6 +67,7 @@ export function readPairsOptions(argv: string[], works: string[]): PairsOptions 
     devices: count(values.devices, size.devices),
     seed: count(values.seed, 1),
     self: values.self,
+    v5: values.v5,
     jsonFile: values.json === undefined ? null : resolve(values.json),
   };
 }

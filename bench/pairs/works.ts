@@ -15,6 +15,8 @@ type Place = {
   /** The postmaster, which serves the other side's database too. */
   databasePid: number;
   devices: number;
+  /** Of MQTT; absent: 3.1.1. */
+  version?: 5;
   defer: (release: () => Promise<unknown>) => void;
 };
 
@@ -86,7 +88,7 @@ function withCosts(metrics: Metrics, rate: string): Metrics {
 }
 
 async function openMessages(
-  { service, databaseUrl, databasePid, devices: count, defer }: Place,
+  { service, databaseUrl, databasePid, devices: count, version, defer }: Place,
   samplesPerMessage: number,
   withProfile: boolean,
 ): Promise<Side> {
@@ -98,7 +100,7 @@ async function openMessages(
   const fleet = createFleet({
     host: '127.0.0.1',
     port: service.mqttPort,
-    devices: specsOf(devices),
+    devices: specsOf(devices, version),
     payload: meter.payload,
   });
   defer(() => fleet.close());

@@ -1,7 +1,7 @@
 /** What firmware authors have to know beside the messages themselves. */
 export const describeContract = `
-Devices connect with MQTT 3.1.1 (or 3.1); the user name is the device's deviceAuthUuid, the password
-its deviceAuthToken. A client of MQTT 5 is answered CONNACK 1.
+Devices connect with MQTT 3.1.1 (or 3.1), or 5; the user name is the device's deviceAuthUuid, the password
+its deviceAuthToken. What MQTT 5 adds is in docs/mqtt5.md: acknowledgements with reason codes, and limits.
 
 A device publishes to its own \`devices/{uuid}/up/…\` and subscribes to its own
 \`devices/{uuid}/down/…\` (\`down/#\` included), and nothing else: publishing elsewhere closes the

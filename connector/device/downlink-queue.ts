@@ -11,6 +11,8 @@ export type DownlinkChannel = {
   device: DeviceIdentity;
   /** Whether messages of this topic reach the device now. */
   accepts(topic: DownTopic): boolean;
+  /** Whether it may be sent to this device, and is still of use; one that is not is left out. Absent: all are. */
+  fits?(message: Encoded): boolean;
   /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
   send(message: Encoded): Promise<void>;
 };
@@ -173,7 +175,7 @@ export class DownlinkQueue {
     for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
       const { message, release } = one;
       try {
-        if (!this.#channel.accepts(one.topic)) continue;
+        if (!this.#channel.accepts(one.topic) || this.#channel.fits?.(one) === false) continue;
         await this.#channel.send(one);
       } catch {
         // The channel is gone; the next subscription brings everything anew.

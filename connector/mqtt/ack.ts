@@ -1,11 +1,12 @@
 import { append } from '../../src/lib/append.ts';
-import type { Delivery } from '../../src/contract/uplink.ts';
-import type { Connection, Proceed, UnackedPublish } from './connection.ts';
+import type { Delivery, Outcome } from '../../src/contract/uplink.ts';
+import type { Ack, Connection, Proceed, UnackedPublish } from './connection.ts';
 import { isGone, isUnavailableError } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { writePubacks } from './puback.ts';
 import type { UnackedRoom } from './unacked-room.ts';
+import { ackOf } from './v5-ack.ts';
 
 /** A message that waits for its commit, or for the acknowledgement of those before it. */
 export class Unacked implements UnackedPublish, Delivery {
@@ -16,6 +17,8 @@ export class Unacked implements UnackedPublish, Delivery {
   readonly bytes: number;
   sinceMs: number;
   readonly proceed: Proceed | null;
+  /** Set where the acknowledgement says what became of its items. */
+  settled?: Delivery['settled'];
   readonly #acknowledger: Acknowledger;
 
   constructor(
@@ -44,6 +47,14 @@ export class Unacked implements UnackedPublish, Delivery {
   failed(error: unknown): void {
     this.#acknowledger.failed(this, error);
   }
+}
+
+/** One whose acknowledgement says what became of its items. */
+export class CountedUnacked extends Unacked {
+  outcome: Outcome | null = null;
+  override readonly settled = (outcome: Outcome): void => {
+    this.outcome = outcome;
+  };
 }
 
 export type AcknowledgerDeps = {
@@ -77,9 +88,12 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     const queue = connection.unacked;
     const nowMs = now();
     while (queue[0]?.isStored) {
-      const { proceed, sinceMs, qos, messageId } = queue.shift() as UnackedPublish;
+      const first = queue.shift() as UnackedPublish;
+      const { proceed, sinceMs, qos, messageId } = first;
       if (connection.ending !== null) continue;
-      if (qos === 1) acknowledge(connection, messageId);
+      const { v5 } = connection;
+      if (v5 && qos > 0) acknowledge(connection, ackOf(connection, v5, first));
+      else if (qos === 1) acknowledge(connection, messageId);
       proceed?.();
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
@@ -88,8 +102,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
   }
 
   /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
-  function acknowledge(connection: Connection, messageId: number): void {
-    connection.pubacks = append(connection.pubacks, messageId);
+  function acknowledge(connection: Connection, ack: Ack): void {
+    connection.pubacks = append(connection.pubacks, ack);
     if (connection.pubacks.length > 1) return;
     if (unwritten.push(connection) === 1) process.nextTick(writeAll);
   }

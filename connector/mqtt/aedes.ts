@@ -16,13 +16,16 @@ import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
  */
 export class DeviceAedes extends Aedes {
   constructor(options: AedesOptions) {
-    super({ ...options, mq: silentEmitter, persistence });
+    super({ ...options, ...boundElsewhere, mq: silentEmitter, persistence });
     const { handle } = this;
     this.handle = (stream, request) => {
       const client = handle(stream, request);
-      parserOf(client).prependListener('packet', keepRepeatedFilters);
+      parserOf(client).prependListener('packet', keepFilters);
+      // A plain object has members that are no subscriptions.
+      Object.assign(client, { subscriptions: Object.create(null) });
       return client;
     };
+    this.on('connackSent', (_packet, client) => endAnswer(client));
   }
 
   override publish(_packet: PublishPacket, clientOrDone: unknown, done?: () => void): void {
@@ -58,13 +61,37 @@ const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitt
  * aedes drops all but the last of filters that are alike before it answers, and so answers fewer than
  * it was asked. Each is to be handled in its turn, with a return code of its own [MQTT-3.8.4-4]
  * [MQTT-3.8.4-5]: a list that has such filters cannot be replaced. (One that has none may be: V8 keeps
- * what an accessor refers to until the next full collection.)
+ * what an accessor refers to until the next full collection.) Nor one with a filter that it cannot look up:
+ * aedes 2.0.0-beta.1 keeps them by name in a plain object, and `__proto__` ends the process.
  */
-function keepRepeatedFilters(packet: SubscribePacket | { cmd: 'other' }): void {
+function keepFilters(packet: SubscribePacket | { cmd: 'other' }): void {
   if (packet.cmd !== 'subscribe') return;
   const { subscriptions } = packet;
-  if (new Set(subscriptions.map(({ topic }) => topic)).size === subscriptions.length) return;
+  const topics = new Set(subscriptions.map(({ topic }) => topic));
+  if (topics.size === subscriptions.length && !topics.has('__proto__')) return;
   Object.defineProperty(packet, 'subscriptions', { get: () => subscriptions, set() {} });
+}
+
+/** aedes 1 bounds QoS 2 messages itself unless it is told not to; aedes 2 does not know the word. */
+const boundElsewhere = { maxInflightInbound: 0 };
+
+/**
+ * What a client of MQTT 5 is answered instead of what aedes makes of its CONNECT: aedes 2 names four limits of
+ * the seven, and has no hook for more. To be called before aedes is told whether the client is let in, which
+ * is when nothing else is written.
+ */
+export function answerConnect({ conn }: Client, connack: Buffer): void {
+  const { write } = conn;
+  let isWritten = false;
+  conn.write = () => {
+    if (isWritten) return true;
+    isWritten = true;
+    return write.call(conn, connack);
+  };
+}
+
+function endAnswer({ conn }: Client): void {
+  if (Object.hasOwn(conn, 'write')) Reflect.deleteProperty(conn, 'write');
 }
 
 const silentEmitter = {

@@ -6,9 +6,13 @@ import { tellOfExcess } from './excess.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { ConnectorLimits, Log, ConnectionRefusal } from '../options.ts';
 import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
+import { answerConnect } from './aedes.ts';
 import { isOwn } from './publish.ts';
+import { refusalCodes } from './reason-codes.ts';
 import type { LogRefusedLogin } from '../device/refused-logins.ts';
 import type { Registry } from './registry.ts';
+import type { V5Session } from './v5-connect.ts';
+import { connack, connackRefusal } from './v5-write.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
 const identifierRejected = 2;
@@ -21,23 +25,27 @@ export type AuthenticatorDeps = {
   ports: ConnectorPorts;
   registry: Registry;
   limits: ConnectorLimits;
+  /** Messages of one connection that may wait for their commit. */
+  maxUnackedMessages: number;
   log: Log;
   logRefused: LogRefusedLogin;
 };
 
 /** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
 export function createAuthenticator(deps: AuthenticatorDeps) {
-  const { ports, registry, limits, log, logRefused } = deps;
+  const { ports, registry, limits, maxUnackedMessages, log, logRefused } = deps;
+  const connackLimits = { maxPacketBytes: limits.maxPacketBytes, maxUnackedMessages };
   const underCheck = new Set<Connection>();
 
   /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
   function prepare(client: Client, packet: ConnectPacket): void {
     const connection = findConnection(client);
     if (!connection) return;
-    connection.clientId = packet.clientId;
+    // In MQTT 5 one without an identifier is given one. [MQTT-3.1.3-6]
+    connection.clientId = connection.v5 ? packet.clientId || connection.id : packet.clientId;
     connection.will = packet.will ?? null;
     connection.keepaliveMs = keepaliveOf(packet.keepalive ?? 0, limits) * 1_000;
-    connection.needsIdentifier = packet.clientId === '' && packet.clean === false;
+    connection.needsIdentifier = !connection.v5 && packet.clientId === '' && packet.clean === false;
     packet.clientId = connection.id;
     packet.clean = true;
     // The keep-alive is ours to watch: a device that we do not read is not to blame for its silence.
@@ -123,8 +131,19 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       },
     );
     underCheck.delete(connection);
-    if (refusal) refuse(connection, refusal, done);
-    else done(null, true);
+    if (refusal) return refuse(connection, refusal, done);
+    const { client, v5 } = connection;
+    if (client && v5) answerConnect(client, connack(connackLimits, welcomeOf(connection, v5)));
+    done(null, true);
+  }
+
+  /** What the CONNACK says of this connection. */
+  function welcomeOf({ clientId, keepaliveMs }: Connection, session: V5Session) {
+    const keepaliveSeconds = keepaliveMs / 1_000;
+    return {
+      assignedClientId: session.hasIdentifier ? null : clientId,
+      keepaliveSeconds: keepaliveSeconds === session.keepaliveSeconds ? null : keepaliveSeconds,
+    };
   }
 
   function refuse(connection: Connection, refusal: ConnectionRefusal, done: Done): void {
@@ -133,6 +152,8 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       connection.entry.refused();
       logRefused(connection.entry.address, connection.credentials?.username);
     }
+    const { client, v5 } = connection;
+    if (client && v5) answerConnect(client, connackRefusal(refusalCodes[refusal]));
     done(Object.assign(new Error(refusal), { returnCode: returnCodeOf(refusal) }), false);
   }
 

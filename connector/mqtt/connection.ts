@@ -1,12 +1,16 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
-import type { DeviceIdentity, DownTopic } from '../../src/contract/uplink.ts';
+import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
 import type { Bucket, Rate } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
 import { FrameScanner } from './frame-scanner.ts';
+import { PacketBuffer } from './packet-buffer.ts';
+import { disconnectCodes } from './reason-codes.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
 import type { DeviceLogin } from '../ports.ts';
+import type { V5Session } from './v5-connect.ts';
+import { disconnect } from './v5-write.ts';
 
 /** What the devices of an account that are connected here have in common. */
 export type AccountConnections = {
@@ -63,7 +67,12 @@ export type UnackedPublish = {
   /** Null where aedes does not know of the message. */
   readonly proceed: Proceed | null;
   isStored: boolean;
+  /** Of a client of MQTT 5: what became of its items, once that is known. */
+  outcome?: Outcome | null;
 };
+
+/** An acknowledgement that is not written yet: the identifier of a PUBACK that says no more, or a whole packet. */
+export type Ack = number | Buffer;
 
 /** A message towards the device that waits for its PUBACK. */
 export type Sent = { messageId: number; sinceMs: number; finish: (error: Error | null) => void };
@@ -71,6 +80,9 @@ export type Sent = { messageId: number; sinceMs: number; finish: (error: Error |
 export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
 
 export type Will = NonNullable<ConnectPacket['will']>;
+
+/** For a DISCONNECT to be sent. */
+const longestFarewellMs = 1_000;
 
 /** One network connection, from its first byte to its last. Ten thousand of them have to be cheap. */
 export class Connection {
@@ -84,6 +96,11 @@ export class Connection {
   ending: ConnectionEnding | null = null;
   refusal: ConnectionRefusal | null = null;
 
+  /** Null: it speaks MQTT 3.1.1, or 3.1. */
+  v5: V5Session | null = null;
+  /** Null once a CONNECT of MQTT 3.1.1 has come: aedes's parser takes what comes then as it comes. */
+  packets: PacketBuffer | null = new PacketBuffer();
+
   /** The device's own client identifier; '' where it gave none. */
   clientId = '';
   credentials: DeviceLogin | null = null;
@@ -92,6 +109,8 @@ export class Connection {
   keepaliveMs = 0;
   /** No identifier, and yet a session that should outlive it. */
   needsIdentifier = false;
+  /** Its last packet is on its way. */
+  #isLeaving = false;
   /** When it last sent something, or was last not listened to. */
   heardMs: number;
   /** Access changed while it was being checked. */
@@ -105,7 +124,7 @@ export class Connection {
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
   /** Messages stored in this turn of the event loop, acknowledged at its end. */
-  pubacks: number[] = [];
+  pubacks: Ack[] = [];
   /** Since when its socket takes no more bytes. */
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
@@ -128,10 +147,26 @@ export class Connection {
     this.heardMs = nowMs;
   }
 
-  /** The first reason given is the one that counts. */
-  close(reason: ConnectionEnding): void {
+  /** The first reason given is the one that counts. `code`: the reason code for a client of MQTT 5. */
+  close(reason: ConnectionEnding, code: number = disconnectCodes[reason]): void {
+    if (this.#isLeaving) return;
+    const isEnding = this.ending !== null;
     this.ending ??= reason;
-    this.socket.destroy();
+    if (isEnding || !this.v5 || this.stage !== 'ready' || code === 0) this.socket.destroy();
+    else this.leave(reason, disconnect(code));
+  }
+
+  /** Closes with a last packet. One that does not read would not read this either. Sections 3.14.4 and 4.13. */
+  leave(reason: ConnectionEnding, farewell: Buffer): void {
+    this.ending ??= reason;
+    this.#isLeaving = true;
+    const { socket } = this;
+    if (socket.writableNeedDrain || !socket.writable) return void socket.destroy();
+    const timer = setTimeout(() => socket.destroy(), longestFarewellMs);
+    socket.end(farewell, () => {
+      clearTimeout(timer);
+      socket.destroy();
+    });
   }
 
   /** It may be read again, if nothing else holds it back. */

@@ -1,19 +1,51 @@
 import type { AedesPublishPacket, Client } from 'aedes';
 import type { DownTopic } from '../../src/contract/uplink.ts';
-import { findConnection, type Connection, type Device } from './connection.ts';
+import { findConnection, type Connection, type Device, type Sent } from './connection.ts';
 import type { DownlinkChannel, Encoded } from '../device/downlink-queue.ts';
+import { write } from './puback.ts';
+import { expirySecondsOf } from './v5-deliver.ts';
+import { publish as v5Publish } from './v5-write.ts';
+
+export type DeliverDeps = {
+  /** Forward only, ms. */
+  now: () => number;
+  /** Ms since the epoch. */
+  clock: () => number;
+  /** It is larger than the device takes, and is not sent. */
+  onTooLarge: (device: Device, packet: { topic: string; bytes: number; mostBytes: number }) => void;
+};
 
 /** The way to a device over its MQTT connection. */
 export function channelOf(
   connection: Connection,
   device: Device,
-  now: () => number,
+  deps: DeliverDeps,
 ): DownlinkChannel {
   return {
     device: device.identity,
     accepts: (topic) => grantedQos(connection, topic) !== null,
-    send: (message) => send(connection, device, message, now),
+    fits: (message) => fits(connection, device, message, deps),
+    send: (message) => send(connection, device, message, deps),
   };
+}
+
+/** [MQTT-3.1.2-24] [MQTT-3.3.2-5] */
+function fits(
+  connection: Connection,
+  device: Device,
+  message: Encoded,
+  { clock, onTooLarge }: DeliverDeps,
+): boolean {
+  const { v5 } = connection;
+  if (!v5) return true;
+  const expirySeconds = expirySecondsOf(message, clock());
+  if (expirySeconds !== null && expirySeconds <= 0) return false;
+  if (v5.maxPacketBytes === Infinity) return true;
+  const topic = device.downPrefix + message.topic;
+  const packet = v5Publish({ topic, qos: 1, messageId: 1, body: message.body, expirySeconds });
+  if (packet.length <= v5.maxPacketBytes) return true;
+  onTooLarge(device, { topic, bytes: packet.length, mostBytes: v5.maxPacketBytes });
+  return false;
 }
 
 /** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
@@ -28,31 +60,48 @@ function send(
   connection: Connection,
   { downPrefix }: Device,
   message: Encoded,
-  now: () => number,
+  { now, clock }: DeliverDeps,
 ): Promise<void> {
   const { client } = connection;
   const qos: 0 | 1 = grantedQos(connection, message.topic) === 0 ? 0 : 1;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  if (!client || connection.stage === 'closed') {
+  if (!client || connection.stage === 'closed' || (connection.v5 && connection.ending)) {
     reject(new Error('connection closed'));
     return promise;
   }
   const finish = (error?: Error | null) => (error ? reject(error) : resolve());
+  const topic = downPrefix + message.topic;
+  if (connection.v5) {
+    const messageId = qos === 1 ? expectAck(connection, now(), finish) : 0;
+    const expirySeconds = expirySecondsOf(message, clock());
+    const { body } = message;
+    write(connection, v5Publish({ topic, qos, messageId, body, expirySeconds }), now());
+    // A socket that is lost loses it, as any message of QoS 0.
+    if (qos === 0) finish();
+    return promise;
+  }
   const packet = {
     cmd: 'publish' as const,
-    topic: downPrefix + message.topic,
+    topic,
     payload: message.body,
     qos,
     retain: false,
     dup: false,
   };
   if (qos === 1) {
-    connection.lastMessageId = (connection.lastMessageId % 65_535) + 1;
-    connection.sent = { messageId: connection.lastMessageId, sinceMs: now(), finish };
+    expectAck(connection, now(), finish);
     // aedes calls it without asking whether it is there.
     client.publish(packet, () => undefined);
   } else client.publish(packet, finish);
   return promise;
+}
+
+/** Gives the identifier of the message whose PUBACK is waited for. */
+function expectAck(connection: Connection, sinceMs: number, finish: Sent['finish']): number {
+  const messageId = (connection.lastMessageId % 65_535) + 1;
+  connection.lastMessageId = messageId;
+  connection.sent = { messageId, sinceMs, finish };
+  return messageId;
 }
 
 /** aedes asks before it writes a message: the place to give it the identifier that we wait for. */

@@ -24,6 +24,8 @@ export async function drain({ registry, reader, room, acknowledger }: DrainDeps,
   reader.stop();
   await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
   await inTurns(registry.connections, (connection) => {
+    // Says good-bye, and what is under way is given up.
+    if (connection.v5) connection.close('shutdown');
     if (connection.unacked.length > 0) {
       connection.ending ??= 'shutdown';
       acknowledger.giveUp(connection);

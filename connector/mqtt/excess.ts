@@ -1,3 +1,4 @@
+import type { Rejection } from '../../src/contract/rejection.ts';
 import type { Uplink } from '../../src/contract/uplink.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
@@ -18,14 +19,36 @@ export function tellOfExcess(
   identity: DeviceIdentity,
   reason: Excess,
 ): void {
-  if (!registry.mayTellOfExcess(identity)) return;
+  if (registry.mayTellOfExcess(identity))
+    tell(ports, identity, 'CONNECT', { reason, message: messages[reason] });
+}
+
+/** Keeps, once a minute, a rejection that says why a message was not sent to a device. */
+export function tellOfTooLarge(
+  ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
+  registry: Pick<Registry, 'mayTellOfExcess'>,
+  identity: DeviceIdentity,
+  packet: { topic: string; bytes: number; mostBytes: number },
+): void {
+  const { topic, bytes, mostBytes } = packet;
+  const message = `A message of ${bytes} bytes was not sent: the device takes packets of ${mostBytes} (MQTT 5, Maximum Packet Size).`;
+  if (registry.mayTellOfExcess(identity))
+    tell(ports, identity, topic, { reason: 'packet-too-large', message });
+}
+
+/** If it cannot be stored, only this explanation is lost. */
+function tell(
+  ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
+  identity: DeviceIdentity,
+  topic: string,
+  rejection: Rejection,
+): void {
   const uplink: Uplink = {
-    topic: 'CONNECT',
+    topic,
     excerpt: '',
     arrivedTs: ports.clock(),
     content: { kind: 'none' },
-    rejections: [{ reason, message: messages[reason] }],
+    rejections: [rejection],
   };
-  // If it cannot be stored, only this explanation is lost: the metric has counted the refusal.
   ports.ingest(identity, uplink, { isWithdrawn: false, stored() {}, failed() {} });
 }

@@ -1,3 +1,5 @@
+import { reason } from './reason-codes.ts';
+
 // Control packet types, MQTT 3.1.1 section 2.2.1.
 const connect = 1;
 const publish = 3;
@@ -8,10 +10,14 @@ const unsubscribe = 10;
 export const maxFilterLength = 256;
 /** Of a filter in a SUBSCRIBE: its length before it, its QoS behind it. */
 const filterOverhead = 3;
+/** What a list of filters takes that has as many as a connection may subscribe to. */
+export const maxFilterBytes = (maxSubscriptions: number): number =>
+  maxSubscriptions * (maxFilterLength + filterOverhead);
+
 /** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
 const bytesCountedAsPacket = 25;
 
-/** Least and greatest remaining length of what a client may send once it is connected. */
+/** Least and greatest remaining length of what a client of MQTT 3 may send once it is connected. */
 const lengths: Partial<Record<number, [number, number]>> = {
   3: [2, Infinity],
   4: [2, 2],
@@ -22,6 +28,16 @@ const lengths: Partial<Record<number, [number, number]>> = {
   10: [2, Infinity],
   12: [0, 0],
   14: [0, 0],
+};
+
+/** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
+const v5Lengths: typeof lengths = {
+  ...lengths,
+  4: [2, Infinity],
+  5: [2, Infinity],
+  6: [2, Infinity],
+  7: [2, Infinity],
+  14: [0, Infinity],
 };
 
 export type FrameLimits = {
@@ -44,6 +60,10 @@ export class FrameScanner {
   isBetween = true;
   /** Bytes of a packet that has begun and not ended: a parser keeps them. */
   begunBytes = 0;
+  /** Set once its CONNECT is read. */
+  isV5 = false;
+  /** Where the connection breaks the protocol or a limit: the reason code of MQTT 5. */
+  fault: number = reason.malformed;
   #expects: 'type' | 'length' | 'body' = 'type';
   #type = 0;
   #length = 0;
@@ -99,7 +119,11 @@ export class FrameScanner {
       this.otherUnits += 1;
     }
     // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
-    return this.#isConnected ? lengths[this.#type] !== undefined : this.#type === connect;
+    const isExpected = this.#isConnected
+      ? this.#lengths[this.#type] !== undefined
+      : this.#type === connect;
+    if (!isExpected) this.fault = reason.protocolError;
+    return isExpected;
   }
 
   #readLength(byte: number, limits: FrameLimits): boolean {
@@ -108,23 +132,32 @@ export class FrameScanner {
     // At most four bytes, section 2.2.3.
     if (byte & 128) return this.#lengthBytes < 4;
     const total = 1 + this.#lengthBytes + this.#length;
-    if (total > mostBytes(this.#type, limits)) return false;
-    const [least, greatest] = lengths[this.#type] ?? [0, Infinity];
+    if (total > this.#mostBytes(limits)) {
+      this.fault = reason.tooLarge;
+      return false;
+    }
+    const [least, greatest] = this.#lengths[this.#type] ?? [0, Infinity];
     if (this.#length < least || this.#length > greatest) return false;
     this.#isConnected = true;
-    if (isOfFilters(this.#type)) this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
+    if (isOfFilters(this.#type) || (this.isV5 && this.#type !== publish))
+      this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
     this.#bodyLeft = this.#length;
     this.#expects = this.#length === 0 ? 'type' : 'body';
     return true;
   }
+
+  get #lengths(): typeof lengths {
+    return this.isV5 ? v5Lengths : lengths;
+  }
+
+  /** A list of filters has room for all that a connection may have; more would be refused one by one. */
+  #mostBytes(limits: FrameLimits): number {
+    if (this.#type === connect) return limits.maxConnectBytes;
+    // With properties in front of it, the list is measured where they are read.
+    if (this.isV5 || !isOfFilters(this.#type)) return limits.maxPacketBytes;
+    const filters = 16 + maxFilterBytes(limits.maxSubscriptions);
+    return Math.min(filters, limits.maxPacketBytes);
+  }
 }
 
 const isOfFilters = (type: number) => type === subscribe || type === unsubscribe;
-
-/** A list of filters has room for all that a connection may have; more would be refused one by one. */
-function mostBytes(type: number, limits: FrameLimits): number {
-  if (type === connect) return limits.maxConnectBytes;
-  if (!isOfFilters(type)) return limits.maxPacketBytes;
-  const filters = 16 + limits.maxSubscriptions * (maxFilterLength + filterOverhead);
-  return Math.min(filters, limits.maxPacketBytes);
-}

@@ -1,16 +1,18 @@
 import type { Client, PublishPacket } from 'aedes';
 import { append } from '../../src/lib/append.ts';
 import { findUpTopic } from '../../src/contract/topic.ts';
-import { Unacked, type Acknowledger } from './ack.ts';
+import { CountedUnacked, Unacked, type Acknowledger } from './ack.ts';
 import { findConnection, type Connection, type Device, type Proceed } from './connection.ts';
 import type { HeldMessage, HeldMessages, PassOn } from './held-messages.ts';
 import type { Rates } from './rates.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
+import { reason } from './reason-codes.ts';
 import type { UnackedRoom } from './unacked-room.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
+import type { V5Publish } from './v5-publish.ts';
 
 type PassOnDeps = {
   ports: Pick<ConnectorPorts, 'ingest'>;
@@ -103,12 +105,27 @@ export function createPublisher(deps: PublishDeps) {
     return at < chunk.length ? chunk.subarray(at) : null;
   }
 
+  /** Takes a message of MQTT 5 that was checked: aedes does not hear of it. */
+  function acceptV5(connection: Connection, { topic, qos, messageId, payload }: V5Publish): void {
+    const { device } = connection;
+    if (!device) return;
+    if (!isOwn(topic, device)) return connection.close('foreign-topic');
+    const isRepeated = qos === 2 && !reserve(connection, messageId);
+    if (connection.ending !== null) return;
+    const message = { topic, qos, messageId, payload };
+    const unacked = hold(connection, message, null);
+    if (isRepeated) unacked.stored();
+    else send(device, message, unacked);
+  }
+
   /** False where the message is known already. Too many of them end the connection. */
   function reserve(connection: Connection, messageId: number): boolean {
     const unreleased = (connection.unreleased ??= new Set());
     if (unreleased.has(messageId)) return false;
     unreleased.add(messageId);
-    if (unreleased.size > tuning.maxUnreleased) connection.close('malformed');
+    // The receive maximum counts until PUBCOMP, and a client of MQTT 5 was told of it. Section 3.3.4.
+    const most = connection.v5 ? tuning.maxUnackedMessages : tuning.maxUnreleased;
+    if (unreleased.size > most) connection.close('malformed', reason.receiveMaximumExceeded);
     return true;
   }
 
@@ -116,13 +133,8 @@ export function createPublisher(deps: PublishDeps) {
     const { qos, messageId, payload } = message;
     const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
     const sinceMs = now();
-    const unacked = new Unacked(acknowledger, connection, {
-      qos,
-      messageId,
-      bytes,
-      sinceMs,
-      proceed,
-    });
+    const Kind = connection.v5 && qos > 0 ? CountedUnacked : Unacked;
+    const unacked = new Kind(acknowledger, connection, { qos, messageId, bytes, sinceMs, proceed });
     room.hold(connection, bytes);
     connection.unacked = append(connection.unacked, unacked);
     return unacked;
@@ -133,7 +145,7 @@ export function createPublisher(deps: PublishDeps) {
     if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
   }
 
-  return { accept, acceptLeading };
+  return { accept, acceptLeading, acceptV5 };
 }
 
 /** Its own `up/`, and nothing that MQTT forbids in a topic name [MQTT-1.5.3-2] [MQTT-3.3.2-2]. */

@@ -2,10 +2,12 @@ import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
 import type { Connection, Device } from './connection.ts';
 import type { HeldMessages } from './held-messages.ts';
+import type { PacketBuffer } from './packet-buffer.ts';
 import type { Publisher } from './publish.ts';
 import type { RateGate, Rates } from './rates.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
 import type { UnackedRoom } from './unacked-room.ts';
+import type { Intake } from './v5-intake.ts';
 
 export type ReaderOptions = {
   presence: DevicePorts['presence'];
@@ -19,6 +21,8 @@ export type ReaderOptions = {
   holding: Pick<HeldMessages, 'canReadOrWait'>;
   /** Takes the messages that a chunk of whole packets begins with. */
   publisher: Pick<Publisher, 'acceptLeading'>;
+  /** Takes what clients of MQTT 5 send, and every CONNECT. */
+  intake: Intake;
 };
 
 const toldEveryMs = 1_000;
@@ -44,7 +48,8 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rates, now, room, rateGate, holding, publisher } = options;
+  const { presence, limits, tuning, rates, now, room, rateGate, holding, publisher, intake } =
+    options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -54,6 +59,8 @@ export function createReader(options: ReaderOptions): Reader {
   let isPaused = false;
 
   function canReadOrWait(connection: Connection): boolean {
+    // What it is told why it ends may still be on its way.
+    if (connection.ending !== null) return false;
     const isOpening = connection.stage === 'opening';
     // One that has closed must not be remembered: nobody would forget it again.
     if (!isOpening && connection.stage !== 'ready') return false;
@@ -85,7 +92,7 @@ export function createReader(options: ReaderOptions): Reader {
     const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
     const end = scanner.advance(chunk, most, limits);
     if (end < 0) {
-      connection.close('malformed');
+      connection.close('malformed', scanner.fault);
       return null;
     }
     connection.heardMs = now();
@@ -94,7 +101,18 @@ export function createReader(options: ReaderOptions): Reader {
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
-    return isBetween && !isOpening ? publisher.acceptLeading(connection, taken) : taken;
+    if (connection.packets) return takeWhole(connection, connection.packets, taken);
+    return isBetween ? publisher.acceptLeading(connection, taken) : taken;
+  }
+
+  /** A CONNECT, or packets of MQTT 5, once they are whole. */
+  function takeWhole(connection: Connection, packets: PacketBuffer, chunk: Buffer): Buffer | null {
+    const whole = packets.take(chunk, connection.scanner.begunBytes);
+    if (whole === null) return null;
+    if (connection.v5) return intake.takePackets(connection, connection.v5, whole);
+    const bytes = intake.takeConnect(connection, whole);
+    if (!connection.v5) connection.packets = null;
+    return bytes;
   }
 
   /** A device may send slowly; many that never end a packet may not fill the memory. */

@@ -9,6 +9,7 @@ import { createConnections } from './lifecycle.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { drain } from './drain.ts';
+import { tellOfTooLarge } from './excess.ts';
 import { DeviceAedes } from './aedes.ts';
 import { createHeldMessages } from './held-messages.ts';
 import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
@@ -24,6 +25,7 @@ import { createRegistry } from './registry.ts';
 import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
 import { createUnackedRoom } from './unacked-room.ts';
+import { createIntake } from './v5-intake.ts';
 
 type ConnectorSnapshot = {
   connections: number;
@@ -66,7 +68,7 @@ const silent: Observer = {
   acknowledged() {},
 };
 
-/** Where devices come in: the device contract over MQTT 3.1.1 on TCP, TLS and WebSocket. */
+/** Where devices come in: the device contract over MQTT 3.1.1 and 5 on TCP, TLS and WebSocket. */
 export async function startConnector(
   options: ConnectorOptions,
   ports: ConnectorPorts,
@@ -94,23 +96,35 @@ export async function startConnector(
     rateGate,
     holding,
     publisher,
+    intake: createIntake({ limits, publisher, rates }),
   });
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
-  const authenticator = createAuthenticator({ ports, registry, limits, log, logRefused });
+  const { maxUnackedMessages } = tuning;
+  const authenticator = createAuthenticator({
+    ports,
+    registry,
+    limits,
+    maxUnackedMessages,
+    log,
+    logRefused,
+  });
   const downlinkDeps = {
     ports,
     log,
     maxQueued: tuning.maxQueuedDownlinks,
     room: createDownlinkRoom(tuning.maxDownlinkBytes),
   };
-  const subscriber = createSubscriber(limits, downlinkDeps, now);
+  const subscriber = createSubscriber(limits, downlinkDeps, {
+    now,
+    clock,
+    onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
+  });
 
   const engine = new DeviceAedes({
     connectTimeout: limits.connectTimeoutMs,
     maxTopicLevels: limits.maxTopicLevels,
-    // Identifiers are ours, and so is the bound on what is unreleased.
+    // Identifiers are ours.
     maxClientsIdLength: Infinity,
-    maxInflightInbound: 0,
     drainTimeout: tuning.drainTimeoutMs,
     preConnect(client, packet, done) {
       authenticator.prepare(client, packet);

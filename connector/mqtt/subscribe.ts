@@ -1,7 +1,7 @@
 import type { Client, Subscription as Requested } from 'aedes';
 import { findMatchedTopics, type DownTopic } from '../../src/contract/topic.ts';
 import { findConnection } from './connection.ts';
-import { channelOf } from './deliver.ts';
+import { channelOf, type DeliverDeps } from './deliver.ts';
 import { maxFilterLength } from './frame-scanner.ts';
 import { DownlinkQueue, type DownlinkDeps } from '../device/downlink-queue.ts';
 import type { ConnectorLimits } from '../options.ts';
@@ -13,7 +13,11 @@ const refused = 128;
 type Done = (error: Error | null, subscription?: Requested | null) => void;
 
 /** A device may listen to its own `down/…`; anything else is answered 128, MQTT 3.1.1 section 3.9.3. */
-export function createSubscriber(limits: ConnectorLimits, deps: DownlinkDeps, now: () => number) {
+export function createSubscriber(
+  limits: ConnectorLimits,
+  deps: DownlinkDeps,
+  deliver: DeliverDeps,
+) {
   return {
     authorize(client: Client, requested: Requested, done: Done): void {
       const connection = findConnection(client);
@@ -40,7 +44,7 @@ export function createSubscriber(limits: ConnectorLimits, deps: DownlinkDeps, no
           for (const matched of findMatchedTopics(topic, device.downPrefix) ?? [])
             topics.add(matched);
       if (topics.size === 0) return;
-      connection.downlinks ??= new DownlinkQueue(channelOf(connection, device, now), deps);
+      connection.downlinks ??= new DownlinkQueue(channelOf(connection, device, deliver), deps);
       connection.downlinks.subscribed([...topics]);
     },
 

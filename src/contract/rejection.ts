@@ -19,6 +19,7 @@ type RejectionReason =
   | 'unknown-member'
   | 'too-many-connects'
   | 'too-many-connections'
+  | 'packet-too-large'
   | 'quota-exceeded'
   | 'unstorable'
   | 'events-not-recorded'

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { manualClock, onceClosed, startWorld, until, type World } from './harness.ts';
+import { manualClock, onceClosed, startWorld, until, type World, wire } from './harness.ts';
 import { connectPacket, dial, enter, moments, publishPacket } from './raw.ts';
+
+/** Of a CONNACK. */
+const notAuthorized = () => (wire.version === 4 ? 5 : 0x87);
 
 let world: World;
 beforeEach(async () => {
@@ -14,7 +17,7 @@ describe('a device that lost its access', () => {
     const closed = Promise.all(clients.map(onceClosed));
     world.store.removeDevice(world.device.uuid);
     await closed;
-    await expect(world.connect()).rejects.toMatchObject({ code: 5 });
+    await expect(world.connect()).rejects.toMatchObject({ code: notAuthorized() });
     expect(world.counted.filter((what) => what === 'disconnected access-ended')).toHaveLength(2);
   });
 
@@ -64,7 +67,7 @@ describe('a device whose account is disabled', () => {
     world.store.disableAccount(1);
     await closed;
     expect(stays.connected).toBe(true);
-    await expect(world.connect()).rejects.toMatchObject({ code: 5 });
+    await expect(world.connect()).rejects.toMatchObject({ code: notAuthorized() });
     expect(world.counted.filter((what) => what === 'disconnected access-ended')).toHaveLength(3);
   });
 

@@ -1,3 +1,4 @@
+import { generate } from 'mqtt-packet';
 import { afterEach, describe, expect, test } from 'vitest';
 import { onceClosed, startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { connectPacket, dial, enter, publishPacket, type Connect } from './raw.ts';
@@ -7,7 +8,7 @@ const start = async (options?: WorldOptions) => (world = await startWorld(option
 afterEach(() => world.close());
 
 async function connackOf(more: Partial<Connect>) {
-  const raw = await dial(world);
+  const raw = await dial(world, more.protocolVersion);
   raw.send(connectPacket(world, more));
   const [connack] = await raw.expect('connack');
   return { returnCode: connack?.returnCode, sessionPresent: connack?.sessionPresent, raw };
@@ -24,10 +25,13 @@ describe('who is let in', () => {
     expect(world.connector.snapshot()).toMatchObject({ connections: 2, devices: 1 });
   });
 
-  test('a client of MQTT 5 is told that its protocol version is not spoken', async () => {
+  test.each([6, 0x85])('a client of version %i is told that it is not spoken', async (version) => {
     await start();
-    const { returnCode, raw } = await connackOf({ protocolVersion: 5 });
-    expect(returnCode).toBe(1);
+    const raw = await dial(world, 5);
+    const packet = generate(connectPacket(world, { protocolVersion: 5 }), { protocolVersion: 5 });
+    packet[packet.indexOf('MQTT') + 4] = version;
+    raw.socket.write(packet);
+    expect(await raw.expect('connack')).toMatchObject([{ reasonCode: 0x84 }]);
     await raw.ended();
     await until(() => world.counted.length > 0);
     expect(world.counted).toEqual(['refused protocol-version']);
@@ -68,7 +72,7 @@ describe('who is let in', () => {
     await start();
     expect((await connackOf({ clientId: '', clean: true })).returnCode).toBe(0);
     // No client library writes this packet: the identifier is taken out by hand.
-    const raw = await dial(world);
+    const raw = await dial(world, 4);
     const { uuid, token } = world.device;
     const field = (text: string) =>
       Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);

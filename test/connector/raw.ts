@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { generate, parser, type Packet } from 'mqtt-packet';
-import { until, type World } from './harness.ts';
+import { until, wire, type World } from './harness.ts';
 
 /** Speaks MQTT packet by packet, without the manners of a client library. */
 export class RawClient {
@@ -8,17 +8,22 @@ export class RawClient {
   readonly received: Packet[] = [];
   isClosed = false;
 
-  constructor(socket: Socket) {
+  /** What it speaks; a CONNECT that it sends may change it. */
+  version: number;
+
+  constructor(socket: Socket, version: number = wire.version) {
     this.socket = socket;
-    const packets = parser();
-    packets.on('packet', (packet) => this.received.push(packet));
+    this.version = version;
+    const packets = parser({ protocolVersion: version });
+    packets.on('packet', (packet) => this.received.push(inWordsOf3(packet)));
     packets.on('error', () => {});
     socket.on('data', (chunk) => packets.parse(chunk));
     socket.on('close', () => (this.isClosed = true));
   }
 
   send(...packets: Packet[]): void {
-    this.socket.write(Buffer.concat(packets.map((packet) => generate(packet))));
+    const options = { protocolVersion: this.version };
+    this.socket.write(Buffer.concat(packets.map((packet) => generate(packet, options))));
   }
 
   of<C extends Packet['cmd']>(cmd: C): Extract<Packet, { cmd: C }>[] {
@@ -36,13 +41,42 @@ export class RawClient {
   }
 }
 
+/** Return codes of MQTT 3.1.1 that say the same as a reason code, or the nearest. */
+const returnCodes: Record<number, number> = {
+  0: 0,
+  0x84: 1,
+  0x85: 2,
+  0x87: 5,
+  0x88: 3,
+  0x90: 5,
+  0x97: 3,
+  0x9f: 3,
+};
+
+/** So that one test can be about both versions; what MQTT 5 says exactly is in `reasonCode` and `codes`. */
+function inWordsOf3(packet: Packet): Packet {
+  if (packet.cmd === 'connack' && packet.reasonCode !== undefined)
+    packet.returnCode = returnCodes[packet.reasonCode];
+  if (packet.cmd === 'suback') {
+    const { granted } = packet;
+    const inWords = granted.map((code) => (Number(code) < 128 ? code : 128));
+    return { ...packet, granted: inWords as number[], codes: granted } as Packet;
+  }
+  return packet;
+}
+
+/** In MQTT 5 a message of which nothing is taken is acknowledged with a reason code, which clients throw. */
+export function refusedIn5(error: unknown): void {
+  if (wire.version === 4) throw error;
+}
+
 export type Connect = Extract<Packet, { cmd: 'connect' }>;
 
 export function connectPacket(world: World, more: Partial<Connect> = {}): Connect {
   return {
     cmd: 'connect',
     protocolId: 'MQTT',
-    protocolVersion: 4,
+    protocolVersion: wire.version,
     clean: true,
     clientId: 'raw',
     keepalive: 0,
@@ -70,14 +104,20 @@ export function publishPacket(
 
 /** A bare connection, let in. */
 export async function enter(world: World, more: Partial<Connect> = {}): Promise<RawClient> {
-  const raw = await dial(world);
+  const raw = await dial(world, more.protocolVersion);
   raw.send(connectPacket(world, more));
   await raw.expect('connack');
   return raw;
 }
 
-export async function dial(world: World): Promise<RawClient> {
-  return new RawClient(await world.dial());
+/** The reason code with which the service ends a connection of MQTT 5. */
+export async function goodbye(raw: RawClient): Promise<number | undefined> {
+  await raw.ended();
+  return raw.of('disconnect')[0]?.reasonCode;
+}
+
+export async function dial(world: World, version?: number): Promise<RawClient> {
+  return new RawClient(await world.dial(), version);
 }
 
 /** A few round trips of somebody else: whatever the connector had to do or say has been done by then. */

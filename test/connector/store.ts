@@ -5,11 +5,18 @@ import type {
   DeviceIdentity,
   Downlink,
   DownTopic,
+  Outcome,
   Uplink,
 } from '../../src/contract/uplink.ts';
 import { DomainError } from '../../src/errors.ts';
 
 type Stored = { device: DeviceIdentity; uplink: Uplink };
+/** What a database would say that takes all that can be read. */
+function outcomeOf({ content, rejections }: Uplink): Outcome {
+  const isEmpty = 'items' in content ? content.items.length === 0 : content.kind === 'none';
+  return { stored: isEmpty ? 0 : 1, repeated: 0, rejected: rejections };
+}
+
 type Held = Stored & { delivery: Delivery; commit(): void; fail(error: unknown): void };
 
 /** Stands in for the database: what the connector is handed, with commits that can be held back. */
@@ -98,7 +105,10 @@ export function createStore() {
     ingest(device, uplink, delivery) {
       const commit = () => {
         store.stored.push({ device, uplink });
-        queueMicrotask(() => delivery.stored());
+        queueMicrotask(() => {
+          delivery.settled?.(outcomeOf(uplink));
+          delivery.stored();
+        });
       };
       if (!store.isHolding) return commit();
       store.held.push({

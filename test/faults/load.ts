@@ -51,7 +51,9 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
   const fleet = createFleet({
     host: '127.0.0.1',
     port,
-    devices: devices.map(({ uuid, token }) => ({
+    // Each third device speaks MQTT 5.
+    devices: devices.map(({ uuid, token }, n) => ({
+      ...(n % 3 === 1 ? { version: 5 as const } : {}),
       clientId: uuid,
       username: uuid,
       password: token,

@@ -36,6 +36,7 @@ import { manyStates } from './kinds/many-states.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
+import { v5Properties } from './kinds/v5-properties.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelining } from './kinds/pipelining.ts';
 import { polls } from './kinds/polls.ts';
@@ -125,6 +126,7 @@ export const kinds: NoisyKind[] = [
   repeatedPurpose,
   pushStorm,
   oddPackets,
+  v5Properties,
   auditLists,
   wills,
   farResumes,

@@ -1,0 +1,108 @@
+import { reason } from './reason-codes.ts';
+import { packet, type Frame } from './v5-frames.ts';
+import { endOfField, endOfText, hasWildcard, property, readProperties } from './v5-properties.ts';
+
+/** What a client of MQTT 5 said of itself in its CONNECT, as far as it binds what it is sent. */
+export type V5Session = {
+  /** What a packet to it may have, bytes; `Infinity` where it named none. Section 3.1.2.11.4. */
+  maxPacketBytes: number;
+  /** Whether acknowledgements may say why. Section 3.1.2.11.7. */
+  wantsProblems: boolean;
+  /** Of the session that it asked for; here all end with their connection. */
+  expirySeconds: number;
+  keepaliveSeconds: number;
+  hasIdentifier: boolean;
+};
+
+export type CheckedConnect =
+  { fault: number; bytes: null; session: null } | { fault: 0; bytes: Buffer; session: V5Session };
+
+const { malformed, protocolError } = reason;
+const refused = (fault: number): CheckedConnect => ({ fault, bytes: null, session: null });
+
+/** The protocol version that a whole CONNECT asks for; null where there is none to be read. */
+export function versionOf(bytes: Buffer, { start, end }: Frame): number | null {
+  const nameEnd = endOfField(bytes, start, end);
+  if (nameEnd < 0 || nameEnd >= end) return null;
+  return bytes.toString('latin1', start + 2, nameEnd) === 'MQTT'
+    ? (bytes[nameEnd] as number)
+    : null;
+}
+
+/** A CONNECT of MQTT 5, section 3.1; aedes gets it without its properties. */
+export function checkConnect(bytes: Buffer, { flags, start, end }: Frame): CheckedConnect {
+  // Behind the protocol's name and version: flags, keep-alive.
+  const head = start + 7;
+  if (flags !== 0 || head + 3 > end) return refused(malformed);
+  const bits = bytes[head] as number;
+  const has = { will: bits & 4, user: bits & 0x80, password: bits & 0x40 };
+  // [MQTT-3.1.2-3] [MQTT-3.1.2-11] [MQTT-3.1.2-12] [MQTT-3.1.2-13]
+  if (bits & 1 || (bits & 0x18) === 0x18 || (!has.will && bits & 0x38)) return refused(malformed);
+  // [MQTT-3.2.2-13]
+  if (bits & 0x20) return refused(reason.retainNotSupported);
+  const properties = readProperties(bytes, head + 3, end, 'connect');
+  if (properties.fault) return refused(properties.fault);
+  const { values } = properties;
+  const fault = faultOfValues(values);
+  if (fault) return refused(fault);
+  const keepaliveSeconds = bytes.readUInt16BE(head + 1);
+  const hasIdentifier = bytes[properties.end] !== 0 || bytes[properties.end + 1] !== 0;
+  const parts = [bytes.subarray(start, head + 3), noProperties];
+  let next = endOfText(bytes, properties.end, end);
+  if (next < 0) return refused(malformed);
+  parts.push(bytes.subarray(properties.end, next));
+  if (has.will) {
+    const will = checkWill(bytes, next, end);
+    if (will.fault) return refused(will.fault);
+    parts.push(noProperties, bytes.subarray(will.from, will.end));
+    next = will.end;
+  }
+  const credentials = next;
+  if (has.user) next = endOfText(bytes, next, end);
+  if (has.password) next = endOfField(bytes, next, end);
+  if (next !== end) return refused(malformed);
+  parts.push(bytes.subarray(credentials, end));
+  return {
+    fault: 0,
+    bytes: packet(0x10, parts),
+    session: { ...sessionOf(values), keepaliveSeconds, hasIdentifier },
+  };
+}
+
+/** A CONNACK with all that it must say fits into it. */
+const leastPacketBytes = 64;
+/** A CONNACK that says no more than a reason code. */
+const refusalBytes = 5;
+/** In place of a reason code: nothing may be answered. */
+export const unspeakable = -1;
+
+/** A field of properties that is empty. */
+const noProperties = Buffer.from([0]);
+
+function faultOfValues(values: ReadonlyMap<number, number>): number {
+  const hasMethod = values.has(property.authenticationMethod);
+  if (values.get(property.receiveMaximum) === 0) return protocolError;
+  if (values.get(property.maximumPacketSize) === 0) return protocolError;
+  if (values.has(property.authenticationData) && !hasMethod) return protocolError;
+  const most = values.get(property.maximumPacketSize) ?? Infinity;
+  if (most < leastPacketBytes) return most < refusalBytes ? unspeakable : reason.tooLarge;
+  // Credentials are a user name and a password, and nothing is exchanged. Section 4.12.
+  return hasMethod ? reason.authenticationMethod : 0;
+}
+
+function checkWill(bytes: Buffer, at: number, limit: number) {
+  const { fault, end: from } = readProperties(bytes, at, limit, 'will');
+  if (fault) return { fault, from, end: -1 };
+  const topicEnd = endOfText(bytes, from, limit);
+  const end = topicEnd < 0 ? -1 : endOfField(bytes, topicEnd, limit);
+  if (end < 0) return { fault: malformed, from, end };
+  // A topic name, not a filter.
+  const isName = topicEnd > from + 2 && !hasWildcard(bytes, from + 2, topicEnd);
+  return { fault: isName ? 0 : reason.topicInvalid, from, end };
+}
+
+const sessionOf = (values: ReadonlyMap<number, number>) => ({
+  maxPacketBytes: values.get(property.maximumPacketSize) ?? Infinity,
+  wantsProblems: values.get(property.requestProblemInformation) !== 0,
+  expirySeconds: values.get(property.sessionExpiry) ?? 0,
+});

@@ -1,0 +1,93 @@
+import { generate } from 'mqtt-packet';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
+import { readProperties, type Place } from '../../connector/mqtt/v5-properties.ts';
+
+describe('a field of properties', () => {
+  const places: Place[] = [
+    'connect',
+    'will',
+    'publish',
+    'ack',
+    'subscribe',
+    'unsubscribe',
+    'disconnect',
+  ];
+
+  test('of whatever bytes is read within its packet, or refused', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 80 }), fc.constantFrom(...places), (array, place) => {
+        const bytes = Buffer.from(array);
+        const limit = Math.floor(bytes.length / 2);
+        const { fault, end } = readProperties(bytes, 0, limit, place);
+        return fault === 0 ? end >= 1 && end <= limit : fault === 0x81 || fault === 0x82;
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('that a client library writes is read to its end', () => {
+    const word = fc
+      .string({ maxLength: 20 })
+      .filter((value) => !/[\0+#]/.test(value) && value.isWellFormed());
+    const given = fc.record(
+      {
+        payloadFormatIndicator: fc.boolean(),
+        messageExpiryInterval: fc.nat(),
+        contentType: word,
+        responseTopic: word,
+        correlationData: fc.uint8Array({ maxLength: 50 }).map((bytes) => Buffer.from(bytes)),
+        userProperties: fc.dictionary(word, fc.oneof(word, fc.array(word, { minLength: 1 }))),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(given, (values) => {
+        const bytes = generate(
+          {
+            cmd: 'publish',
+            topic: 't',
+            payload: 'end',
+            qos: 0,
+            dup: false,
+            retain: false,
+            properties: values,
+          },
+          { protocolVersion: 5 },
+        );
+        // It writes nothing at all where it finds something wrong.
+        fc.pre(bytes.length > 0);
+        const at = bytes.indexOf('\0\x01t') + 3;
+        const { fault, end } = readProperties(bytes, at, bytes.length, 'publish');
+        return fault === 0 && end === bytes.length - 3;
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('parts of packets are put together whatever their sizes', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.nat(40), { minLength: 1 }),
+      fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }),
+      (sizes, cuts) => {
+        const all = Buffer.concat(sizes.map((size, n) => Buffer.alloc(size + 1, n)));
+        const ends: number[] = [];
+        for (const size of sizes) ends.push((ends.at(-1) ?? 0) + size + 1);
+        const buffer = new PacketBuffer();
+        const taken: Buffer[] = [];
+        for (let at = 0, n = 0; at < all.length; n += 1) {
+          const chunk = all.subarray(at, at + (cuts[n % cuts.length] ?? 1));
+          at += chunk.length;
+          const whole = ends.findLast((end) => end <= at) ?? 0;
+          const part = buffer.take(chunk, at - whole);
+          if (part) taken.push(Buffer.from(part));
+          expect(Buffer.concat(taken).length).toBe(whole);
+        }
+        expect(Buffer.concat(taken)).toEqual(all);
+      },
+    ),
+  );
+});

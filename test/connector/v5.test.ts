@@ -1,0 +1,15 @@
+// The connector's tests once more, in MQTT 5. Those that load the machine: v5.long.test.ts.
+import { repeatInV5 } from './repeat-in-v5.ts';
+
+repeatInV5([
+  'access',
+  'accounts',
+  'acknowledging',
+  'connecting',
+  'filters',
+  'holding',
+  'limits',
+  'pushing',
+  'room',
+  'topics',
+]);
