@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { getConfiguration } from '../../api/devices.ts';
 import { getDevice } from '../../api/device.ts';
 import type { DescribedDevice } from '../../api/types.ts';
@@ -30,7 +31,7 @@ const AccessTab = lazyPart<TabProps>(async () => (await import('./access-tab.tsx
 const tabs = [
   { name: 'events', label: 'device.events', Tab: EventsTab },
   { name: 'why', label: 'device.why', Tab: WhyTab },
-  { name: 'refused', label: 'device.rejections', Tab: RefusedTab },
+  { name: 'rejections', label: 'device.rejections', Tab: RefusedTab },
   { name: 'told', label: 'device.told', Tab: NotificationsTab },
   { name: 'profile', label: 'device.profile', Tab: ProfileTab },
   { name: 'settings', label: 'device.settings', Tab: SettingsTab },
@@ -105,16 +106,28 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
   );
 }
 
+/** Brings a tab that a link leads to onto the screen, and into its strip. */
+function showTab(strip: HTMLElement): void {
+  const tab = strip.querySelector<HTMLElement>('[aria-current]');
+  if (tab) strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.clientWidth) / 2;
+  if (strip.getBoundingClientRect().top > innerHeight / 2) strip.parentElement?.scrollIntoView();
+}
+
 type TabsProps = {
   uuid: string;
   children: (tab: (typeof tabs)[number]) => preact.ComponentChildren;
 };
 
 function Tabs({ uuid, children }: TabsProps) {
-  const tab = tabs.find(({ name }) => name === queryOf('tab')) ?? tabs[0];
+  const asked = queryOf('tab');
+  const tab = tabs.find(({ name }) => name === asked) ?? tabs[0];
+  const strip = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (strip.current && asked !== '') showTab(strip.current);
+  }, [asked]);
   return (
     <section class="panel panel-flush tabbed" aria-label={t('device.tabs')}>
-      <nav class="tabs" aria-label={t('device.tabs')}>
+      <nav ref={strip} class="tabs" aria-label={t('device.tabs')}>
         {tabs.map(({ name, label }) => (
           <Link
             key={name}

@@ -6,9 +6,9 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'device.profile': 'Profil',
   'device.settings': 'Einstellungen',
   'device.access': 'Zugang',
-  'trouble.login': 'Seine Anmeldung wurde {ago} abgewiesen, und es kam seitdem nicht herein.',
+  'trouble.login': 'Seine Anmeldung wurde abgewiesen ({ago}); es kam seitdem nicht herein.',
   'trouble.why': 'Warum?',
-  'trouble.message': 'Was es {ago} sandte, wurde abgewiesen: {why}',
+  'trouble.message': 'Seine neueste Nachricht wurde abgewiesen ({ago}): {why}',
   'trouble.what': 'Was tun?',
   'why.noEvents': 'In diesem Zustand kann kein Ereignis eintreten',
   'why.one': 'Tritt ein, wenn dies gilt.',
@@ -29,7 +29,7 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'why.noValue': 'noch kein Wert',
   'why.isNot': '{value}, nicht {condition}',
   'why.next': '{value}; der nächste Wert {condition} zählt',
-  'why.counts': '{matched} von {needed}: noch {missing} {condition}',
+  'why.counts': '{matched} von {needed}: noch {missing} {condition}; zuletzt {value}',
   'why.runs': '{condition} seit {time} von {of}',
   'why.due': 'gilt in {left}',
   'why.silent': 'kein Wert seit {time} von {of}; gilt in {left}',
@@ -52,8 +52,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'login.foreign-will': 'Sein letzter Wille hat ein Topic, das nicht seines ist',
   'login.no-client-identifier': 'Es nennt keine Client-Kennung',
   'login.todo.wrong-token':
-    'Geben Sie dem Gerät das Passwort unter „Zugang“. Ist die Adresse keine von Ihren, kennt jemand die Kennung, aber nicht das Passwort.',
-  'login.todo.retired-token': 'Das Passwort wurde ersetzt. Geben Sie dem Gerät das unter „Zugang“.',
+    'Vergleichen Sie es mit dem Passwort dieses Geräts. Ist die Adresse keine von Ihren, kennt jemand die Kennung, aber nicht das Passwort.',
+  'login.todo.retired-token': 'Das Passwort wurde ersetzt: geben Sie dem Gerät das neue.',
   'login.todo.device-removed':
     'Fügen Sie es neu hinzu und geben Sie ihm den neuen Zugang, oder schalten Sie es aus.',
   'login.todo.account-disabled': 'Fragen Sie, wer diesen Dienst betreibt.',
@@ -146,6 +146,11 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'settings.saved': 'Gespeichert.',
   'settings.handOver':
     'Ein Wert unter „Mindestens“ oder über „Höchstens“ wird abgewiesen. Gespeichertes gilt sofort; das Gerät erfährt es jetzt, oder wenn es sich wieder verbindet.',
+  'settings.wrong': 'Nicht gespeichert: etwas stimmt nicht, wo es markiert ist.',
+  'settings.wrongNumber': 'Eine Zahl, etwa 21,5',
+  'settings.wrongOrder': '„Mindestens“ ist größer als „Höchstens“',
+  'settings.wrongId': '0x und Ziffern von 0 bis f, etwa 0x10',
+  'settings.wrongTwice': 'Ein anderer Sensor hat diese Kennung',
   'settings.labels': 'Mit Kommas getrennt',
   'settings.labelsPlaceholder': 'Keller, Kühlkette',
   'settings.labelsHint':
