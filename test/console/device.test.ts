@@ -59,6 +59,26 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
   const tab = (page: Page, name: string) =>
     page.locator('.tabs').getByRole('link', { name, exact: true }).click();
 
+  /** A device whose event asks for an SMS that this account may not send. */
+  async function ringInVain(): Promise<string> {
+    const device = await addDevice('Roof');
+    const events = [
+      {
+        evId: 1,
+        name: 'Too hot',
+        eventLog: true,
+        actions: { sms: { text: 'Open the window', phoneNumber: ['+4915112345611'] } },
+        causes: [{ sId: '0x10', orderId: 1, thresholds: { isGt: 30 } }],
+      },
+    ];
+    const states = [{ stId: 1, name: 'watched', events }];
+    const purposes = [{ puId: 1, name: 'Heat', initStId: 1, states }];
+    const deviceAuthUuids = [device.deviceAuthUuid];
+    await post('/v2/devices/profile', { deviceAuthUuids, purposes });
+    for (const val of [20, 31]) await publish(device, { sId: '0x10', val });
+    return device.deviceAuthUuid;
+  }
+
   test('who set a wrong unit finds why values are refused, puts it right, and sees the next', async () => {
     const device = await addDevice('Greenhouse');
     await publish(device, { sId: '0x10', val: 98.6 });
@@ -81,8 +101,10 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await checkPage(watched, 'device-settings-wrong-light');
     await form.getByLabel('At most').fill('185');
     await page.getByRole('button', { name: 'Save name and senses' }).click();
-    await page.getByText('Saved.').waitFor();
+    await page.getByText('Waiting for the next value').waitFor();
     await publish(device, { sId: '0x10', val: 99.1 });
+    await page.getByText('It works. Stored: Temperature 99.1 °F').waitFor();
+    await checkPage(watched, 'device-stored-light');
     await page.locator('.card').getByText('99.1 °F').waitFor();
     await expect.poll(() => page.locator('.trouble').count()).toBe(0);
     expect(watched.faults).toEqual([]);
@@ -131,6 +153,12 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await tab(page, 'Notified');
     await page.getByText('Nobody was notified yet').waitFor();
     await checkPage(watched, 'device-told-dark');
+    await page.goto(`${service.url}/console/devices/${await ringInVain()}?tab=told`);
+    await page
+      .getByText(/^SMS to .*11: not sent .*has not allowed this account to send SMS\.$/)
+      .waitFor();
+    await checkPage(watched, 'device-told-failed-dark');
+    await page.goto(`${service.url}/console/devices/${filled.uuids.boxes}`);
     await tab(page, 'Profile');
     await page.getByText('Cold room', { exact: true }).waitFor();
     await page.getByText(/^In use since/).waitFor();

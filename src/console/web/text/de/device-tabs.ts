@@ -144,6 +144,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'settings.addSense': 'Sensor hinzufügen',
   'settings.save': 'Name und Sensoren speichern',
   'settings.saved': 'Gespeichert.',
+  'settings.next': 'Gespeichert. Wartet auf den nächsten Wert …',
+  'settings.stored': 'Es funktioniert. Gespeichert: {values}',
   'settings.handOver':
     'Ein Wert unter „Mindestens“ oder über „Höchstens“ wird abgewiesen. Gespeichertes gilt sofort; das Gerät erfährt es jetzt, oder wenn es sich wieder verbindet.',
   'settings.wrong': 'Nicht gespeichert: etwas stimmt nicht, wo es markiert ist.',

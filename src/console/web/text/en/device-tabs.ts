@@ -139,6 +139,8 @@ export const deviceTabs = {
   'settings.addSense': 'Add a sense',
   'settings.save': 'Save name and senses',
   'settings.saved': 'Saved.',
+  'settings.next': 'Saved. Waiting for the next value …',
+  'settings.stored': 'It works. Stored: {values}',
   'settings.handOver':
     'A value below “At least” or above “At most” is refused. What is saved counts at once; the device is told now, or when it connects next.',
   'settings.wrong': 'Not saved: something is wrong where it is marked.',

@@ -5,10 +5,12 @@ import { ApiError } from '../../../api/request.ts';
 import type { Configuration } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
 import { Problem } from '../../../parts/problem.tsx';
+import { sensesOf } from '../../../parts/senses.ts';
 import { say } from '../../../parts/toast.tsx';
 import { t } from '../../../text/t.ts';
 import { checkDraft, type FieldProblem } from './check-draft.ts';
 import { configurationOf, draftOf, newSense, type Draft, type DraftSense } from './draft.ts';
+import { NextValue } from './next-value.tsx';
 import { SenseFields } from './sense-fields.tsx';
 
 type FormProps = { uuid: string; configuration: Configuration };
@@ -19,6 +21,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
   const [draft, setDraft] = useState(() => withSense(draftOf(configuration), wanted));
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
+  const [saved, setSaved] = useState(0);
   const [wrong, setWrong] = useState<readonly FieldProblem[]>([]);
   const problemAt = (path: string) => wrong.find((each) => each.path === path)?.message ?? '';
   const save = async (event: SubmitEvent) => {
@@ -31,6 +34,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
     try {
       await saveConfiguration(uuid, configurationOf(draft));
       say(t('settings.saved'));
+      setSaved(saved + 1);
       reload(`configuration/${uuid}`);
     } catch (thrown) {
       setError(thrown);
@@ -90,6 +94,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
       <button type="submit" class="button button-main" disabled={isBusy}>
         {t('settings.save')}
       </button>
+      {saved > 0 && <NextValue key={saved} uuid={uuid} senses={sensesOf(configuration)} />}
     </form>
   );
 }
