@@ -67,8 +67,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'rejection.title': 'Nachrichten',
   'rejection.above': '{name} war {value}; erlaubt ist höchstens {limit}.',
   'rejection.below': '{name} war {value}; erlaubt ist mindestens {limit}.',
-  'rejection.wasOutside':
-    '{name} war {value}, außerhalb dessen, was damals erlaubt war. Jetzt ist es erlaubt.',
+  'rejection.future': 'Ihre Zeit, {time}, ist noch nicht gekommen.',
+  'rejection.expired': 'Ihre Zeit, {time}, liegt vor allem, was aufgehoben wird.',
   'rejection.unknownSense': 'Die Konfiguration hat keinen Sensor {sId}.',
   'rejection.more': 'und {count} weitere',
   'rejection.editSense': 'Ändern, was erlaubt ist',

@@ -63,8 +63,8 @@ export const deviceTabs = {
   'rejection.title': 'Messages',
   'rejection.above': '{name} was {value}; at most {limit} is allowed.',
   'rejection.below': '{name} was {value}; at least {limit} is allowed.',
-  'rejection.wasOutside':
-    '{name} was {value}, outside of what was allowed then. It is allowed now.',
+  'rejection.future': 'Its time, {time}, has not come yet.',
+  'rejection.expired': 'Its time, {time}, is older than history is kept.',
   'rejection.unknownSense': 'The configuration has no sense {sId}.',
   'rejection.more': 'and {count} more',
   'rejection.editSense': 'Change what is allowed',
