@@ -113,7 +113,9 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
 
   test('a refused login is said with from where, why and what to do; a new password lets it in', async () => {
     const device = await addDevice('Cellar');
-    await expect(connectDevice({ ...device, deviceAuthToken: 'wrong' })).rejects.toThrow();
+    await expect(connectDevice({ ...device, deviceAuthToken: 'wrong' })).rejects.toThrow(
+      'Not authorized',
+    );
     const watched = await open('light', `devices/${device.deviceAuthUuid}?tab=rejections`);
     const { page } = watched;
     await page.locator('.rejections').getByText('Wrong password').waitFor();
@@ -206,7 +208,9 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     const [host = '', port = ''] = await page.locator('.facts dd').allInnerTexts();
     const registration = { protocol: 'mqtt', host, port: Number.parseInt(port, 10) };
     const login = { deviceAuthUuid: uuid, deviceAuthToken: 'wrong' };
-    await expect(connectDevice({ ...registration, ...login } as Registration)).rejects.toThrow();
+    await expect(connectDevice({ ...registration, ...login } as Registration)).rejects.toThrow(
+      'Not authorized',
+    );
     await page.getByText('Wrong password').waitFor();
     await checkPage(watched, 'connect-refused-phone');
     await page.context().close();

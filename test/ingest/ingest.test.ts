@@ -93,16 +93,6 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
       more: null,
     }));
     expect(await rejections(database.db, own)).toEqual(wrong);
-    const { rows } = await database.db.query<{ details: object }>(
-      'select details from rejection where device_id = $1 order by item',
-      [own.deviceId],
-    );
-    expect(rows.map(({ details }) => details)).toMatchObject([
-      { sId: '0x99' },
-      { sId: '0x01', val: -51, min: expect.any(Number) },
-      { ts: now + 300_001, maxAheadMs: 300_000 },
-      { ts: now - 90 * 86_400_000 - 1, maxAgeMs: 90 * 86_400_000 },
-    ]);
     const errors = process.down.slice(told).filter(({ topic }) => topic === 'errors');
     const [unknown, outside, future, expired] = wrong.map(({ reason, path }) => ({ reason, path }));
     const ahead = { reason: 'clock-ahead', path: '/5/ts' };

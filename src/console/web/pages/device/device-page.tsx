@@ -8,7 +8,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
-import { nameOfSense, sensesOf } from '../../parts/senses.ts';
+import { sensesOf } from '../../parts/senses.ts';
 import { Ago, Status } from '../../parts/status.tsx';
 import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
@@ -46,7 +46,6 @@ export function DevicePage({ uuid }: { uuid: string }) {
     getConfiguration(uuid, signal),
   );
   const senses = configuration.data ? sensesOf(configuration.data) : new Map();
-  const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   const profile = configuration.data?.currentProfile;
   return (
     <>
@@ -70,7 +69,6 @@ export function DevicePage({ uuid }: { uuid: string }) {
                   uuid={uuid}
                   configuration={described}
                   senses={senses}
-                  nameOf={nameOf}
                   purposes={profile && isInstalled(profile) ? profile : null}
                 />
               )}
