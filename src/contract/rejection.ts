@@ -2,9 +2,28 @@
  * Something a device sent that is kept but not taken for what it claims to be.
  * `reason` is a stable word for programs, `message` a sentence for people,
  * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message, or of the
- * device's same minute, that are counted only.
+ * device's same minute, that are counted only. `details`: the values that `message` names, for who says it
+ * in another language.
  */
-export type Rejection = { reason: RejectionReason; message: string; path?: string; more?: number };
+export type Rejection = {
+  reason: RejectionReason;
+  message: string;
+  path?: string;
+  more?: number;
+  details?: RejectionDetails;
+};
+
+/** Times in ms. `min` and `max` are what was allowed when it was refused. */
+export type RejectionDetails = {
+  sId?: string;
+  val?: number;
+  min?: number;
+  max?: number;
+  ts?: number;
+  /** The most that a time may be ahead of its arrival, or before it. */
+  maxAheadMs?: number;
+  maxAgeMs?: number;
+};
 
 type RejectionReason =
   | 'invalid-json'

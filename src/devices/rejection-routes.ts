@@ -30,11 +30,12 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
       const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
       if (deviceId === null) throw noSuchDevice();
       const rows = await listRejections(db, deviceId, query.limit);
-      const rejections = rows.map(({ rejected_at, path, more, ...rest }) => ({
+      const rejections = rows.map(({ rejected_at, path, more, details, ...rest }) => ({
         timestamp: rejected_at,
         ...rest,
         path: path ?? undefined,
         more: more ?? undefined,
+        details: details ?? undefined,
       }));
       return { rejections, timestamp: request.now() };
     },

@@ -1,4 +1,4 @@
-import type { Rejection } from '../contract/rejection.ts';
+import type { Rejection, RejectionDetails } from '../contract/rejection.ts';
 import type { Sql } from '../db/sql.ts';
 
 /** An item that is kept but not taken for what it claims to be; `messageId` and `item` make a retry harmless. */
@@ -52,12 +52,15 @@ async function insertRejections(
     text: `
       with inserted as (
         insert into rejection
-          (device_id, message_id, item, rejected_at, topic, reason, message, path, payload, more)
+          (device_id, message_id, item, rejected_at, topic, reason, message, path, payload, more,
+           details)
         select device_id, message_id, item, ms_to_timestamp(ts), topic, reason, message, path,
-               payload, more
+               payload, more, details::json
           from unnest($1::bigint[], $2::uuid[], $3::integer[], $4::bigint[], $5::text[],
-                      $6::text[], $7::text[], $8::text[], $9::text[], $10::integer[])
-            as r (device_id, message_id, item, ts, topic, reason, message, path, payload, more)
+                      $6::text[], $7::text[], $8::text[], $9::text[], $10::integer[],
+                      $13::text[])
+            as r (device_id, message_id, item, ts, topic, reason, message, path, payload, more,
+                  details)
         on conflict (device_id, message_id, item, coalesce(path, ''))
           do update set more = rejection.more + excluded.more
           where rejection.reason = 'more-of-minute'
@@ -89,13 +92,15 @@ async function insertRejections(
       rejections.map((r) => r.more ?? null),
       keptRejections + slackRejections,
       Math.round(fullBytes),
+      rejections.map((r) => (r.details ? JSON.stringify(r.details) : null)),
     ],
   });
   return rows.map(({ id }) => id);
 }
 
 const bytesOf = `(octet_length(rejection.topic) + octet_length(rejection.reason) + octet_length(rejection.message)
-  + coalesce(octet_length(rejection.path), 0) + octet_length(rejection.payload))`;
+  + coalesce(octet_length(rejection.path), 0) + octet_length(rejection.payload)
+  + coalesce(octet_length(rejection.details::text), 0))`;
 
 /**
  * Removes all but the newest of each of these devices, and counts what is left. Of a message that is cut
@@ -145,6 +150,7 @@ type RejectionRow = {
   path: string | null;
   payload: string;
   more: number | null;
+  details: RejectionDetails | null;
 };
 
 /** Newest first, `limit` at most. */
@@ -155,7 +161,7 @@ export async function listRejections(
 ): Promise<RejectionRow[]> {
   const { rows } = await db.query<RejectionRow>(
     `
-      select rejected_at, topic, reason, message, path, more,
+      select rejected_at, topic, reason, message, path, more, details,
              coalesce(nullif(payload, ''), (
                select left(of_message.payload, 1024)
                  from rejection of_message

@@ -34,7 +34,8 @@ const stored = async (deviceId: number) => {
   const { rows } = await app.db.query<{ count: number; bytes: number; oldest: number }>(
     `select count(*), min(rejected_at) as oldest,
             sum(octet_length(topic) + octet_length(reason) + octet_length(message)
-                + coalesce(octet_length(path), 0) + octet_length(payload)) as bytes
+                + coalesce(octet_length(path), 0) + octet_length(payload)
+                + coalesce(octet_length(details::text), 0)) as bytes
        from rejection where device_id = $1`,
     [deviceId],
   );
@@ -56,7 +57,10 @@ test('GET rejections: newest first, each with timestamp, topic, reason, message,
   const device = await app.device(token);
   const { deviceId } = device;
   await keepRejections(app.db, [
-    rejection(deviceId, 1_700_000_000_000, { path: '/val' }),
+    rejection(deviceId, 1_700_000_000_000, {
+      path: '/val',
+      details: { sId: '0x01', val: 900, max: 85 },
+    }),
     rejection(deviceId, 1_700_000_000_005),
   ]);
   expect(await listed(device.uuid)).toEqual([
@@ -67,7 +71,11 @@ test('GET rejections: newest first, each with timestamp, topic, reason, message,
       message: '900 is above 85.',
       payload: '{"sId":"0x01","val":900}',
     },
-    expect.objectContaining({ timestamp: 1_700_000_000_000, path: '/val' }),
+    expect.objectContaining({
+      timestamp: 1_700_000_000_000,
+      path: '/val',
+      details: { sId: '0x01', val: 900, max: 85 },
+    }),
   ]);
   expect(await listed(device.uuid, '?limit=1')).toHaveLength(1);
   for (const limit of ['0', '-1', 'x']) {

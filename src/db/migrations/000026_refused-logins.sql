@@ -32,5 +32,9 @@ create index refused_login_device on refused_login (device_id);
 create index refused_login_account on refused_login (account_id);
 create index refused_login_last on refused_login (last_at);
 
+-- The values that a rejection's message names.
+alter table rejection add column details json;
+
 -- Down Migration
+alter table rejection drop column details;
 drop table refused_login, removed_uuid;

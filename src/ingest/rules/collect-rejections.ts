@@ -1,4 +1,9 @@
-import { countedOnly, furtherOfMinute, type Rejection } from '../../contract/rejection.ts';
+import {
+  countedOnly,
+  furtherOfMinute,
+  type Rejection,
+  type RejectionDetails,
+} from '../../contract/rejection.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Unit } from './message.ts';
 import type { ApplyLimits } from './scope.ts';
@@ -63,7 +68,7 @@ export function collectRejections(
     rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
   }
 
-  function keep({ reason, message, path, ...rest }: Rejection, item: number): void {
+  function keep({ reason, message, path, details, ...rest }: Rejection, item: number): void {
     const stored = countStored();
     rows.rejectionsStored.set(source, stored + 1);
     if (!isRefused) recentRejections = oneMore(recentRejectionsAt(recentRejections, ts));
@@ -71,6 +76,7 @@ export function collectRejections(
     if (path !== undefined) told.path = cut(path);
     rows.rejections.push({
       ...told,
+      ...(details && { details: storableDetails(details) }),
       deviceId,
       messageId: (source.id ??= source.newUuid()),
       item,
@@ -137,6 +143,12 @@ function cut(text: string): string {
   const short = text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
   return storable(short.toWellFormed());
 }
+
+/** Of what a device sent as an identifier nobody needs more than this. */
+const maxIdLength = 64;
+
+const storableDetails = ({ sId, ...numbers }: RejectionDetails): RejectionDetails =>
+  sId === undefined ? numbers : { sId: cut(sId.slice(0, maxIdLength)), ...numbers };
 
 /** As many whole characters as fit into so many bytes of UTF-8. */
 function cutToBytes(text: string, maxBytes: number): string {

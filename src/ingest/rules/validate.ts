@@ -20,11 +20,12 @@ export function checkTime(
 ): Rejection | null {
   if (ts > arrivedTs + limits.maxAheadMs) {
     const message = `ts ${ts} is ${ts - arrivedTs} ms ahead of the service's clock; at most ${limits.maxAheadMs} ms are accepted.`;
-    return { reason: 'future-timestamp', message, path };
+    const details = { ts, maxAheadMs: limits.maxAheadMs };
+    return { reason: 'future-timestamp', message, path, details };
   }
   if (ts < arrivedTs - maxAgeMs) {
     const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).${unitOf(ts)}`;
-    return { reason: 'expired-timestamp', message, path };
+    return { reason: 'expired-timestamp', message, path, details: { ts, maxAgeMs } };
   }
   return null;
 }
@@ -39,12 +40,15 @@ export function checkSense(
   const sense = senses.get(sId);
   if (!sense) {
     const message = `The device's configuration has no sense ${sId}.`;
-    return { reason: 'unknown-sense', message, path: `${path}/sId` };
+    return { reason: 'unknown-sense', message, path: `${path}/sId`, details: { sId } };
   }
   if (typeof val !== 'number') return null;
   const below = sense.min !== undefined && val < sense.min;
   const above = sense.max !== undefined && val > sense.max;
   if (!below && !above) return null;
   const message = `${val} is outside the range ${sense.min ?? '-∞'} to ${sense.max ?? '∞'} of sense ${sId}.`;
-  return { reason: 'out-of-range', message, path: `${path}/val` };
+  const { min, max } = sense;
+  const range = { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
+  const details = { sId, val, ...range };
+  return { reason: 'out-of-range', message, path: `${path}/val`, details };
 }

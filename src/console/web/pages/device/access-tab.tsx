@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getDevice, rotateToken } from '../../api/device.ts';
 import { reload, useQuery } from '../../api/cache.ts';
+import type { Sense } from '../../api/types.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { Problem } from '../../parts/problem.tsx';
@@ -17,7 +18,7 @@ export function AccessTab({ uuid, senses }: TabProps) {
   const [isShown, setIsShown] = useState(false);
   const [isAsked, setIsAsked] = useState(false);
   const [sense] = [...senses.values()];
-  const message = JSON.stringify({ sId: sense?.sId ?? '0x10', val: sense?.min ?? 0 });
+  const message = JSON.stringify({ sId: sense?.sId ?? '0x10', val: exampleOf(sense) });
   return (
     <Answered query={query}>
       {({ device, connector, previousToken }) => {
@@ -51,6 +52,10 @@ export function AccessTab({ uuid, senses }: TabProps) {
     </Answered>
   );
 }
+
+/** In the middle of what is allowed. */
+const exampleOf = ({ min = 0, max = min + 10 }: Partial<Sense> = {}): number =>
+  Math.round((min + max) / 2);
 
 function RotateDialog({ uuid, onEnd }: { uuid: string; onEnd: (isDone: boolean) => void }) {
   const [revoke, setRevoke] = useState(false);

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { getConfiguration } from '../../api/devices.ts';
 import { getDevice } from '../../api/device.ts';
 import type { DescribedDevice } from '../../api/types.ts';
@@ -7,7 +8,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
-import { nameOfSense, sensesOf } from '../../parts/senses.ts';
+import { sensesOf } from '../../parts/senses.ts';
 import { Ago, Status } from '../../parts/status.tsx';
 import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
@@ -31,7 +32,7 @@ const AccessTab = lazyPart<TabProps>(async () => (await import('./access-tab.tsx
 const tabs = [
   { name: 'events', label: 'device.events', Tab: EventsTab },
   { name: 'why', label: 'device.why', Tab: WhyTab },
-  { name: 'refused', label: 'device.rejections', Tab: RefusedTab },
+  { name: 'rejections', label: 'device.rejections', Tab: RefusedTab },
   { name: 'told', label: 'device.told', Tab: NotificationsTab },
   { name: 'profile', label: 'device.profile', Tab: ProfileTab },
   { name: 'settings', label: 'device.settings', Tab: SettingsTab },
@@ -46,7 +47,6 @@ export function DevicePage({ uuid }: { uuid: string }) {
     getConfiguration(uuid, signal),
   );
   const senses = configuration.data ? sensesOf(configuration.data) : new Map();
-  const nameOf = (sId: string) => nameOfSense(sId, senses.get(sId));
   const profile = configuration.data?.currentProfile;
   return (
     <>
@@ -75,7 +75,6 @@ export function DevicePage({ uuid }: { uuid: string }) {
                   uuid={uuid}
                   configuration={described}
                   senses={senses}
-                  nameOf={nameOf}
                   purposes={profile && isInstalled(profile) ? profile : null}
                 />
               )}
@@ -111,16 +110,28 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
   );
 }
 
+/** Brings a tab that a link leads to onto the screen, and into its strip. */
+function showTab(strip: HTMLElement): void {
+  const tab = strip.querySelector<HTMLElement>('[aria-current]');
+  if (tab) strip.scrollLeft = tab.offsetLeft - (strip.clientWidth - tab.clientWidth) / 2;
+  if (strip.getBoundingClientRect().top > innerHeight / 2) strip.parentElement?.scrollIntoView();
+}
+
 type TabsProps = {
   uuid: string;
   children: (tab: (typeof tabs)[number]) => preact.ComponentChildren;
 };
 
 function Tabs({ uuid, children }: TabsProps) {
-  const tab = tabs.find(({ name }) => name === queryOf('tab')) ?? tabs[0];
+  const asked = queryOf('tab');
+  const tab = tabs.find(({ name }) => name === asked) ?? tabs[0];
+  const strip = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (strip.current && asked !== '') showTab(strip.current);
+  }, [asked]);
   return (
     <section class="panel panel-flush tabbed" aria-label={t('device.tabs')}>
-      <nav class="tabs" aria-label={t('device.tabs')}>
+      <nav ref={strip} class="tabs" aria-label={t('device.tabs')}>
         {tabs.map(({ name, label }) => (
           <Link
             key={name}

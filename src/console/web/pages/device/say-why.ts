@@ -51,7 +51,7 @@ function sayProgress(cause: CauseWhy, condition: string, sense: Sense | undefine
       ? run
       : `${run}, ${t('why.due', { left: formatDuration(dueTs - now()) })}`;
   }
-  if (needed > 1 && of > 0) return t('why.counts', { matched, needed, missing, condition });
+  if (needed > 1 && of > 0) return t('why.counts', { matched, needed, missing, condition, value });
   // After a firing what was measured before does not count.
   if (of === 0 && matched === 0) return t('why.next', { value, condition });
   return t('why.isNot', { value, condition });

@@ -7,7 +7,6 @@ export type TabProps = {
   uuid: string;
   configuration: DescribedDevice;
   senses: ReadonlyMap<string, Sense>;
-  nameOf: (sId: string) => string;
   /** null: none is installed. */
   purposes: CurrentProfile | null;
 };

@@ -35,7 +35,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
         <li class="trouble">
           <Icon name="warn" />
           <span>{t('trouble.login', { ago: formatAgo(refusedTs) })}</span>
-          <Link to={`devices/${uuid}?tab=refused`} class="link">
+          <Link to={`devices/${uuid}?tab=rejections`} class="link">
             {t('trouble.why')}
           </Link>
         </li>
@@ -49,7 +49,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
               why: describeRejection(isRejected, senses),
             })}
           </span>
-          <Link to={`devices/${uuid}?tab=refused`} class="link">
+          <Link to={`devices/${uuid}?tab=rejections`} class="link">
             {t('trouble.what')}
           </Link>
         </li>

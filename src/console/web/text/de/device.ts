@@ -59,7 +59,7 @@ export const device: Record<keyof typeof en, string> = {
   'rejection.todo.unknown-sense':
     'Das Gerät sendet einen Sensor, den seine Konfiguration nicht nennt. Die sId berichtigen oder den Sensor ergänzen.',
   'rejection.todo.out-of-range':
-    'Der Wert liegt außerhalb des Bereichs der Konfiguration. Stimmt die Einheit?',
+    'Misst das Gerät in einer anderen Einheit? Hier Einheit und Bereich berichtigen, oder was es sendet.',
   'rejection.todo.invalid-json':
     'Die Nachricht ist kein JSON. In einer Shell gehört sie in einfache Anführungszeichen.',
   'rejection.todo.invalid-payload': 'Eine Angabe fehlt oder hat den falschen Typ.',

@@ -56,7 +56,7 @@ export const device = {
   'rejection.todo.unknown-sense':
     'The device sends a sense that its configuration does not name. Correct the sId, or add the sense.',
   'rejection.todo.out-of-range':
-    'The value lies outside of the range in the configuration. Is the unit right?',
+    'Does the device measure in another unit? Correct unit and range here, or what it sends.',
   'rejection.todo.invalid-json': 'The message is no JSON. In a shell, put it into single quotes.',
   'rejection.todo.invalid-payload': 'A member is missing or of the wrong type.',
   'rejection.todo.unknown-topic': 'Compare the topic with the one shown when the device was added.',

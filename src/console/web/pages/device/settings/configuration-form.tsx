@@ -5,9 +5,12 @@ import { ApiError } from '../../../api/request.ts';
 import type { Configuration } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
 import { Problem } from '../../../parts/problem.tsx';
+import { sensesOf } from '../../../parts/senses.ts';
 import { say } from '../../../parts/toast.tsx';
 import { t } from '../../../text/t.ts';
+import { checkDraft, type FieldProblem } from './check-draft.ts';
 import { configurationOf, draftOf, newSense, type Draft, type DraftSense } from './draft.ts';
+import { NextValue } from './next-value.tsx';
 import { SenseFields } from './sense-fields.tsx';
 
 type FormProps = { uuid: string; configuration: Configuration };
@@ -18,18 +21,24 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
   const [draft, setDraft] = useState(() => withSense(draftOf(configuration), wanted));
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setIsBusy] = useState(false);
-  const problems = error instanceof ApiError ? error.problems : [];
-  const problemAt = (path: string) => problems.find((each) => each.path === path)?.message ?? '';
+  const [saved, setSaved] = useState(0);
+  const [wrong, setWrong] = useState<readonly FieldProblem[]>([]);
+  const problemAt = (path: string) => wrong.find((each) => each.path === path)?.message ?? '';
   const save = async (event: SubmitEvent) => {
     event.preventDefault();
+    const found = checkDraft(draft);
+    setWrong(found);
+    setError(null);
+    if (found.length > 0) return;
     setIsBusy(true);
     try {
       await saveConfiguration(uuid, configurationOf(draft));
-      setError(null);
       say(t('settings.saved'));
+      setSaved(saved + 1);
       reload(`configuration/${uuid}`);
     } catch (thrown) {
       setError(thrown);
+      if (thrown instanceof ApiError) setWrong(thrown.problems);
     }
     setIsBusy(false);
   };
@@ -42,6 +51,11 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
     <form class="form" aria-labelledby="configuration" onSubmit={(event) => void save(event)}>
       <h3 id="configuration">{t('settings.title')}</h3>
       {error !== null && <Problem error={error} />}
+      {error === null && wrong.length > 0 && (
+        <p class="form-error" role="alert">
+          {t('settings.wrong')}
+        </p>
+      )}
       <label class="field narrow">
         <span>{t('add.name')}</span>
         <input
@@ -51,7 +65,7 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
             setDraft({ ...draft, device: { ...draft.device, name: currentTarget.value } })
           }
         />
-        <FieldProblem text={problemAt('/device/name')} />
+        <WrongField text={problemAt('/device/name')} />
       </label>
       {draft.modules.map(({ own, senses }, m) => (
         <section key={own.moduleId} aria-label={own.moduleName ?? own.moduleId} class="senses">
@@ -80,11 +94,12 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
       <button type="submit" class="button button-main" disabled={isBusy}>
         {t('settings.save')}
       </button>
+      {saved > 0 && <NextValue key={saved} uuid={uuid} senses={sensesOf(configuration)} />}
     </form>
   );
 }
 
-function FieldProblem({ text }: { text: string }) {
+function WrongField({ text }: { text: string }) {
   return text === '' ? null : <span class="field-problem">{text}</span>;
 }
 

@@ -58,7 +58,7 @@ function senseOf(draft: DraftSense): Sense {
 }
 
 /** With a decimal comma too. What is no number is left to the service to refuse, at its place. */
-function readNumber(text: string): number | string {
+export function readNumber(text: string): number | string {
   const number = Number(text.replace(/[\u2212\u2013]/g, '-').replace(',', '.'));
   return Number.isFinite(number) ? number : text;
 }

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { t } from '../../../text/t.ts';
 import { numberFields, senseFields, type DraftSense, type SenseField } from './draft.ts';
 
@@ -55,18 +55,26 @@ type FieldProps = {
 function Field({ field, value, unit, problem, onChange }: FieldProps) {
   const isRange = (field === 'min' || field === 'max') && unit !== '';
   const label = t(`settings.${field}`);
+  const id = useId();
+  const isWrong = problem !== '';
   return (
-    <label class="field">
-      <span>{isRange ? `${label} (${unit})` : label}</span>
+    <div class="field">
+      <label for={id}>{isRange ? `${label} (${unit})` : label}</label>
       <input
+        id={id}
         name={field}
         value={value}
         autocomplete="off"
         inputMode={numberFields.includes(field) ? 'decimal' : 'text'}
-        aria-invalid={problem !== ''}
+        aria-invalid={isWrong}
+        aria-describedby={isWrong ? `${id}-problem` : undefined}
         onInput={({ currentTarget }) => onChange(field, currentTarget.value)}
       />
-      {problem !== '' && <span class="field-problem">{problem}</span>}
-    </label>
+      {isWrong && (
+        <span class="field-problem" id={`${id}-problem`}>
+          {problem}
+        </span>
+      )}
+    </div>
   );
 }
