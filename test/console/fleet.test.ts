@@ -1,24 +1,15 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { FleetQuery } from '../../src/devices/fleet-schema.ts';
 import { openTestDatabase } from '../support/database.ts';
-import {
-  browserPath,
-  checkPage,
-  openBrowser,
-  openPage,
-  signIn,
-  type Look,
-  type Watched,
-} from './browser.ts';
-import { carrier, fillColdChain } from './cold-chain.ts';
+import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
+import { carrier, fillColdChain, findThree } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
+import { button, checkLooks, names, rows, search } from './fleet-looks.ts';
 import { addDevices } from './many.ts';
 import { consoleService, type TestService } from './service.ts';
 
 const many = 10_000;
-const tellsRefusals = 'refused' in FleetQuery.shape;
 
 describe.skipIf(browserPath === null)('the fleet', () => {
   let service: TestService;
@@ -55,12 +46,6 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await rows(light.page).nth(49).waitFor();
     return light;
   };
-  const rows = (page: Page) => page.locator('.fleet tbody tr');
-  const names = (page: Page) => page.locator('.row-link').allInnerTexts();
-  const button = (page: Page, name: string) =>
-    page.getByRole('button', { name, exact: true }).click();
-  const search = (page: Page, text: string) => page.getByRole('searchbox').fill(text);
-
   test('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
     const { page, faults } = await again();
     const asked: string[] = [];
@@ -243,29 +228,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     const watched = await openPage(browser, 'light');
     const { page } = watched;
     await signIn(page, service.url, carrier);
-    const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
-    await chip(/^In alarm 1$/).click();
-    await expect.poll(() => names(page)).toEqual(['Box 00499']);
-    await rows(page)
-      .getByText(/^Alarm since \d\d:\d\d$/)
-      .waitFor();
-    await rows(page).getByText('9.7 °C').waitFor();
-    await checkPage(watched, 'cold-chain-warm');
-    await chip(/^Offline 2$/).click();
-    await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
-    await rows(page).getByText('4 hr ago').waitFor();
-    await checkPage(watched, 'cold-chain-silent');
-    if (tellsRefusals) {
-      await rows(page)
-        .getByText(/^Refused, last at \d\d:\d\d$/)
-        .waitFor();
-      await chip(/^Login refused 1$/).click();
-      await expect.poll(() => names(page)).toEqual(['Box 00500']);
-      await checkPage(watched, 'cold-chain-refused');
-    }
-    await chip(/^All 500$/).click();
-    await page.getByText('1 to 50 of 500').waitFor();
-    await checkPage(watched, 'cold-chain-all');
+    await findThree(watched);
     await page.context().close();
     await boxes.close();
   });
@@ -273,29 +236,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   const looks: Look[] = ['light', 'dark', 'phone'];
   test.each(looks)('looks as it should, %s', async (look) => {
     const watched = await open(look);
-    const { page } = watched;
-    await checkPage(watched, `fleet-many-${look}`);
-    // Fewer rows for axe to look at.
-    await search(page, 'Box 0777');
-    await page.getByText('1 to 10 of 10').waitFor();
-    await page.getByLabel('Select this page').check({ force: true });
-    await page.getByText('10 selected').waitFor();
-    await checkPage(watched, `fleet-selected-${look}`);
-    for (const [name, confirm] of [
-      ['Add label', 'Add the label'],
-      ['Mute', 'Mute'],
-      ['Remove …', 'Remove for good'],
-    ] as const) {
-      await page.locator('.selection').getByRole('button', { name, exact: true }).click();
-      await page.getByRole('dialog').getByRole('button', { name: confirm }).waitFor();
-      await checkPage(watched, `fleet-${name.split(' ', 1)[0]?.toLowerCase()}-${look}`);
-      await page.keyboard.press('Escape');
-    }
-    await button(page, 'Clear');
-    await page.getByRole('link', { name: /^In alarm/ }).click();
-    await search(page, '');
-    await expect.poll(() => rows(page).count()).toBe(1);
-    await checkPage(watched, `fleet-alarm-${look}`);
-    await page.context().close();
+    await checkLooks(watched, look);
+    await watched.page.context().close();
   });
 });
