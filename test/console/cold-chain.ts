@@ -1,9 +1,15 @@
+import { expect } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
+import { FleetQuery } from '../../src/devices/fleet-schema.ts';
+import { checkPage, type Watched } from './browser.ts';
+import { names, rows } from './fleet-looks.ts';
 import { connectDevice } from '../journeys/device.ts';
 import type { Registration } from '../journeys/app.ts';
 import { acceptProfile, box, purpose } from './filled.ts';
 import { addDevices } from './many.ts';
 import { makeAccount, type TestService } from './service.ts';
+
+const tellsRefusals = 'refused' in FleetQuery.shape;
 
 export const carrier = { email: 'grace@example.com', password: 'correct horse' };
 
@@ -44,4 +50,32 @@ export async function fillColdChain({ url }: TestService, db: Database) {
     () => undefined,
   );
   return { close: () => device.end() };
+}
+
+/** From the list of devices alone: the warm box, the silent one, and the one that is refused. */
+export async function findThree(watched: Watched): Promise<void> {
+  const { page } = watched;
+  const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
+  await chip(/^In alarm 1$/).click();
+  await expect.poll(() => names(page)).toEqual(['Box 00499']);
+  await rows(page)
+    .getByText(/^Alarm since \d\d:\d\d$/)
+    .waitFor();
+  await rows(page).getByText('9.7 °C').waitFor();
+  await checkPage(watched, 'cold-chain-warm');
+  await chip(/^Offline 2$/).click();
+  await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
+  await rows(page).getByText('4 hr ago').waitFor();
+  await checkPage(watched, 'cold-chain-silent');
+  if (tellsRefusals) {
+    await rows(page)
+      .getByText(/^Refused, last at \d\d:\d\d$/)
+      .waitFor();
+    await chip(/^Login refused 1$/).click();
+    await expect.poll(() => names(page)).toEqual(['Box 00500']);
+    await checkPage(watched, 'cold-chain-refused');
+  }
+  await chip(/^All 500$/).click();
+  await page.getByText('1 to 50 of 500').waitFor();
+  await checkPage(watched, 'cold-chain-all');
 }

@@ -1,38 +1,32 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { FleetQuery } from '../../src/devices/fleet-schema.ts';
 import { openTestDatabase } from '../support/database.ts';
-import {
-  browserPath,
-  checkPage,
-  openBrowser,
-  openPage,
-  signIn,
-  type Look,
-  type Watched,
-} from './browser.ts';
-import { carrier, fillColdChain } from './cold-chain.ts';
+import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
+import { carrier, fillColdChain, findThree } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
+import { button, checkLooks, names, rows, search } from './fleet-looks.ts';
 import { addDevices } from './many.ts';
 import { consoleService, type TestService } from './service.ts';
 
 const many = 10_000;
-const tellsRefusals = 'refused' in FleetQuery.shape;
 
 describe.skipIf(browserPath === null)('the fleet', () => {
   let service: TestService;
   let browser: Browser;
   let filled: Filled;
   let db: Database;
+  /** Signed in; most tests look at the same window. */
+  let light: Watched;
 
   beforeAll(async () => {
     service = await consoleService();
     browser = await openBrowser();
     filled = await fill(service);
     db = openTestDatabase(service.databaseUrl);
-    // Beside the eight that are there.
-    await addDevices(db, { email: person.email, count: many - 8, onlineEvery: 10 });
+    const { rows: there } = await db.query('select from device');
+    await addDevices(db, { email: person.email, count: many - there.length, onlineEvery: 10 });
+    light = await open('light');
   });
   afterAll(async () => {
     await browser?.close();
@@ -47,14 +41,13 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await rows(watched.page).nth(49).waitFor();
     return watched;
   };
-  const rows = (page: Page) => page.locator('.fleet tbody tr');
-  const names = (page: Page) => page.locator('.row-link').allInnerTexts();
-  const button = (page: Page, name: string) =>
-    page.getByRole('button', { name, exact: true }).click();
-  const search = (page: Page, text: string) => page.getByRole('searchbox').fill(text);
-
+  const again = async (): Promise<Watched> => {
+    await light.page.goto(`${service.url}/console/`);
+    await rows(light.page).nth(49).waitFor();
+    return light;
+  };
   test('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
-    const { page, faults } = await open('light');
+    const { page, faults } = await again();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
     const timed = async (work: () => Promise<unknown>) => {
@@ -85,11 +78,10 @@ describe.skipIf(browserPath === null)('the fleet', () => {
       new Set(['50']),
     );
     expect(faults).toEqual([]);
-    await page.context().close();
   });
 
   test('is searched while typing: the question before is dropped, focus and the list stay', async () => {
-    const { page } = await open('light');
+    const { page, faults } = await again();
     const dropped: string[] = [];
     page.on('requestfailed', (request) => dropped.push(request.url()));
     const { promise: isHeld, resolve: onHeld } = Promise.withResolvers<void>();
@@ -106,11 +98,12 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.goBack();
     await rows(page).nth(49).waitFor();
     expect(await page.getByRole('searchbox').inputValue()).toBe('');
-    await page.context().close();
+    await page.unrouteAll();
+    expect(faults).toEqual([]);
   });
 
   test('keeps filters, sort and page in the URL, and what is selected through Back', async () => {
-    const { page, faults } = await open('light');
+    const { page, faults } = await again();
     await page.getByRole('combobox', { name: 'Label' }).selectOption('cold chain');
     await page.getByRole('link', { name: /^Offline/ }).click();
     await button(page, 'Last seen');
@@ -136,11 +129,10 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.goBack();
     await page.getByText(/^1 to 50 of/).waitFor();
     expect(faults).toEqual([]);
-    await page.context().close();
   });
 
   test('acts on all that match: label, undo, mute with a reason, and says what failed', async () => {
-    const { page, faults } = await open('light');
+    const { page, faults } = await again();
     await db.query(
       `update device set labels = array(select 'label ' || n from generate_series(1, 20) n)
         where name = 'Box 00123'`,
@@ -175,12 +167,11 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.getByText('Mute ended: 2 devices').waitFor();
     await button(page, 'Dismiss');
     expect(faults).toEqual([]);
-    await page.context().close();
   });
 
   test('removes after a name or the number was typed; a job outlives its tab and is found again', async () => {
-    const first = await open('light');
-    const { page } = first;
+    const page = await light.page.context().newPage();
+    await page.goto(`${service.url}/console/`);
     await search(page, 'Box 0555');
     await page.getByText('1 to 10 of 10').waitFor();
     await page.getByLabel('Select Box 05550').check();
@@ -201,20 +192,19 @@ describe.skipIf(browserPath === null)('the fleet', () => {
       await remove.click();
       await page.getByText('Removing: 9 devices').waitFor();
       await page.getByText('0 of 9').waitFor();
-      await page.context().close();
+      await page.close();
     });
-    const { page: later, faults } = await open('light');
+    const { page: later, faults } = await again();
     await later.getByText('Removed: 9 devices').waitFor();
     await later.getByRole('button', { name: 'Dismiss' }).waitFor();
     await search(later, 'Box 0555');
     await later.getByText('No device matches').waitFor();
     await button(later, 'Dismiss');
-    expect([...faults, ...first.faults]).toEqual([]);
-    await later.context().close();
+    expect(faults).toEqual([]);
   });
 
   test('a job is stopped; the service says why it takes no third one', async () => {
-    const { page, faults } = await open('light');
+    const { page, faults } = await again();
     await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock(7212)');
       for (const box of ['Box 00201', 'Box 00202', 'Box 00203']) {
@@ -231,7 +221,6 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     });
     await expect.poll(() => page.getByRole('button', { name: 'Stop' }).count()).toBe(0);
     expect(faults).toEqual([]);
-    await page.context().close();
   });
 
   test('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
@@ -239,29 +228,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     const watched = await openPage(browser, 'light');
     const { page } = watched;
     await signIn(page, service.url, carrier);
-    const chip = (name: RegExp) => page.locator('.chips').getByRole('link', { name });
-    await chip(/^In alarm 1$/).click();
-    await expect.poll(() => names(page)).toEqual(['Box 00499']);
-    await rows(page)
-      .getByText(/^Alarm since \d\d:\d\d$/)
-      .waitFor();
-    await rows(page).getByText('9.7 °C').waitFor();
-    await checkPage(watched, 'cold-chain-warm');
-    await chip(/^Offline 2$/).click();
-    await expect.poll(() => names(page)).toEqual(['Box 00217', 'Box 00500']);
-    await rows(page).getByText('4 hr ago').waitFor();
-    await checkPage(watched, 'cold-chain-silent');
-    if (tellsRefusals) {
-      await rows(page)
-        .getByText(/^Refused, last at \d\d:\d\d$/)
-        .waitFor();
-      await chip(/^Login refused 1$/).click();
-      await expect.poll(() => names(page)).toEqual(['Box 00500']);
-      await checkPage(watched, 'cold-chain-refused');
-    }
-    await chip(/^All 500$/).click();
-    await page.getByText('1 to 50 of 500').waitFor();
-    await checkPage(watched, 'cold-chain-all');
+    await findThree(watched);
     await page.context().close();
     await boxes.close();
   });
@@ -269,25 +236,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   const looks: Look[] = ['light', 'dark', 'phone'];
   test.each(looks)('looks as it should, %s', async (look) => {
     const watched = await open(look);
-    const { page } = watched;
-    await checkPage(watched, `fleet-many-${look}`);
-    await page.getByLabel('Select this page').check({ force: true });
-    await page.getByText('50 selected').waitFor();
-    await checkPage(watched, `fleet-selected-${look}`);
-    for (const [name, confirm] of [
-      ['Add label', 'Add the label'],
-      ['Mute', 'Mute'],
-      ['Remove …', 'Remove for good'],
-    ] as const) {
-      await page.locator('.selection').getByRole('button', { name, exact: true }).click();
-      await page.getByRole('dialog').getByRole('button', { name: confirm }).waitFor();
-      await checkPage(watched, `fleet-${name.split(' ', 1)[0]?.toLowerCase()}-${look}`);
-      await page.keyboard.press('Escape');
-    }
-    await button(page, 'Clear');
-    await page.getByRole('link', { name: /^In alarm/ }).click();
-    await expect.poll(() => rows(page).count()).toBe(1);
-    await checkPage(watched, `fleet-alarm-${look}`);
-    await page.context().close();
+    await checkLooks(watched, look);
+    await watched.page.context().close();
   });
 });

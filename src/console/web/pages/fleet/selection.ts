@@ -1,6 +1,7 @@
-import { signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { FleetFilter, ListedDevice } from '../../api/devices.ts';
 import type { DeviceAction } from '../../api/types.ts';
+import { accountOf } from '../../app/session.ts';
 import { nameOf, toDeviceFilter } from './filter.ts';
 
 /** What is acted on: named devices, or all that a filter lets through. It outlives the page: Back finds it. */
@@ -12,6 +13,13 @@ const none: Selection = { kind: 'some', names: new Map() };
 export const selection = signal<Selection>(none);
 
 export const clearSelection = (): void => void (selection.value = none);
+
+/** Another person selects anew. */
+const whose = computed(() => accountOf()?.accountAuthUuid);
+effect(() => {
+  void whose.value;
+  clearSelection();
+});
 
 export const selectAll = (filter: FleetFilter): void =>
   void (selection.value = { kind: 'all', filter });

@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { reload } from '../../../api/cache.ts';
 import { listJobs, startAction, type JobEntry } from '../../../api/jobs.ts';
 import type { DeviceAction } from '../../../api/types.ts';
@@ -16,8 +16,9 @@ const shownMs = 15 * 60_000;
 const busyMs = 1_000;
 const idleMs = 30_000;
 
+const whose = computed(() => accountOf()?.accountAuthUuid);
 effect(() => {
-  accountOf();
+  void whose.value;
   jobs.value = [];
 });
 
@@ -44,7 +45,8 @@ export function dismiss(jobId: string): void {
 /** Begins one, and shows it at once. */
 export async function begin(body: DeviceAction): Promise<void> {
   await startAction(body);
-  await readJobs();
+  // It has begun, whatever becomes of this.
+  await readJobs().catch(() => undefined);
   wake();
 }
 
