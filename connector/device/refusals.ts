@@ -6,6 +6,8 @@ const maxIdle = 10_000;
 
 /** Counts refused logins by address (IPv6: by /64). */
 export type Refusals = {
+  /** Whether no address is known for any. */
+  isEmpty(): boolean;
   /** For how many ms logins of the address are to wait; 0: none. */
   waitMs(address: string): number;
   refused(address: string): void;
@@ -23,6 +25,7 @@ export function createRefusals(perSecond: number, now: () => number): Refusals {
   }
 
   return {
+    isEmpty: () => buckets.size === 0,
     waitMs: (address) => buckets.get(network(address))?.waitMs(rate, now()) ?? 0,
     refused(address) {
       const key = network(address);

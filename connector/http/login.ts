@@ -13,6 +13,8 @@ export type LoginDeps = {
   refusals: Refusals;
   logRefused: LogRefusedLogin;
   observe: Pick<Observer, 'refused'>;
+  /** The client's address: looked for where it matters only. */
+  findAddress: (request: IncomingMessage) => string;
 };
 
 /** Logins of an address that has shown too many wrong ones wait for so long at most. */
@@ -21,13 +23,10 @@ const longestWaitMs = 10_000;
 const maxWaiting = 1_000;
 
 /** Lets a request in: gives the device that it speaks for, or throws what it is answered with. */
-export type Login = (
-  request: IncomingMessage,
-  uuid: string,
-  address: string,
-) => Promise<DeviceIdentity>;
+export type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
-export function createLogin({ ports, refusals, logRefused, observe }: LoginDeps): Login {
+export function createLogin(deps: LoginDeps): Login {
+  const { ports, refusals, logRefused, observe, findAddress } = deps;
   /** Connections whose last request was let in: they do not wait for what others of their address tried. */
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
@@ -42,12 +41,13 @@ export function createLogin({ ports, refusals, logRefused, observe }: LoginDeps)
     }
   }
 
-  return async (request, uuid, address) => {
+  return async (request, uuid) => {
     const { socket } = request;
-    if (!letIn.has(socket) && refusals.waitMs(address) > 0) await waitForTurn(address);
+    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
     const credentials = readCredentials(request.headers.authorization, uuid);
     const device = credentials && (await ports.authenticateDevice(credentials));
     if (!device) {
+      const address = findAddress(request);
       letIn.delete(socket);
       refusals.refused(address);
       logRefused(address, credentials?.username);

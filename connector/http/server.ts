@@ -53,7 +53,7 @@ export function startHttpConnector(
   const observe = { ...silent, ...options.observe };
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
-  const login = createLogin({ ports, refusals, logRefused, observe });
+  const login = createLogin({ ports, refusals, logRefused, observe, findAddress });
   const devices = createHttpDevices({ ports, limits, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
   const down = createHttpDown({ ports, devices, limits, tuning, log, now });
@@ -65,7 +65,7 @@ export function startHttpConnector(
     if (!path) throw notFound('There is no such resource.');
     if (isPaused) throw comeLater('The service has little memory left: try again later.');
     if (isStopping) throw comeLater('The service stops: try again.', 1);
-    const device = await login(request, path.uuid, findAddress(request));
+    const device = await login(request, path.uuid);
     if (path.direction === 'up') return uplink.post(request, response, device, path.topic);
     await down.get(request, response, { device, search: path.query });
   }
