@@ -45,7 +45,9 @@ async function main(count: number): Promise<void> {
     const idle = memory();
     const { port } = new URL(service.baseUrl);
     const pollers: Poller[] = [];
-    releases.defer(async () => pollers.forEach(({ socket }) => void socket.destroy()));
+    releases.defer(async () => {
+      for (const { socket } of pollers) socket.destroy();
+    });
     const answers = await inGroups(devices, async (device, place) => {
       const poller = await open(Number(port), place);
       pollers.push(poller);
