@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { testService, withConsole } from '../../journeys/service.ts';
 import { startMailServer, type MailServer } from '../../support/smtp.ts';
 import { openBrowser, openPage, signIn, type Look, type Watched } from '../browser.ts';
-import { makeAccount, person } from '../service.ts';
+import { consoleBuilt, makeAccount, type person } from '../service.ts';
 
 export type Credentials = typeof person;
 
@@ -46,6 +46,7 @@ export async function startWorld(): Promise<World> {
   const { url } = service;
   const browser = await openBrowser();
   await makeAccount(url);
+  await consoleBuilt(url);
   let people = 0;
   return {
     url,
