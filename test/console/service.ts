@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { testService, withConsole, type TestService } from '../journeys/service.ts';
 
@@ -23,7 +23,6 @@ export async function makeAccount(url: string, credentials = person): Promise<st
 
 /** Waits until the console is built: before that its page is answered with 503, and comes by itself. */
 export async function consoleBuilt(url: string): Promise<void> {
-  await expect
-    .poll(async () => (await fetch(`${url}/console/`)).status, { timeout: 60_000 })
-    .toBe(200);
+  const options = { timeout: 60_000, interval: 100 };
+  await vi.waitFor(async () => expect((await fetch(`${url}/console/`)).status).toBe(200), options);
 }
