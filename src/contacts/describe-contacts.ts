@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { listChannels, listContacts, type ContactRow } from './queries.ts';
+import { countPushTokens, listChannels, listContacts, type ContactRow } from './queries.ts';
 import type { Contacts } from './schema.ts';
 import { webhookSecrets } from './webhook-secret.ts';
 
@@ -29,6 +29,7 @@ export async function describeContacts(
       secret: webhookSecrets(webhookKeys, contact.uuid)[0] ?? '',
       ...lastOf(contact),
     })),
+    pushTokens: await countPushTokens(db, accountId),
     channels: {
       push: channels.includes('push'),
       sms: channels.includes('sms'),

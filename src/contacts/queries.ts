@@ -160,6 +160,15 @@ export async function saveLabels(
 /** A process renews what it has each minute. */
 const seenWithinMs = 180_000;
 
+/** How many push tokens an account has. */
+export async function countPushTokens(sql: Sql, accountId: number): Promise<number> {
+  const { rows } = await sql.query<{ count: number }>(
+    'select jsonb_array_length(apn) as count from account where id = $1',
+    [accountId],
+  );
+  return rows[0]?.count ?? 0;
+}
+
 /** The channels that some process which delivers has. */
 export async function listChannels(sql: Sql, nowMs: number): Promise<string[]> {
   const { rows } = await sql.query<{ channel: string }>(

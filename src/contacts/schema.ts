@@ -103,6 +103,9 @@ export const Contacts = z.object({
       last: lastDelivery,
     }).meta({ id: 'WebhookContact' }),
   ),
+  pushTokens: z.int().meta({
+    description: 'How many telephones apps have added (`apn` of Update Account).',
+  }),
   channels: z
     .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })
     .meta({

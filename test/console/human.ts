@@ -48,7 +48,7 @@ export function createHuman(page: Page): Human {
     read,
     click,
     async type(field, text) {
-      const hasFocus = await field.evaluate((each) => each === document.activeElement);
+      const hasFocus = (await field.and(page.locator(':focus')).count()) > 0;
       if (!hasFocus) await click(field);
       letters += text.length;
       await field.fill(text);

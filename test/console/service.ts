@@ -1,3 +1,4 @@
+import { expect, vi } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { testService, withConsole, type TestService } from '../journeys/service.ts';
 
@@ -18,4 +19,10 @@ export async function makeAccount(url: string, credentials = person): Promise<st
     body: JSON.stringify(credentials),
   });
   return ((await response.json()) as { accountAuthToken: string }).accountAuthToken;
+}
+
+/** Waits until the console is built: before that its page is answered with 503, and comes by itself. */
+export async function consoleBuilt(url: string): Promise<void> {
+  const options = { timeout: 60_000, interval: 100 };
+  await vi.waitFor(async () => expect((await fetch(`${url}/console/`)).status).toBe(200), options);
 }

@@ -15,6 +15,9 @@ export type AccountChange = { name?: string; timeZone?: string };
 
 export const changeAccount = (body: AccountChange) => call('PUT', '/v2/accounts', { body });
 
+/** Apps add theirs again when they are opened. */
+export const removePushTokens = () => call('PUT', '/v2/accounts', { body: { apn: [] } });
+
 export const changePassword = (body: { oldPassword: string; newPassword: string }) =>
   call('PUT', '/v2/accounts/password', { body });
 

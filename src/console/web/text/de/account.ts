@@ -122,6 +122,11 @@ export const account: Record<keyof typeof en, string> = {
   'channels.push': 'Push-Nachrichten an Apps',
   'channels.push.on': 'Eine App fügt das Telefon, auf dem sie läuft, selbst hinzu.',
   'channels.push.off': 'Kein Push-Dienst ist eingerichtet.',
+  'channels.telephones.one': '{count} Telefon entfernen',
+  'channels.telephones.other': '{count} Telefone entfernen',
+  'channels.telephonesHint':
+    'Dorthin gehen keine Push-Nachrichten mehr. Eine App fügt ihr Telefon wieder hinzu, wenn sie geöffnet wird.',
+  'channels.telephonesGone': 'Die Telefone wurden entfernt.',
   'channels.sms': 'SMS',
   'channels.sms.on': 'An die Telefonnummern, die in einer Aufgabe stehen.',
   'channels.sms.off': 'Kein SMS-Anbieter ist eingerichtet.',

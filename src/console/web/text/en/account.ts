@@ -117,6 +117,11 @@ export const account = {
   'channels.push': 'Push messages to apps',
   'channels.push.on': 'An app adds the telephone that it runs on by itself.',
   'channels.push.off': 'No push service is set up.',
+  'channels.telephones.one': 'Remove {count} telephone',
+  'channels.telephones.other': 'Remove {count} telephones',
+  'channels.telephonesHint':
+    'No push messages go there any more. An app adds its telephone again when it is opened.',
+  'channels.telephonesGone': 'The telephones were removed.',
   'channels.sms': 'SMS',
   'channels.sms.on': 'To the telephone numbers that stand in a purpose.',
   'channels.sms.off': 'No SMS provider is set up.',

@@ -1,0 +1,127 @@
+import { expect, test } from 'vitest';
+import { linkIn } from '../../contacts/people.ts';
+import { checkPage, openPage, signIn } from '../browser.ts';
+import { person } from '../service.ts';
+import { inDialog, press, type World } from './world.ts';
+
+/** Getting in, out, and back in: sessions, passwords, addresses, the end of an account. */
+export function testAccess(world: () => World): void {
+  test('sessions say where they began, and are ended', async () => {
+    const { page, own, token } = await world().open('sessions');
+    const rows = page.locator('.row');
+    await page.getByText('Chrome on Linux').waitFor();
+    await page.getByText('127.0.0.1').first().waitFor();
+    await expect.poll(() => rows.count()).toBe(2);
+    const other = await world().open('sessions', 'light', own);
+    await page.reload();
+    await expect.poll(() => rows.count()).toBe(3);
+    await press(page, 'End the 2 other sessions');
+    await inDialog(page, 'End it');
+    await expect.poll(() => rows.count()).toBe(1);
+    expect(await world().statusOf(token)).toBe(401);
+    await other.page.reload();
+    await other.page.getByLabel('E-mail address').waitFor();
+    await page.locator('.row').getByRole('button', { name: 'Sign out' }).click();
+    await inDialog(page, 'End it');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.context().close();
+    await other.page.context().close();
+  });
+
+  test('the password is changed: all else is signed out, this page stays', async () => {
+    const { page, own, token } = await world().open('access');
+    const change = async (old: string) => {
+      await page.getByLabel('Current password', { exact: true }).fill(old);
+      await page.getByLabel('New password', { exact: true }).fill('battery staple');
+      await press(page, 'Change the password');
+    };
+    await change('a wrong one');
+    await page.getByText('The password is wrong.').waitFor();
+    await change(own.password);
+    await page.getByText('The password was changed.').waitFor();
+    expect(await world().statusOf(token)).toBe(401);
+    expect(await world().canEnter({ ...own, password: 'battery staple' })).toBe(true);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Password and e-mail' }).waitFor();
+    await page.context().close();
+  });
+
+  test('the e-mail address is changed by a link that is sent to the new one', async () => {
+    const { page, own } = await world().open('access');
+    const email = `new-${own.email}`;
+    await page.getByLabel('New e-mail address').fill(email);
+    await page.getByLabel('Password', { exact: true }).fill(own.password);
+    await press(page, 'Send the link');
+    await page.getByText(`A link was sent to ${email}`).waitFor();
+    await page.goto(linkIn(await world().mail.mailTo(email), 'confirm-email'));
+    await page.getByRole('button').click();
+    await page.goto(`${world().url}/console/`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await signIn(page, world().url, { ...own, email });
+    await page.context().close();
+  });
+
+  test('a forgotten password: asked for, set by the link, sessions ended, signed in', async () => {
+    const { page: signedIn, own, token } = await world().open('profile');
+    const { page, faults } = await openPage(world().browser, 'phone');
+    await page.goto(`${world().url}/console/`);
+    await press(page, 'Forgotten password?');
+    await page.getByLabel('E-mail address').fill(own.email);
+    await press(page, 'Send the mail');
+    await page.getByText(`If ${own.email} has an account here`).waitFor();
+    await page.goto(linkIn(await world().mail.mailTo(own.email), 'reset'));
+    await page.locator('input[type=password]').fill('a new password');
+    await page.getByRole('button').click();
+    await page.getByRole('link').click();
+    expect(await world().statusOf(token)).toBe(401);
+    await signIn(page, world().url, { ...own, password: 'a new password' });
+    await signedIn.reload();
+    await signedIn.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+    await signedIn.context().close();
+  });
+
+  test('the account is deleted with its password, asked twice', async () => {
+    const { page, own } = await world().open('delete');
+    const password = page.getByLabel('Password', { exact: true });
+    const ask = async (text: string) => {
+      await password.fill(text);
+      await press(page, 'Delete account');
+    };
+    await ask(own.password);
+    await inDialog(page, 'Cancel');
+    await ask('a wrong one');
+    await inDialog(page, 'Delete for good');
+    await page.getByText('The password is wrong.').waitFor();
+    expect(await world().canEnter(own)).toBe(true);
+    await ask(own.password);
+    await inDialog(page, 'Delete for good');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await world().canEnter(own)).toBe(false);
+    await page.context().close();
+  });
+
+  test('signing in and registering say what is wrong at its field', async () => {
+    const watched = await openPage(world().browser, 'light', { locale: 'de-DE' });
+    const { page } = watched;
+    await page.goto(`${world().url}/console/`);
+    const password = page.getByLabel('Passwort', { exact: true });
+    await page.getByLabel('E-Mail-Adresse').fill(person.email);
+    await password.fill('a wrong one');
+    await press(page, 'Passwort zeigen');
+    expect(await password.getAttribute('type')).toBe('text');
+    await press(page, 'Anmelden');
+    await page.getByText('Die E-Mail-Adresse oder das Passwort ist falsch.').waitFor();
+    expect(await password.getAttribute('aria-invalid')).toBe('true');
+    expect(await password.getAttribute('autocomplete')).toBe('current-password');
+    await press(page, 'Ein Konto anlegen');
+    expect(await password.getAttribute('autocomplete')).toBe('new-password');
+    await page.getByLabel('E-Mail-Adresse').fill(person.email);
+    await password.fill('long enough');
+    await press(page, 'Konto anlegen');
+    await page.getByText('Es gibt schon ein Konto mit dieser Adresse.').waitFor();
+    await checkPage(watched, 'sign-in-taken-light');
+    await page.context().close();
+  });
+}
