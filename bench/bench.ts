@@ -10,9 +10,10 @@ import { configuration } from './rows/configuration.ts';
 import { events } from './rows/events.ts';
 import { idle } from './rows/idle.ts';
 import { ingest, pipelined } from './rows/ingest.ts';
+import { uplink } from './rows/uplink.ts';
 import { limitsFor } from './service.ts';
 
-const rows: Row[] = [ingest, pipelined, batches, idle, configuration, events];
+const rows: Row[] = [ingest, pipelined, batches, idle, configuration, uplink, events];
 
 await runBench(
   readOptions(

@@ -17,6 +17,15 @@ function featureRoom(name: string, may: string): Room {
 
 const deviceSide = ['../ports.ts', '../options.ts', '../failure.ts'];
 const wire = ['../../src/contract/', '../../src/lib/', '../../src/log/logger.ts'];
+function transportRoom(name: string, not: string[]): Room {
+  return {
+    files: `connector/${name}/*.ts`,
+    may: ['../device/', ...deviceSide, ...wire],
+    not: [...not, ...web, ...storage],
+    why: `${name}/ is handed what it needs (ports.ts): it knows no SQL, and no Koa.`,
+  };
+}
+
 const beneathDb = ['lib/', 'log/logger.ts', 'errors.ts', 'start-error.ts', 'version.ts'];
 
 /**
@@ -230,22 +239,7 @@ export const rooms: Room[] = [
     not: ['aedes', 'mqtt', ...web, ...storage],
     why: 'device/ serves every transport.',
   },
-  {
-    files: 'connector/mqtt/*.ts',
-    may: ['../device/', ...deviceSide, ...wire],
-    not: ['mqtt', ...web, ...storage],
-    why: 'mqtt/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
-  },
-  {
-    files: 'connector/http/*.ts',
-    may: ['../device/', ...deviceSide, ...wire],
-    not: ['aedes', 'mqtt', ...web, ...storage],
-    why: 'http/ is handed what it needs (ports.ts): it knows no SQL, and no Koa.',
-  },
-  {
-    files: 'connector/bridge/*.ts',
-    may: ['../device/', ...deviceSide, ...wire],
-    not: ['aedes', ...web, ...storage],
-    why: 'bridge/ is handed what it needs (ports.ts): it knows no SQL and no HTTP.',
-  },
+  transportRoom('mqtt', ['mqtt']),
+  transportRoom('http', ['aedes', 'mqtt']),
+  transportRoom('bridge', ['aedes']),
 ];

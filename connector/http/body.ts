@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { PayloadFormat } from '../device/read-payload.ts';
-import { HttpProblem } from './problem.ts';
+import type { BegunBodies } from './begun-bodies.ts';
+import { comeLater, HttpProblem } from './problem.ts';
 
 const formats = new Map<string, PayloadFormat>([
   ['', 'json'],
@@ -26,40 +27,49 @@ export function readFormat({ headers }: IncomingMessage): PayloadFormat {
 const utf8 = /^charset="?utf-?8"?$/;
 const unsupported = (detail: string) => new HttpProblem(415, 'unsupported-type', detail);
 
-/** What the body is announced to have; null where it comes in chunks. Throws 413 where that is too much. */
-export function readLength({ headers }: IncomingMessage, most: number): number | null {
-  if (headers['transfer-encoding'] !== undefined) return null;
-  const length = Number(headers['content-length'] ?? 0);
-  if (length > most) throw tooLarge(most);
-  return length;
+/** Throws 413 where the body is announced to have more than `most` bytes. */
+export function checkLength({ headers }: IncomingMessage, most: number): void {
+  if (Number(headers['content-length'] ?? 0) > most) throw tooLarge(most);
 }
 
 const tooLarge = (most: number) =>
   new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
 
-/** Reads all of it. Rejects with 413 beyond `most` bytes, and where the client goes away. */
-export function readBody(request: IncomingMessage, most: number): Promise<Buffer> {
+/**
+ * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
+ * where the client goes away.
+ */
+export function readBody(
+  request: IncomingMessage,
+  most: number,
+  bodies: BegunBodies,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const end = (): void => {
+      begun.end();
       request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
     };
+    const fail = (problem: HttpProblem): void => {
+      end();
+      chunks.length = 0;
+      reject(problem);
+    };
+    const begun = bodies.begin(() =>
+      fail(comeLater('The body took long to come, and its memory was needed: send it again.')),
+    );
     const onData = (chunk: Buffer): void => {
       bytes += chunk.length;
+      if (bytes > most) return fail(tooLarge(most));
       chunks.push(chunk);
-      if (bytes <= most) return;
-      end();
-      reject(tooLarge(most));
+      begun.add(chunk.length);
     };
     const onEnd = (): void => {
       end();
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes));
     };
-    const onClose = (): void => {
-      end();
-      reject(new HttpProblem(400, 'invalid-input', 'The body broke off.'));
-    };
+    const onClose = (): void => fail(new HttpProblem(400, 'invalid-input', 'The body broke off.'));
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
 }

@@ -149,6 +149,12 @@ export function createHttpDevices({ ports, limits, now }: DevicesOptions) {
       }
     },
 
+    countWaiting(): number {
+      let count = 0;
+      for (const { line } of devices.values()) count += line.length;
+      return count;
+    },
+
     /** Nothing waits any longer. */
     stop(): void {
       for (const device of devices.values()) {

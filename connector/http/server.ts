@@ -18,12 +18,21 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   isLeaving: () => boolean;
 };
 
+export type HttpSnapshot = {
+  /** Messages that are being stored. */
+  underWay: number;
+  /** Messages that wait because of the rates of their devices. */
+  waiting: number;
+  /** What requests take of the memory, about. */
+  bytes: number;
+};
+
 /** Takes requests below `/devices/`, on whatever listens. */
 export type HttpConnector = {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Answers 503 while it is told true. */
   pause(isPaused: boolean): void;
-  snapshot(): { underWay: number; bytes: number };
+  snapshot(): HttpSnapshot;
   /** Takes nothing new; what is under way is stored and answered, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
 };
@@ -79,7 +88,11 @@ export function startHttpConnector(
       serve(request, response).catch((error: unknown) => answerError(request, response, error));
     },
     pause: (isToPause) => void (isPaused = isToPause),
-    snapshot: () => ({ underWay: uplink.countUnderWay(), bytes: uplink.bytes() }),
+    snapshot: () => ({
+      underWay: uplink.countUnderWay(),
+      waiting: devices.countWaiting(),
+      bytes: uplink.bytes(),
+    }),
     async close({ drainMs }) {
       isStopping = true;
       devices.stop();

@@ -7,7 +7,8 @@ import type { PayloadFormat } from '../device/read-payload.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { readBody, readFormat, readLength } from './body.ts';
+import { createBegunBodies } from './begun-bodies.ts';
+import { readBody, readFormat, checkLength } from './body.ts';
 import { longestDelayMs, type HttpDevice, type HttpDevices } from './devices.ts';
 import { Exchange, type ExchangeDeps } from './exchange.ts';
 import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
@@ -16,7 +17,7 @@ export type UplinkDeps = {
   ports: ConnectorPorts;
   devices: HttpDevices;
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'storeTimeoutMs' | 'rejectionsPerMessage'>;
-  tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'messageOverheadBytes'>;
+  tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'maxBegunBytes' | 'messageOverheadBytes'>;
   observe: Pick<Observer, 'message' | 'acknowledged'>;
   log: Log;
   now: () => number;
@@ -35,6 +36,7 @@ export type HttpUplink = ReturnType<typeof createHttpUplink>;
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;
   const room = new ByteRoom({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
+  const bodies = createBegunBodies(tuning.maxBegunBytes);
   const takeTurn = createUnknownMemberTurns(now);
   /** In the order in which they were handed on. */
   const underWay = new Set<Exchange>();
@@ -74,17 +76,19 @@ export function createHttpUplink(deps: UplinkDeps) {
       });
     const format = readFormat(request);
     const most = limits.maxPacketBytes;
-    const length = readLength(request, most);
+    checkLength(request, most);
     const device = devices.of(identity);
     refuseBeyond(device, name);
-    const place = takeRoom(identity, (length ?? most) * parsedFactor + tuning.messageOverheadBytes);
     const exchange = new Exchange(identity, response, exchangeDeps);
+    let place: Reservation | null = null;
     response.once('close', () => {
-      place.leave();
+      place?.leave();
       exchange.abandon();
     });
+    const body = await readBody(request, most, bodies);
+    if (exchange.isOver) return;
+    place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     if (!place.isIn) await waitForRoom(place);
-    const body = await readBody(request, most);
     if (exchange.isOver) return;
     const arrivedTs = ports.clock();
     devices.enter(device, {
@@ -118,7 +122,9 @@ export function createHttpUplink(deps: UplinkDeps) {
 
   async function waitForRoom(place: Reservation): Promise<void> {
     await waitAtMost(place.entered, patienceMs);
-    if (!place.isIn) throw comeLater('The service has too much to do at once: try again later.');
+    if (place.isIn) return;
+    place.leave();
+    throw comeLater('The service has too much to do at once: try again later.');
   }
 
   type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: number };
@@ -161,6 +167,6 @@ export function createHttpUplink(deps: UplinkDeps) {
     },
 
     countUnderWay: () => underWay.size,
-    bytes: () => room.bytes,
+    bytes: () => room.bytes + bodies.bytes(),
   };
 }

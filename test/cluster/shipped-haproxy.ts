@@ -25,12 +25,17 @@ export type ShippedHaproxy = {
   close(): Promise<void>;
 };
 
-type Processes = { apis: ServiceProcess[]; connectors: ServiceProcess[] };
+type Processes = {
+  apis: ServiceProcess[];
+  connectors: ServiceProcess[];
+  /** Connectors of kind http; the shipped file has three of MQTT before them. */
+  uplinks?: ServiceProcess[];
+};
 
 /** HAProxy as config/haproxy.cfg has it: only its addresses, and how much it may hold, are others. */
 export async function startShippedHaproxy(
   dir: string,
-  { apis, connectors }: Processes,
+  { apis, connectors, uplinks = [] }: Processes,
 ): Promise<ShippedHaproxy> {
   const [httpPort, mqttPort] = [await findFreePort(), await findFreePort()];
   const servers = new Map([
@@ -38,6 +43,10 @@ export async function startShippedHaproxy(
     ...connectors.map(
       ({ mqttPort: port, healthPort }, index) =>
         [`connector-${index + 1}`, `127.0.0.1:${port} port ${healthPort}`] as const,
+    ),
+    ...uplinks.map(
+      ({ url, healthPort }, index) =>
+        [`connector-${index + 4}`, `${new URL(url).host} port ${healthPort}`] as const,
     ),
   ]);
   const file = join(dir, 'haproxy.cfg');

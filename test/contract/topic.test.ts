@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { findMatchedTopics, findPublisher, findUpTopic } from '../../src/contract/topic.ts';
 
 const prefix = 'devices/d/down/';
-const all = ['profile', 'configuration', 'state', 'display', 'errors'];
+const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'];
 
 describe('what a filter takes in', () => {
   test.each([

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 type Device = Awaited<ReturnType<App['device']>>;
-const all = ['profile', 'configuration', 'state', 'display', 'errors'] as const;
+const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'] as const;
 const becomesCurrent = ({ deviceId }: Device, pId: string, rest: Partial<StoredAnswer> = {}) =>
   saveProfileAnswers(app.db, [{ deviceId, pId, state: 'current', ts: Date.now(), ...rest }]);
 const states = async (pId: string) => {

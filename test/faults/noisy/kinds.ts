@@ -56,6 +56,7 @@ import { slowDownloads } from './kinds/slow-downloads.ts';
 import { silences } from './kinds/silences.ts';
 import { slowExports } from './kinds/slow-exports.ts';
 import { slowHttp } from './kinds/slow-http.ts';
+import { slowUplinks } from './kinds/slow-uplinks.ts';
 import { slowReader } from './kinds/slow-reader.ts';
 import { smsStorm } from './kinds/sms-storm.ts';
 import { streamResumes } from './kinds/stream-resumes.ts';
@@ -98,6 +99,7 @@ export const kinds: NoisyKind[] = [
   profileChurn,
   accountChurn,
   slowHttp,
+  slowUplinks,
   slowDownloads,
   compressedBodies,
   scatteredTimes,
