@@ -10,6 +10,10 @@ const paths = {
   back: 'M15 5l-7 7 7 7',
   quiet: 'M4 4l16 16M8 6a6 6 0 0 1 10 5v4M6 10v6l-1.5 2h12M10 20.5h4',
   pulse: 'M3 12h4l3-8 4.5 16 3-8H21',
+  keyboard: 'M3 6h18v12H3zM7 10h.01M12 10h.01M17 10h.01M8 14h8',
+  clock: 'M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16M12 8v4.5l3 2',
+  chart: 'M4 4v16h16M8 15l3.5-4 3 2.5L20 8',
+  mail: 'M3 6h18v12H3zM3.5 7l8.5 6.5L20.5 7',
   more: 'M5 12h.01M12 12h.01M19 12h.01',
 } as const;
 
