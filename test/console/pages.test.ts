@@ -33,7 +33,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.locator('.fleet tbody tr').nth(5).waitFor();
     await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(6);
     await page.getByRole('link', { name: /^Online/ }).click();
-    await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(1);
+    await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(5);
     expect(new URL(page.url()).searchParams.get('search')).toBe('cr-10');
     await page.reload();
     await page.getByRole('link', { name: 'Cold room 1' }).click();
