@@ -5,6 +5,7 @@ import { browserPath, cookiesOf, findWide, openBrowser, openPage, takePicture } 
 import type { Look, SessionCookies } from './browser.ts';
 import { callAs } from './filled.ts';
 import { connectHostile } from './hostile.ts';
+import { findInjected } from './injected.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 describe.skipIf(browserPath === null)('against whom it is made', () => {
@@ -189,16 +190,3 @@ const hrefsOf = (page: Page, selector: string): Promise<string[]> =>
   page.evaluate(
     `[...document.querySelectorAll('${selector}')].map((each) => each.getAttribute('href'))`,
   );
-
-/** What stands in the page that no page of ours puts there. */
-const findInjected = (page: Page): Promise<string[]> =>
-  page.evaluate(`(() => {
-    const strange = [...document.querySelectorAll('main :is(img, script, iframe, object, embed, style, form[action])')];
-    const links = [...document.querySelectorAll('a[href], area[href]')]
-      .filter((each) => !/^(\\/console\\/|\\/docs|#)/.test(each.getAttribute('href')));
-    const handlers = [...document.querySelectorAll('*')]
-      .filter((each) => [...each.attributes].some(({ name }) => name.startsWith('on')));
-    const tall = document.documentElement.scrollHeight;
-    return [...strange, ...links, ...handlers].map((each) => each.outerHTML.slice(0, 120))
-      .concat(tall > 9000 ? ['The page is ' + tall + ' px high.'] : []);
-  })()`);
