@@ -1,7 +1,13 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { chromium, type Browser, type Page } from 'playwright-core';
+import {
+  chromium,
+  type Browser,
+  type BrowserContextOptions,
+  type Cookie,
+  type Page,
+} from 'playwright-core';
 import { expect } from 'vitest';
 
 /** Debian's; null where the machine has none, and the tests in it are skipped. */
@@ -23,20 +29,27 @@ export type Watched = {
   faults: string[];
 };
 
-/** A page that nobody has opened yet; `german`: of a browser that speaks German. */
+/** A page that nobody has opened yet; `cookies`: of a session (`cookiesOf`). */
 export async function openPage(
   browser: Browser,
   look: Look,
-  { locale = 'en-GB' } = {},
+  { cookies = [], ...options }: { cookies?: SessionCookies } & BrowserContextOptions = {},
 ): Promise<Watched> {
   const context = await browser.newContext({
     ...looks[look],
-    locale,
+    locale: 'en-GB',
     timezoneId: 'Europe/Berlin',
     reducedMotion: 'reduce',
+    ...options,
   });
+  await context.addCookies(cookies);
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
+  return { page, faults: watch(page) };
+}
+
+/** What goes wrong in a page from now on. */
+export function watch(page: Page): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(`${error.name}: ${error.message}`));
   page.on('console', (message) => {
@@ -44,7 +57,7 @@ export async function openPage(
     if (message.type() !== 'error' || /status of 4\d\d/.test(message.text())) return;
     faults.push(message.text());
   });
-  return { page, faults };
+  return faults;
 }
 
 let axe: string | undefined;
@@ -55,25 +68,65 @@ export async function findFlaws(page: Page): Promise<string[]> {
   // By the debugger, which the page's policy does not hold.
   const found = (await page.evaluate(`${axe}; axe.run(document).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)) as string[];
-  const wide = await page.evaluate(
-    'document.documentElement.scrollWidth > document.documentElement.clientWidth',
-  );
-  return wide === true ? [...found, 'The page scrolls sideways.'] : found;
+  return [...found, ...(await findWide(page))];
 }
+
+/** Whether the page scrolls sideways, and which of its controls lie beyond its edge. */
+export const findWide = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    const scrolls = (each) => each && (/auto|scroll/.test(getComputedStyle(each).overflowX) || scrolls(each.parentElement));
+    const beyond = [...document.querySelectorAll('a, button, input, select, summary, h1, h2')]
+      .filter((each) => each.checkVisibility({ visibilityProperty: true }))
+      .filter((each) => each.getBoundingClientRect().right > clientWidth + 1 && !scrolls(each.parentElement))
+      .map((each) => 'Beyond the edge: ' + each.outerHTML.slice(0, 120));
+    const wide = scrollWidth > clientWidth
+      ? [...document.querySelectorAll('main *')].filter((each) => each.getBoundingClientRect().right > clientWidth + 1 && !scrolls(each)).slice(0, 2).map((each) => each.outerHTML.slice(0, 80))
+      : [];
+    return [...(scrollWidth > clientWidth ? ['The page scrolls sideways: ' + wide.join(' | ')] : []), ...beyond];
+  })()`);
 
 /** Where pictures go; none are made without. */
 const pictures = process.env['CONSOLE_SCREENSHOTS'] ?? '';
 
 /** A page as it should be: nothing refused, nothing that axe finds, nothing beyond the edge. */
 export async function checkPage({ page, faults }: Watched, name: string): Promise<void> {
-  if (pictures !== '') await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  await takePicture(page, name);
   expect([name, await findFlaws(page), faults]).toEqual([name, [], []]);
+}
+
+/** A picture of all of the page, where pictures are asked for. */
+export async function takePicture(page: Page, name: string): Promise<void> {
+  if (pictures === '') return;
+  // Away from what a pointer changes.
+  await page.mouse.move(0, 0);
+  const viewport = page.viewportSize() ?? looks.light.viewport;
+  // What is fixed to the lower edge would lie across the middle otherwise.
+  const height = (await page.evaluate('document.documentElement.scrollHeight')) as number;
+  await page.setViewportSize({ ...viewport, height: Math.max(height, viewport.height) });
+  await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  await page.setViewportSize(viewport);
+}
+
+type Credentials = { email: string; password: string };
+export type SessionCookies = Pick<Cookie, 'name' | 'value' | 'domain' | 'path'>[];
+
+/** The cookie of a new session: for pages that are not about signing in. */
+export async function cookiesOf(url: string, credentials: Credentials): Promise<SessionCookies> {
+  const response = await fetch(`${url}/console/session`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(credentials),
+  });
+  const [pair = ''] = response.headers.getSetCookie()[0]?.split(';') ?? [];
+  const [name = '', value = ''] = pair.split('=', 2);
+  return [{ name, value, domain: new URL(url).hostname, path: '/' }];
 }
 
 export async function signIn(
   page: Page,
   url: string,
-  { email, password }: { email: string; password: string },
+  { email, password }: Credentials,
 ): Promise<void> {
   await page.goto(`${url}/console/`);
   await page.locator('input[name=email]').fill(email);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { rolldown } from 'rolldown';
+import { rolldown, type Plugin } from 'rolldown';
 import { pageName } from '../manifest.ts';
 import { webDir } from './sources.ts';
 
@@ -20,11 +20,12 @@ const styles = [
   'alarms',
   'account',
   'sign-in',
+  'forced',
 ];
 
 /** Bundles the page: its script in chunks, its style in one file, and the document that loads them. */
-export async function bundle(): Promise<BuiltFile[]> {
-  const [chunks, style] = await Promise.all([bundleScript(), joinStyles()]);
+export async function bundle(plugins: Plugin[] = []): Promise<BuiltFile[]> {
+  const [chunks, style] = await Promise.all([bundleScript(plugins), joinStyles()]);
   const entry = chunks.find(({ isEntry }) => isEntry);
   if (!entry) throw new Error('The bundler made no entry.');
   const page = await readFile(join(webDir, pageName), 'utf8');
@@ -41,12 +42,13 @@ export async function bundle(): Promise<BuiltFile[]> {
   return [...scripts, style, { name: pageName, type: 'text/html; charset=utf-8', content }];
 }
 
-async function bundleScript() {
+async function bundleScript(plugins: Plugin[]) {
   const build = await rolldown({
     input: { main: join(webDir, 'main.tsx') },
     platform: 'browser',
     tsconfig: join(webDir, 'tsconfig.json'),
     logLevel: 'warn',
+    plugins,
   });
   try {
     const { output } = await build.generate({

@@ -1,11 +1,14 @@
 import { render } from 'preact';
 import { App } from './app/app.tsx';
 import { openSession } from './app/session.ts';
+import { startTitle } from './app/title.ts';
 import { startStream } from './app/stream.ts';
-import { applyTheme } from './app/theme.ts';
+import { applyTheme, registerColors } from './app/theme.ts';
 
+registerColors();
 applyTheme();
 const root = document.getElementById('console');
 if (root) render(<App />, root);
+startTitle();
 void openSession();
 startStream();

@@ -1,14 +1,21 @@
 import { call, type Answer } from './request.ts';
 import type { ListedAlarm } from './types.ts';
 
-export type AlarmFilter = { state: string; device: string; cursor: string; limit: number };
+export type AlarmFilter = {
+  state?: string;
+  device?: string;
+  label?: string;
+  cursor?: string;
+  limit: number;
+};
 export type AlarmPage = { alarms: ListedAlarm[] };
 
+/** The newest first. What is empty filters nothing. */
 export const listAlarms = (
-  { state, device, cursor, limit }: AlarmFilter,
+  { state, device, label, cursor, limit }: AlarmFilter,
   signal?: AbortSignal,
 ): Promise<Answer<AlarmPage>> =>
-  call('GET', '/v2/alarms', { query: { state, device, cursor, limit }, signal });
+  call('GET', '/v2/alarms', { query: { state, device, label, cursor, limit }, signal });
 
 const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
   call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });

@@ -58,22 +58,29 @@ export function useQuery<T>(
   useEffect(() => {
     const gone = new AbortController();
     let isAsking = false;
+    let isOutdated = false;
     const ask = async () => {
       if (isAsking) return;
       isAsking = true;
+      isOutdated = false;
       try {
         const data = await load(gone.signal);
-        if (!gone.signal.aborted) state.value = { data };
+        if (!gone.signal.aborted && !isOutdated) state.value = { data };
       } catch (error) {
         if (!gone.signal.aborted) state.value = { ...state.peek(), error };
       } finally {
         isAsking = false;
+        if (isOutdated && !gone.signal.aborted) void ask();
       }
     };
-    const again = () => void ask();
+    // What is on its way was asked before the change that this is about.
+    const again = () => {
+      isOutdated = true;
+      void ask();
+    };
     loaders.set(key, again);
-    again();
-    const onVisible = () => document.visibilityState === 'visible' && again();
+    void ask();
+    const onVisible = () => document.visibilityState === 'visible' && void ask();
     const timer = everyMs > 0 ? setInterval(onVisible, everyMs) : undefined;
     document.addEventListener('visibilitychange', onVisible);
     return () => {

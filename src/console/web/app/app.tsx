@@ -21,8 +21,10 @@ export function App() {
         <Problem error={value.error} retry={() => void openSession()} />
       </main>
     );
-  if (!value.view.account) return <SignInPage view={value.view} />;
-  return <Shell>{pageOf(pieces.value)}</Shell>;
+  const { account } = value.view;
+  if (!account) return <SignInPage view={value.view} />;
+  // Nothing that one person was shown stays for another.
+  return <Shell key={account.accountAuthUuid}>{pageOf(pieces.value)}</Shell>;
 }
 
 function pageOf([first, second, ...more]: string[]): ComponentChildren {

@@ -13,7 +13,7 @@ type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
 /** Who is signed in. No token is in it: the cookie has that, and no script can read it. */
 export const session = signal<Session>({ state: 'opening' });
 
-/** Other tabs are told to leave, too. */
+/** Other tabs are told who came or left: they have the same cookie. */
 const tabs = new BroadcastChannel('sensorium-session');
 tabs.addEventListener('message', () => void openSession());
 
@@ -29,7 +29,8 @@ export async function openSession(): Promise<void> {
 }
 
 function take(view: Opened['view']): void {
-  if (view.account === undefined) forgetAll();
+  // Nothing of one person is shown to another.
+  if (view.account?.accountAuthUuid !== accountOf()?.accountAuthUuid) forgetAll();
   session.value = { state: 'open', view };
 }
 
@@ -48,6 +49,7 @@ effect(() => {
 
 export async function enter(credentials: Credentials): Promise<void> {
   enterAs((await signIn(credentials)).account);
+  tabs.postMessage('entered');
 }
 
 /** Makes an account with the language and the time zone of this browser, and signs in. */
@@ -57,6 +59,7 @@ export async function enterNew(credentials: Credentials): Promise<void> {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   await updateAccount({ timeZone, language: language.value }).catch(() => undefined);
   enterAs({ ...account, timeZone, language: language.value });
+  tabs.postMessage('entered');
 }
 
 function enterAs(account: SessionAccount): void {

@@ -1,14 +1,17 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { count, t } from '../text/t.ts';
-import { formatNumber, formatTime } from '../text/format.ts';
+import { formatTime } from '../text/format.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { Link } from '../parts/link.tsx';
 import { Toast } from '../parts/toast.tsx';
+import { Foot } from './foot.tsx';
+import { Help } from './help.tsx';
+import { startKeyboard } from './keyboard.ts';
 import { openAlarms } from './open-alarms.ts';
-import { Preferences } from './preferences.tsx';
-import { pieces } from './router.ts';
-import { accountOf, leave } from './session.ts';
+import { here, pieces } from './router.ts';
 import { awaySince } from './stream.ts';
+import { shownCount } from './title.ts';
 
 type Place = {
   to: string;
@@ -25,6 +28,8 @@ const places: Place[] = [
 ];
 
 export function Shell({ children }: { children: ComponentChildren }) {
+  const content = useFocusOnArrival();
+  useEffect(() => startKeyboard(), []);
   return (
     <div class="shell">
       <a class="skip" href="#content">
@@ -40,7 +45,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Places />
         <Foot />
       </header>
-      <main id="content" class="content" tabIndex={-1}>
+      <main id="content" class="content" tabIndex={-1} ref={content}>
         {awaySince.value !== null && (
           <p class="away" role="status">
             {t('stream.away', { time: formatTime(awaySince.value) })}
@@ -49,8 +54,23 @@ export function Shell({ children }: { children: ComponentChildren }) {
         {children}
       </main>
       <Toast />
+      <Help />
     </div>
   );
+}
+
+/** A link leads the keyboard and the screen reader to the new page, too, and not only the eye. */
+function useFocusOnArrival() {
+  const content = useRef<HTMLElement>(null);
+  const { path } = here.value;
+  const shown = useRef(path);
+  useEffect(() => {
+    if (shown.current === path) return;
+    shown.current = path;
+    const { current } = content;
+    if (!current?.contains(document.activeElement)) current?.focus({ preventScroll: true });
+  }, [path]);
+  return content;
 }
 
 function Places() {
@@ -78,30 +98,8 @@ function OpenCount() {
   if (number === 0) return null;
   return (
     <span class="badge">
-      <span aria-hidden="true">{number > 99 ? '99+' : formatNumber(number)}</span>
+      <span aria-hidden="true">{shownCount(number)}</span>
       <span class="hidden">{count('nav.openAlarms', number)}</span>
     </span>
-  );
-}
-
-function Foot() {
-  return (
-    <details class="foot">
-      <summary class="place">
-        <Icon name="more" />
-        <span class="foot-email">{accountOf()?.email ?? ''}</span>
-      </summary>
-      <div class="foot-menu">
-        <Preferences />
-        <a class="place" href="/docs">
-          <Icon name="book" />
-          <span>{t('nav.docs')}</span>
-        </a>
-        <button type="button" class="place" onClick={() => void leave()}>
-          <Icon name="leave" />
-          <span>{t('nav.signOut')}</span>
-        </button>
-      </div>
-    </details>
   );
 }

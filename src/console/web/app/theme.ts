@@ -4,8 +4,25 @@ export type Theme = 'system' | 'light' | 'dark';
 
 const key = 'sensorium-theme';
 
+/** The colours of tokens.css. */
+export const colors = (
+  'bg panel hover ink muted border line shade accent accent-soft on-accent ok ' +
+  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band series-2 series-3 series-4'
+).split(' ');
+
 /** What a person chose here; nothing else is kept in the browser. */
 export const theme = signal<Theme>(readTheme());
+
+/** As colours, not as text: a script that asks for one is given that of light or of dark. */
+export function registerColors(): void {
+  for (const name of colors)
+    CSS.registerProperty({
+      name: `--${name}`,
+      syntax: '<color>',
+      inherits: true,
+      initialValue: 'transparent',
+    });
+}
 
 export function applyTheme(): void {
   const { value } = theme;

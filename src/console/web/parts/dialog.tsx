@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 
 /** The browser's own dialog: it holds the focus, and Escape closes it. */
 export function Dialog({
@@ -13,7 +13,12 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key: the focus would not be where it is when the dialog closes.
+  useLayoutEffect(() => {
+    const { current } = dialog;
+    current?.showModal();
+    return () => current?.close();
+  }, []);
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby={id} onClose={onClose}>
       <h2 id={id}>{title}</h2>

@@ -18,6 +18,9 @@ const paths = {
   bin: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   mail: 'M4 6h16v12H4zM4 7l8 6 8-6',
   hook: 'M9 15l6-6M10 6l2-2a4 4 0 0 1 6 6l-2 2M14 18l-2 2a4 4 0 0 1-6-6l2-2',
+  keyboard: 'M3 6h18v12H3zM7 10h.01M12 10h.01M17 10h.01M8 14h8',
+  clock: 'M12 4a8 8 0 1 1 0 16 8 8 0 0 1 0-16M12 8v4.5l3 2',
+  chart: 'M4 4v16h16M8 15l3.5-4 3 2.5L20 8',
   more: 'M5 12h.01M12 12h.01M19 12h.01',
 } as const;
 

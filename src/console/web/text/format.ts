@@ -1,33 +1,20 @@
 import { accountOf } from '../app/session.ts';
 import { clock } from '../app/now.ts';
 import { locale, t } from './t.ts';
+import { sayDay, sayFullTime, sayTime } from './time.ts';
 
-const zone = () => accountOf()?.timeZone;
+/** Where and when its reader is. */
+const reader = () => ({
+  locale: locale(),
+  timeZone: accountOf()?.timeZone,
+  nowTs: clock.value,
+});
 
 /** A time as people say it, in the account's time zone: of today without the date. */
-export function formatTime(ts: number): string {
-  const options = { timeZone: zone(), hour: '2-digit', minute: '2-digit' } as const;
-  const time = new Intl.DateTimeFormat(locale(), options);
-  return isToday(ts) ? time.format(ts) : `${formatDay(ts)}, ${time.format(ts)}`;
-}
+export const formatTime = (ts: number): string => sayTime(ts, reader());
 
-/** All of a time, to the second. */
-export function formatFullTime(ts: number): string {
-  const options = { timeZone: zone(), dateStyle: 'medium', timeStyle: 'medium' } as const;
-  return new Intl.DateTimeFormat(locale(), options).format(ts);
-}
-
-const dayOf = (ts: number) =>
-  new Intl.DateTimeFormat('sv', { timeZone: zone(), dateStyle: 'short' }).format(ts);
-
-const isToday = (ts: number) => dayOf(ts) === dayOf(clock.value);
-
-function formatDay(ts: number): string {
-  const isThisYear = dayOf(ts).slice(0, 4) === dayOf(clock.value).slice(0, 4);
-  const year = isThisYear ? {} : ({ year: 'numeric' } as const);
-  const options = { timeZone: zone(), day: 'numeric', month: 'short', ...year } as const;
-  return new Intl.DateTimeFormat(locale(), options).format(ts);
-}
+/** All of a time, to the second, with its zone. */
+export const formatFullTime = (ts: number): string => sayFullTime(ts, reader());
 
 const units = [
   ['second', 1_000, 60],
@@ -44,7 +31,7 @@ export function formatAgo(ts: number | null): string {
     const number = Math.floor(ageMs / ms);
     if (number < limit) return ago(unit === 'second' ? 0 : -number, unit);
   }
-  return formatDay(ts);
+  return sayDay(ts, reader());
 }
 
 const ago = (number: number, unit: Intl.RelativeTimeFormatUnit) =>
@@ -54,11 +41,16 @@ type Shown = { unit?: string | undefined; decimals?: number | undefined };
 
 /** A number as its sense shows it, without the unit. */
 export function formatNumber(value: number, decimals?: number): string {
-  const digits =
-    decimals === undefined
-      ? { maximumFractionDigits: 3 }
-      : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const digits = digitsOf(Math.abs(value), decimals);
   return new Intl.NumberFormat(locale(), digits).format(value);
+}
+
+/** A number of three hundred digits is read by nobody, and one that is not 0 is not shown as 0. */
+function digitsOf(size: number, decimals: number | undefined): Intl.NumberFormatOptions {
+  if (size >= 1e15) return { notation: 'scientific', maximumFractionDigits: 3 };
+  if (decimals !== undefined)
+    return { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return size > 0 && size < 0.001 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 3 };
 }
 
 export function formatValue(

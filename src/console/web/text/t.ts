@@ -43,6 +43,20 @@ export function tryText(key: string, otherwise: string): string {
 
 const formatCount = (number: number) => new Intl.NumberFormat(locale()).format(number);
 
+/** Without the characters that turn the direction of the text around them. */
+export const plain = (text: string): string => text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, '');
+
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
+
+/** A name within a sentence, which neither ends nor turns what stands beside it. */
+function isolate(value: string | number): string {
+  const text = plain(String(value));
+  return rightToLeft.test(text) ? `\u2068${text}\u2069` : text;
+}
+
 function fill(text: string, values: Record<string, string | number>): string {
-  return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
+  return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = values[name];
+    return value === undefined ? whole : isolate(value);
+  });
 }

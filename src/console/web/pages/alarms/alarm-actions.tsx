@@ -11,20 +11,30 @@ import { QuietDialog, type Quiet } from './quiet-dialog.tsx';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
+type ActionsProps = {
+  alarm: ListedAlarm;
+  /** What says which alarm: a screen reader hears it with each button. */
+  describedBy: string;
+};
+
 /** What a person can do about an alarm; the page shows at once what came of it. */
-export function AlarmActions({ alarm }: { alarm: ListedAlarm }) {
+export function AlarmActions({ alarm, describedBy }: ActionsProps) {
   const [asking, setAsking] = useState<'snooze' | 'mute' | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
   const { alarmId, deviceAuthUuid: uuid, state, snoozed, muted } = alarm;
   const run = async (act: Act, work: () => Promise<unknown>) => {
+    if (isBusy) return;
     setError(null);
     setAsking(null);
+    setBusy(true);
     try {
       await work();
       say(t(`alarms.done.${act}`));
     } catch (thrown) {
       setError(thrown);
     }
+    setBusy(false);
     reload('alarms/');
     await readOpenAlarms();
   };
@@ -32,50 +42,30 @@ export function AlarmActions({ alarm }: { alarm: ListedAlarm }) {
     asking === 'snooze'
       ? run('snooze', () => snoozeAlarm(alarmId, body))
       : run('mute', () => muteDevice(uuid, body));
+  const button = (act: Act, onClick: () => void) => (
+    <button
+      // What ends a snooze stands where it began: the focus stays on it.
+      key={act.replace('un', '')}
+      type="button"
+      class={act === 'acknowledge' ? 'button button-soft' : 'button'}
+      aria-describedby={describedBy}
+      aria-disabled={isBusy}
+      onClick={onClick}
+    >
+      {t(`alarms.${act}`)}
+    </button>
+  );
   return (
     <div class="alarm-actions">
-      {state === 'open' && (
-        <button
-          type="button"
-          class="button button-main"
-          onClick={() => void run('acknowledge', () => acknowledgeAlarm(alarmId))}
-        >
-          {t('alarms.acknowledge')}
-        </button>
-      )}
-      {snoozed ? (
-        <button
-          type="button"
-          class="button"
-          onClick={() => void run('unsnooze', () => unsnoozeAlarm(alarmId))}
-        >
-          {t('alarms.unsnooze')}
-        </button>
-      ) : (
-        <button type="button" class="button" onClick={() => setAsking('snooze')}>
-          {t('alarms.snooze')}
-        </button>
-      )}
-      {muted ? (
-        <button
-          type="button"
-          class="button"
-          onClick={() => void run('unmute', () => unmuteDevice(uuid))}
-        >
-          {t('alarms.unmute')}
-        </button>
-      ) : (
-        <button type="button" class="button" onClick={() => setAsking('mute')}>
-          {t('alarms.mute')}
-        </button>
-      )}
-      <button
-        type="button"
-        class="button"
-        onClick={() => void run('close', () => closeAlarm(alarmId))}
-      >
-        {t('alarms.close')}
-      </button>
+      {state === 'open' &&
+        button('acknowledge', () => void run('acknowledge', () => acknowledgeAlarm(alarmId)))}
+      {snoozed
+        ? button('unsnooze', () => void run('unsnooze', () => unsnoozeAlarm(alarmId)))
+        : button('snooze', () => setAsking('snooze'))}
+      {muted
+        ? button('unmute', () => void run('unmute', () => unmuteDevice(uuid)))
+        : button('mute', () => setAsking('mute'))}
+      {button('close', () => void run('close', () => closeAlarm(alarmId)))}
       {error !== null && <Problem error={error} />}
       {asking !== null && (
         <QuietDialog

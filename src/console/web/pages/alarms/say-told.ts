@@ -1,15 +1,40 @@
 import type { ListedAlarm } from '../../api/types.ts';
-import { t } from '../../text/t.ts';
+import { formatTime } from '../../text/format.ts';
+import { t, tryText } from '../../text/t.ts';
 
-/** Whether somebody was told, whom, and if nobody, why. */
-export function sayTold({ told, notNotified, deliveries }: ListedAlarm): string {
-  if (told === 'told') {
-    const reached = deliveries.filter(({ state }) => state === 'sent' || state === 'logged');
-    const who = [...new Set(reached.map(({ recipient }) => recipient))].join(', ');
-    return who === '' ? t('alarms.told.somebody') : t('alarms.told.told', { who });
+type Delivery = ListedAlarm['deliveries'][number];
+
+const reached = ['sent', 'logged'];
+
+/** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
+export function sayTold({ told, notNotified, announcedTs, deliveries }: ListedAlarm): string {
+  if (told === 'queued') return t('alarms.told.queued');
+  if (told === 'withdrawn') return t('alarms.told.withdrawn');
+  if (told === 'told') return sayWho(deliveries, announcedTs);
+  return notNotified === null ? t('alarms.told.listed') : t(`alarms.notTold.${notNotified}`);
+}
+
+/** Messages are not kept for ever: then it is known that somebody was told, and not who. */
+function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): string {
+  const arrived = deliveries.filter(
+    ({ state, type }) => reached.includes(state) && type !== 'closed',
+  );
+  const first = arrived.at(-1);
+  if (first) {
+    const who = [...new Set(arrived.map(({ recipient }) => recipient))].join(', ');
+    return t('alarms.told.told', { time: formatTime(first.changedTs), who });
   }
-  const said = t(`alarms.told.${told}`);
-  return told === 'none' && notNotified !== null
-    ? `${said}: ${t(`alarms.notTold.${notNotified}`)}`
-    : said;
+  return announcedTs === null
+    ? t('alarms.told.before')
+    : t('alarms.told.somebody', { time: formatTime(announcedTs) });
+}
+
+/** One message: how, to whom, what became of it when, and why. */
+export function sayDelivery(delivery: Delivery): string {
+  const { kind, recipient: who, type, state, changedTs, dueTs, reason } = delivery;
+  const what = tryText(`delivery.type.${type}`, '');
+  const subject = t(`delivery.${kind}`, { who }) + (what === '' ? '' : ` (${what})`);
+  const outcome = t(`delivery.${state}`, { time: formatTime(dueTs ?? changedTs) });
+  const why = reason === undefined ? '' : tryText(`delivery.why.${reason}`, reason);
+  return `${[`${subject} ${outcome}`, why].filter(Boolean).join(': ')}.`;
 }

@@ -1,4 +1,5 @@
 import type { EventView, Sense } from '../../api/types.ts';
+import { nameOf, placeAfter } from './chart/states.ts';
 import { nameOfSense } from '../../parts/senses.ts';
 import { formatDuration } from '../../text/duration.ts';
 import { formatNumber, formatValue } from '../../text/format.ts';
@@ -27,8 +28,8 @@ export function titleOf(event: EventView, profile: CurrentProfile | null): strin
   const { pId, puId, stId, evId } = event.cause.engine;
   const states = profile?.pId === pId ? statesOf(profile, puId) : [];
   if (event.type === 'device') {
-    const state = states.find(({ stId }) => stId === event.newValue)?.name;
-    return t('device.moved', { state: state ?? `${puId}:${event.newValue}` });
+    const place = placeAfter(event, profile);
+    return t('device.moved', { state: nameOf(place, profile, (id) => id) });
   }
   const found = states.find((state) => state.stId === stId)?.events;
   const name = found?.find((each) => each.evId === evId)?.name;
@@ -43,12 +44,8 @@ export function sayEvent(event: EventView, senses: ReadonlyMap<string, Sense>): 
   if (event.type === 'device') return [];
   const said = (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));
   const { notified, notNotified } = event;
-  if (notified !== false) return said;
-  const nobody = t('alarms.told.none');
-  return [
-    ...said,
-    notNotified === undefined ? `${nobody}.` : `${nobody}: ${t(`alarms.notTold.${notNotified}`)}.`,
-  ];
+  if (notified !== false || notNotified === undefined) return said;
+  return [...said, t(`alarms.notTold.${notNotified}`)];
 }
 
 function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sense>): string {

@@ -23,7 +23,7 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'why.acknowledged': 'Sein Alarm ist bestätigt: niemand wird noch einmal benachrichtigt.',
   'why.wasTold': 'Sein Alarm ist offen, und es wurde benachrichtigt.',
   'why.toldNobody': 'Sein Alarm ist offen, und niemand wurde benachrichtigt.',
-  'why.toldNobodyAs': 'Sein Alarm ist offen, und niemand wurde benachrichtigt: {reason}.',
+  'why.toldNobodyAs': 'Sein Alarm ist offen. {reason}',
   'why.holds': 'gilt',
   'why.holdsAs': '{condition}: gilt',
   'why.noValue': 'noch kein Wert',

@@ -21,7 +21,7 @@ export const deviceTabs = {
   'why.acknowledged': 'Its alarm is acknowledged: nobody is told again.',
   'why.wasTold': 'Its alarm is open, and people were told.',
   'why.toldNobody': 'Its alarm is open, and nobody was told.',
-  'why.toldNobodyAs': 'Its alarm is open, and nobody was told: {reason}.',
+  'why.toldNobodyAs': 'Its alarm is open. {reason}',
   'why.holds': 'holds',
   'why.holdsAs': '{condition}: holds',
   'why.noValue': 'no value yet',

@@ -66,7 +66,11 @@ function beginOf(
   return { place: profile && firstPlace(profile), ts };
 }
 
-function placeAfter({ event, newValue, cause }: Move, profile: CurrentProfile | null): Place {
+/** Where a device is after a move. */
+export function placeAfter(
+  { event, newValue, cause }: Move,
+  profile: CurrentProfile | null,
+): Place {
   const { pId, puId, stId } = cause.engine;
   if (event !== 'purposeChanged') return { pId, puId, stId: newValue };
   // A reported move names the place that was entered; one of the service's the event that caused it.
@@ -89,7 +93,8 @@ function firstPlace({ pId, purposes: [first] }: CurrentProfile): Place | null {
 }
 
 /** With the purpose's name where there are several. Numbers of another profile mean something else. */
-function nameOf(
+/** What a place is called in the profile; `say` names one of a profile that is no longer there. */
+export function nameOf(
   { pId, puId, stId }: Place,
   profile: CurrentProfile | null,
   say: (id: string) => string,

@@ -1,0 +1,174 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { connectDevice } from '../journeys/device.ts';
+import type { Registration } from '../journeys/app.ts';
+import { browserPath, cookiesOf, openBrowser, openPage, takePicture } from './browser.ts';
+import { acceptProfile, callAs, fill, hostile, person, type Filled } from './filled.ts';
+import { box, coldRoom } from './filled-data.ts';
+import { expectFocus, tabTo } from './keyboard.ts';
+import { consoleService, makeAccount, type TestService } from './service.ts';
+
+describe.skipIf(browserPath === null)('alarms', () => {
+  let service: TestService;
+  let browser: Browser;
+  let filled: Filled;
+
+  beforeAll(async () => {
+    service = await consoleService();
+    browser = await openBrowser();
+    filled = await fill(service);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await filled?.close();
+    await service?.close();
+  });
+
+  const open = async (path: string, credentials = person) => {
+    const cookies = await cookiesOf(service.url, credentials);
+    const watched = await openPage(browser, 'light', { cookies });
+    onTestFinished(() => watched.page.context().close());
+    await watched.page.goto(`${service.url}/console/${path}`);
+    await watched.page.locator('.shell h1').waitFor();
+    return watched;
+  };
+
+  test('all of it with the keyboard alone', async () => {
+    const { page, faults } = await openPage(browser, 'light');
+    onTestFinished(() => page.context().close());
+    const { keyboard } = page;
+    await page.goto(`${service.url}/console/`);
+    await page.locator('input[name=email]').waitFor();
+    await tabTo(page, 'E-mail address');
+    await keyboard.type(person.email);
+    await tabTo(page, 'Password');
+    await keyboard.type(person.password);
+    await keyboard.press('Enter');
+    await page.locator('.fleet tbody tr').nth(7).waitFor();
+    await keyboard.press('/');
+    await expectFocus(page, 'Search');
+    await keyboard.type('cr-101');
+    await expect.poll(() => page.locator('.fleet tbody tr').count()).toBe(1);
+    await tabTo(page, 'Cold room 1');
+    await keyboard.press('Enter');
+    await page.locator('h1', { hasText: 'Cold room 1' }).waitFor();
+    // The next Tab goes on in the new page, not at the beginning of the menu.
+    await tabTo(page, 'All devices');
+    await keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
+    await keyboard.press('Escape');
+    await expectFocus(page, 'All devices');
+    await keyboard.press('g');
+    await keyboard.press('a');
+    await page.locator('h1', { hasText: 'Alarms' }).waitFor();
+    await page.locator('.alarm').waitFor();
+    await tabTo(page, 'Snooze');
+    await keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await keyboard.press('Escape');
+    await expectFocus(page, 'Snooze');
+    await keyboard.press('Enter');
+    await tabTo(page, '1 hour');
+    await keyboard.press('ArrowRight');
+    await tabTo(page, 'Reason');
+    await keyboard.type('g a / ?');
+    await keyboard.press('Enter');
+    await page.getByText(': g a / ?').waitFor();
+    await expectFocus(page, 'End the snooze');
+    await keyboard.press('Enter');
+    await expectFocus(page, 'Snooze');
+    // What leads past the menu is the first of a page.
+    await page.reload();
+    await page.locator('.alarm').waitFor();
+    await tabTo(page, 'Skip to the content');
+    await keyboard.press('Enter');
+    await tabTo(page, 'Open');
+    expect(faults).toEqual([]);
+  });
+
+  test('an alarm is snoozed, muted, acknowledged and closed by a person', async () => {
+    const { page, faults } = await open('');
+    const icon = () => page.locator('link[rel=icon]').getAttribute('href');
+    await page.locator('.badge').waitFor();
+    expect(await page.title()).toBe('(1) Devices · Sensorium');
+    expect(decodeURIComponent((await icon()) ?? '')).toContain('>1</text>');
+    await page.getByRole('link', { name: /^In alarm/ }).click();
+    await expect.poll(() => page.locator('.fleet tbody tr').allInnerTexts()).toHaveLength(1);
+    await page.getByText(/^Alarm since/).waitFor();
+    await page.getByRole('link', { name: /^Alarms/ }).click();
+    const act = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    await act('Snooze');
+    await page.getByLabel('4 hours').check({ force: true });
+    await page.getByLabel('Reason').fill(hostile);
+    await page.getByRole('dialog').getByRole('button', { name: 'Snooze' }).click();
+    await page.getByText(`: ${hostile}`).waitFor();
+    await act('End the snooze');
+    await act('Mute device');
+    await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
+    await page.getByText(/^Device muted until/).waitFor();
+    await act('End the mute');
+    await act('Acknowledge');
+    await page.getByText('Nothing new needs you').waitFor();
+    await page.getByRole('link', { name: 'Show what was acknowledged' }).click();
+    await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
+    await act('Close');
+    await page.getByText('None is acknowledged').waitFor();
+    await page.getByRole('link', { name: 'Closed' }).click();
+    await page.getByText(/Closed at \d\d:\d\d: a person closed it\./).waitFor();
+    expect(await page.title()).toBe('Alarms · Sensorium');
+    expect(await icon()).not.toContain('text');
+    // Back leads through the lists that were looked at.
+    await page.goBack();
+    await page.getByText('None is acknowledged').waitFor();
+    await page.getByRole('link', { name: /^Open/ }).click();
+    await page.getByText(/^All quiet since \d\d:\d\d$/).waitFor();
+    await takePicture(page, 'alarms-quiet-light');
+    expect(faults).toEqual([]);
+  });
+
+  test('says why nobody was told, leads to the chart at its time, and is filtered', async () => {
+    const somebody = { email: 'hopper@example.com', password: 'correct horse' };
+    const call = callAs(service.url, await makeAccount(service.url, somebody));
+    const [state] = coldRoom.states;
+    const events = state?.events.map((event) => ({
+      ...event,
+      actions: { cloud: { sendPush: true }, alarm: true },
+    }));
+    const telling = { ...coldRoom, states: [{ ...state, events }] };
+    const registration = await call<Registration>('POST', '/v2/devices', box('Cellar', 'C-1'));
+    const { deviceAuthUuid: uuid } = registration;
+    await call('PUT', `/v2/devices/${uuid}/labels`, { labels: ['cellar'] });
+    await call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes: [telling] });
+    const device = await connectDevice(registration);
+    onTestFinished(() => device.end());
+    await acceptProfile(device);
+    const { page, faults } = await open('alarms', somebody);
+    await page.getByText('All quiet', { exact: true }).waitFor();
+    // Two hours ago, by the device's clock. The page sees it by itself.
+    const ts = Date.now() - 7_200_000;
+    await device.publish('up/measurements', [
+      { sId: '0x10', val: 9, ts: ts - 1_000 },
+      { sId: '0x10', val: 9.7, ts },
+    ]);
+    await page.getByText('Nobody was told, because').waitFor();
+    await page.getByText(/\(2 hrs?\.? ago\)/).waitFor();
+    expect(await page.title()).toBe('(1) Alarms · Sensorium');
+    await page.getByRole('searchbox').fill('attic');
+    await page.keyboard.press('Enter');
+    await page.getByText('None of these devices has such an alarm').waitFor();
+    await page.goBack();
+    await page.locator('.alarm').waitFor();
+    await page.goto(`${service.url}/console/alarms?label=cellar`);
+    await page.getByText('Only with the label cellar').waitFor();
+    await page.locator('.alarm').waitFor();
+    await page.getByText('Details').click();
+    await page.getByRole('link', { name: 'Alarms of this device' }).click();
+    await page.getByText('Only of Cellar').waitFor();
+    await page.getByRole('link', { name: 'Chart at that time' }).click();
+    await page.locator('.chart canvas').first().waitFor();
+    const query = new URL(page.url()).searchParams;
+    expect(Number(query.get('from'))).toBe(ts - 3_600_000);
+    expect(Number(query.get('to'))).toBeGreaterThan(ts);
+    expect(faults).toEqual([]);
+  });
+});

@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process';
+import { appendFile, cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+import { projectDir } from '../journeys/process.ts';
+import { consoleService } from './service.ts';
+
+const run = promisify(execFile);
+
+/** The project with one source changed: nobody has built that before. */
+async function copyProject(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'console-cold-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  await cp(join(projectDir, 'src/console'), join(dir, 'src/console'), { recursive: true });
+  await cp(join(projectDir, 'package.json'), join(dir, 'package.json'));
+  await symlink(join(projectDir, 'node_modules'), join(dir, 'node_modules'));
+  await appendFile(join(dir, 'src/console/web/main.tsx'), '// Cold.\n');
+  return dir;
+}
+
+test('a cold start builds it in seconds, in a process of its own', async () => {
+  const dir = await copyProject();
+  const startedMs = performance.now();
+  const args = ['src/console/build/main.ts', '--dir', join(dir, 'built')];
+  const { stdout } = await run(process.execPath, args, { cwd: dir });
+  const seconds = (performance.now() - startedMs) / 1_000;
+  console.log(`A cold build of the console took ${seconds.toFixed(1)} s.`);
+  // Under three on two idle cores.
+  expect(seconds).toBeLessThan(30);
+  expect(await readdir(stdout)).toContain('index.html.br');
+});
+
+test('the service has nothing of the bundler in its memory', async () => {
+  const service = await consoleService();
+  onTestFinished(() => service.close());
+  const page = () => fetch(`${service.url}/console/`);
+  await expect.poll(async () => (await page()).status).toBe(200);
+  expect(await readFile('/proc/self/maps', 'utf8')).not.toMatch(/rolldown/);
+});

@@ -1,0 +1,40 @@
+import type { Page } from 'playwright-core';
+
+/** What stands on the pages and is no text of theirs: data of the account, what the service says, and times. */
+const data = [
+  // The account's, as fill() makes it.
+  /[\w.]+@example\.com|Cold room( \d)?|Dispatch, ramp 4|Van 12|Laboratory fridge|CR-\d+/g,
+  /Hive at the lime tree|cold chain|ground floor|Temperature|Humidity|Too warm|Too humid|watched/g,
+  /<img src=x onerror=alert\(1\)>|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
+  /\((kg|°C|%|l\/min|bar|W|kWh)\)/g,
+  // By Intl.
+  /\b\d{1,2} [A-Z][a-z]{2,3}\b|\b(in )?\d+ (sec|min|hr|day)s?\.?( ago)?|\b(now|yesterday|today|CES?T)\b/g,
+  // The languages name themselves.
+  /English|Deutsch/g,
+];
+
+/** Texts and names on the page that are in no list of texts, where the lists speak the pseudo-language. */
+export async function findHardCoded(page: Page): Promise<string[]> {
+  const shown = (await page.evaluate(`(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const found = [document.title.split('·')[0]];
+    while (walker.nextNode())
+      // Code, keys, and what the service says of what it refused and evaluates.
+      if (!walker.currentNode.parentElement.closest('code, pre, kbd, noscript, .rejections, .why'))
+        found.push(walker.currentNode.data);
+    for (const name of ['aria-label', 'title', 'placeholder', 'alt'])
+      for (const each of document.querySelectorAll('[' + name + ']')) found.push(each.getAttribute(name));
+    return found;
+  })()`)) as string[];
+  return shown.filter((text) => /\p{L}{2,}/u.test(strip(text)));
+}
+
+function strip(text: string): string {
+  let left = text;
+  for (let before = ''; before !== left;) {
+    before = left;
+    left = left.replaceAll(/⟦[^⟦⟧]*⟧/g, '');
+  }
+  for (const known of data) left = left.replaceAll(known, '');
+  return left;
+}

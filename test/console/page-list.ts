@@ -1,0 +1,91 @@
+import type { Page } from 'playwright-core';
+import type { Filled } from './filled.ts';
+
+/** A page of the console as `every-page.test.ts` looks at it: in light, dark, on a phone, zoomed … */
+export type PageCase = {
+  name: string;
+  /** Whose: of the filled account, of one without devices, or of nobody. */
+  of: 'filled' | 'empty' | 'nobody';
+  /** Below /console/. */
+  path: (uuids: Filled['uuids']) => string;
+  /** What is on the screen once the page shows what it has. */
+  ready: string;
+  /** What a person does until it looks so: opens a dialog, a tab. */
+  act?: (page: Page) => Promise<void>;
+};
+
+const at = (path: string) => () => path;
+
+const ask = (selector: string) => async (page: Page) => {
+  await page.locator(selector).first().click();
+  await page.getByRole('dialog').waitFor();
+};
+
+/** Every page, dialog and empty state. One that is added gets its line here, and is checked. */
+export const pageCases: PageCase[] = [
+  { name: 'sign-in', of: 'nobody', path: at(''), ready: 'input[name=password]' },
+  { name: 'fleet', of: 'filled', path: at(''), ready: '.fleet tbody tr:nth-child(8)' },
+  { name: 'fleet-none', of: 'filled', path: at('?search=nothing'), ready: '.empty' },
+  { name: 'fleet-empty', of: 'empty', path: at(''), ready: '.empty' },
+  { name: 'add', of: 'filled', path: at('add'), ready: '.template' },
+  {
+    name: 'device',
+    of: 'filled',
+    path: ({ boxes }) => `devices/${boxes}`,
+    ready: '.shell:has(.chart canvas):has(.events li):has(.alarm)',
+  },
+  {
+    name: 'device-why',
+    of: 'filled',
+    path: ({ boxes }) => `devices/${boxes}?tab=why`,
+    ready: '.why li',
+  },
+  {
+    name: 'device-rejections',
+    of: 'filled',
+    path: ({ hostile }) => `devices/${hostile}?tab=rejections`,
+    ready: '.rejections li',
+  },
+  {
+    name: 'device-empty',
+    of: 'filled',
+    path: ({ silent }) => `devices/${silent}`,
+    ready: '.tab-content .empty',
+  },
+  { name: 'alarms', of: 'filled', path: at('alarms'), ready: '.alarm' },
+  {
+    name: 'alarms-details',
+    of: 'filled',
+    path: at('alarms'),
+    ready: '.alarm',
+    act: (page) => page.locator('.alarm-details summary').first().click(),
+  },
+  {
+    name: 'alarms-snooze',
+    of: 'filled',
+    path: at('alarms'),
+    ready: '.alarm',
+    act: ask('.alarm-actions button:nth-of-type(2)'),
+  },
+  { name: 'alarms-none', of: 'filled', path: at('alarms?label=none'), ready: '.empty' },
+  { name: 'alarms-empty', of: 'empty', path: at('alarms'), ready: '.empty' },
+  { name: 'alarms-closed', of: 'empty', path: at('alarms?state=closed'), ready: '.empty' },
+  {
+    name: 'menu',
+    of: 'filled',
+    path: at('alarms'),
+    ready: '.alarm',
+    act: (page) => page.locator('.foot summary').click(),
+  },
+  {
+    name: 'help',
+    of: 'empty',
+    path: at('alarms'),
+    ready: '.empty',
+    act: async (page) => {
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').waitFor();
+    },
+  },
+  { name: 'not-found', of: 'empty', path: at('nowhere'), ready: '.empty' },
+];

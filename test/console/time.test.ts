@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { sayDay, sayFullTime, sayTime } from '../../src/console/web/text/time.ts';
+
+const at = (text: string) => Date.parse(text);
+const reader = (timeZone: string, now: string, locale = 'en-GB') => ({
+  locale,
+  timeZone,
+  nowTs: at(now),
+});
+
+// Clocks went back at 01:00 UTC: 03:00 became 02:00.
+const berlin = reader('Europe/Berlin', '2026-10-25T22:00:00Z');
+
+test('the hour that clocks show twice is told apart', () => {
+  const [summer, winter] = [at('2026-10-25T00:30:00Z'), at('2026-10-25T01:30:00Z')];
+  expect(sayTime(summer, berlin)).toBe('02:30 CEST');
+  expect(sayTime(winter, berlin)).toBe('02:30 CET');
+  expect(sayTime(at('2026-10-24T23:30:00Z'), berlin)).toBe('01:30');
+  expect(sayTime(at('2026-10-25T02:30:00Z'), berlin)).toBe('03:30');
+  expect(sayFullTime(summer, berlin)).toBe('25 Oct 2026, 02:30:00 CEST');
+  expect(sayFullTime(winter, berlin)).toBe('25 Oct 2026, 02:30:00 CET');
+  // By half an hour.
+  const lordHowe = reader('Australia/Lord_Howe', '2027-04-03T15:30:00Z');
+  const [before, after] = ['2027-04-03T14:45:00Z', '2027-04-03T15:15:00Z'].map(at);
+  expect(sayTime(before ?? 0, lordHowe)).not.toBe(sayTime(after ?? 0, lordHowe));
+});
+
+test('the day of 25 hours is one day, and that of 23', () => {
+  expect(sayTime(at('2026-10-24T22:00:00Z'), berlin)).toBe('00:00');
+  expect(sayTime(at('2026-10-24T21:59:00Z'), berlin)).toBe('24 Oct, 23:59');
+  const spring = reader('Europe/Berlin', '2027-03-28T21:59:00Z');
+  expect(sayTime(at('2027-03-27T23:00:00Z'), spring)).toBe('00:00');
+  expect(sayTime(at('2027-03-28T00:59:00Z'), spring)).toBe('01:59');
+  expect(sayTime(at('2027-03-28T01:00:00Z'), spring)).toBe('03:00');
+});
+
+test("a day is the account's, whatever the browser's zone, and in its reader's language", () => {
+  const ts = at('2026-11-22T23:30:00Z');
+  expect(sayTime(ts, reader('Europe/Berlin', '2026-11-23T08:00:00Z'))).toBe('00:30');
+  expect(sayTime(ts, reader('America/New_York', '2026-11-23T08:00:00Z', 'en-US'))).toBe(
+    'Nov 22, 06:30 PM',
+  );
+  expect(sayDay(ts, reader('Europe/Berlin', '2027-01-01T08:00:00Z', 'de-DE'))).toBe(
+    '23. Nov. 2026',
+  );
+});
