@@ -14,6 +14,8 @@ const maxReasonLength = 200;
  */
 export function ackOf(connection: Connection, session: V5Session, unacked: UnackedPublish): Ack {
   const { qos, messageId, outcome } = unacked;
+  // Nearly all.
+  if (qos === 1 && (!outcome || outcome.rejected.length === 0)) return messageId;
   const rejected = outcome ? outcome.rejected.filter(isItem) : [];
   const [first] = rejected;
   if (!outcome || !first) return qos === 1 ? messageId : acknowledgement(qos, messageId, 0, null);
