@@ -92,6 +92,7 @@ export async function install(url: string): Promise<Installation> {
   ];
   await call(url, 'DELETE', `/v2/devices/${removed.deviceAuthUuid}`, { token });
   const now = Date.now();
+  await expect(connectDevice({ ...fired, deviceAuthToken: 'wrong' })).rejects.toThrow('refused');
   const first = await connectDevice(fired);
   await first.publish('up/measurements', oldMeasurements(now));
   const pIds = [await profile(fired), await profile(halfWay)];
@@ -116,6 +117,12 @@ export async function install(url: string): Promise<Installation> {
     );
   };
   await vi.waitFor(areGone, { timeout: 30_000 });
+  const isRefusalKept = async () => {
+    const path = `/v2/devices/${fired.deviceAuthUuid}/refused-logins`;
+    const kept = await call<{ refusedLogins: unknown[] }>(url, 'GET', path, { token });
+    expect(kept.refusedLogins).toHaveLength(1);
+  };
+  await vi.waitFor(isRefusalKept, { timeout: 30_000 });
   const labelling = {
     action: 'label',
     labels: ['old'],
@@ -167,8 +174,8 @@ async function readEventId(url: string, token: string): Promise<string> {
   throw new Error('The stream has no id.');
 }
 
-/** What changes by being asked, or with time. */
-const passing = new Set(['timestamp', 'lastUsedTs', 'expiresTs']);
+/** What changes by being asked, with time, or from one start to the next. */
+const passing = new Set(['timestamp', 'lastUsedTs', 'expiresTs', 'port']);
 /** A delivery goes on while one looks. */
 const delivered = new Set(['state', 'attempts', 'error', 'via', 'reason', 'changedTs']);
 

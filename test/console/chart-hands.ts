@@ -12,6 +12,7 @@ export const lengthOf = (range: () => { from: number; to: number }) => () =>
 
 /** Fingers on a chart: where each is, as a part of its width, step by step. */
 export async function touch(page: Page, chart: Locator, steps: number[][]): Promise<void> {
+  await chart.scrollIntoViewIfNeeded();
   const box = await chart.boundingBox();
   if (!box) throw new Error('The chart is not on the screen.');
   const session = await page.context().newCDPSession(page);

@@ -151,7 +151,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
   test('an alarm leads to the chart at its time, and a mark to why', async () => {
     const { page, faults } = await open('light');
     await page.goto(`${service.url}/console/alarms?state=closed`);
-    await page.getByRole('link', { name: 'Van 12' }).first().click();
+    await page.getByRole('link', { name: 'Chart at that time' }).first().click();
     await page.locator('.strip-alarm').getByText('Too warm').first().waitFor({ state: 'attached' });
     await page
       .getByRole('button', { name: /^2 events/ })

@@ -25,7 +25,7 @@ export async function tabTo(page: Page, name: string): Promise<void> {
     // The browser's own bar lies between the last and the first of a page.
     if (isBody) continue;
     expect([text, isSeen]).toEqual([text, true]);
-    if (text.includes(name)) return;
+    if (text.startsWith(name)) return;
     passed.push(text.slice(0, 40));
   }
   throw new Error(`Tab leads to ${passed.join(', ')}, and not to ${name}.`);

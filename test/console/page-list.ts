@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import type { Filled } from './filled.ts';
 
-/** A page of the console as `every-page.test.ts` looks at it: in light, dark, on a phone, zoomed … */
+/** A page of the console as `every-page.long.test.ts` looks at it: in light, dark, on a phone, zoomed … */
 export type PageCase = {
   name: string;
   /** Whose: of the filled account, of one without devices, or of nobody. */
@@ -20,6 +20,23 @@ const ask = (selector: string) => async (page: Page) => {
   await page.locator(selector).first().click();
   await page.getByRole('dialog').waitFor();
 };
+
+const deviceTab = (tab: string): PageCase => ({
+  name: `device-${tab}`,
+  of: 'filled',
+  path: ({ boxes }) => `devices/${boxes}?tab=${tab}`,
+  ready: '.tab-content > *',
+});
+
+/** A section of the account, of which one that is filled has more. */
+const section = (name: string): PageCase => ({
+  name: `account-${name}`,
+  of: 'filled',
+  path: () => `account/${name}`,
+  ready: '.shell h2, .shell form',
+});
+
+const sections = ['profile', 'contacts', 'access', 'sessions', 'keys', 'usage', 'audit', 'delete'];
 
 /** Every page, dialog and empty state. One that is added gets its line here, and is checked. */
 export const pageCases: PageCase[] = [
@@ -45,6 +62,13 @@ export const pageCases: PageCase[] = [
     of: 'filled',
     path: ({ hostile }) => `devices/${hostile}?tab=rejections`,
     ready: '.rejections li',
+  },
+  ...(['told', 'profile', 'settings', 'access'] as const).map(deviceTab),
+  {
+    name: 'watch',
+    of: 'filled',
+    path: ({ boxes }) => `watch/${boxes}`,
+    ready: '.shell form',
   },
   {
     name: 'device-empty',
@@ -87,5 +111,6 @@ export const pageCases: PageCase[] = [
       await page.getByRole('dialog').waitFor();
     },
   },
+  ...sections.map(section),
   { name: 'not-found', of: 'empty', path: at('nowhere'), ready: '.empty' },
 ];

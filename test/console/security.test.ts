@@ -53,7 +53,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     const wrong: string[] = [];
     for (const path of paths) {
       await page.goto(service.url + path);
-      await page.getByText('onerror=alert(1)').first().waitFor();
+      await page.getByText('onerror=alert(1)').filter({ visible: true }).first().waitFor();
       await waitForAnswers(page);
       await takePicture(page, `hostile-${path.replaceAll(/\W+/g, '-')}-${look}`);
       const found = [...(await findInjected(page)), ...(await findWide(page))];

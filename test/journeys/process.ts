@@ -27,7 +27,9 @@ export function runProgram(
 ): Running {
   const path = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
   const { HOME = '/', NODE_COMPILE_CACHE = '' } = process.env;
-  const env = { PATH: path, HOME, NODE_COMPILE_CACHE, STOP_TIMEOUT_MS, ...options.env };
+  // A longer delay before the stop brings a longer time of its own.
+  const stop = options.env?.['DRAIN_DELAY_MS'] === undefined ? { STOP_TIMEOUT_MS } : {};
+  const env = { PATH: path, HOME, NODE_COMPILE_CACHE, ...stop, ...options.env };
   const child = spawn(program, args, { cwd: options.cwd ?? projectDir, env, stdio: 'pipe' });
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString('utf8')));

@@ -72,7 +72,7 @@ export function testBeingTold(world: () => World): void {
     expect(told.headers['subject']).toContain('Volk an der Linde');
     await human.click(page.getByRole('link', { name: /^Alarme/ }));
     await human.waitFor(page.getByText(/Gewicht unter 30,00/));
-    await page.getByText(/example\.org benachrichtigt/).waitFor();
+    await page.getByText(/Benachrichtigt um .*example\.org/).waitFor();
     sayFigure('A hive: to an alarm that told somebody', human.figure());
     await step('10-alarms');
     await page.locator('.alarm a').first().click();

@@ -29,15 +29,19 @@ export function navigate(to: string, { replace = false } = {}): void {
   if (here.value.path !== before) scrollTo(0, 0);
 }
 
-/** Changes parameters of the query and keeps the others; an empty one is left out. */
-export function setQuery(changes: Record<string, string>, options?: { replace?: boolean }): void {
+/** This page with other parameters; those that are not named stay, and an empty one is left out. */
+export function hereWith(changes: Record<string, string>): string {
   const { path, query } = here.value;
   const next = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes))
     if (value === '') next.delete(name);
     else next.set(name, value);
   const text = next.toString();
-  navigate(path + (text === '' ? '' : `?${text}`), options);
+  return path + (text === '' ? '' : `?${text}`);
 }
+
+/** Changes parameters of the query. */
+export const setQuery = (changes: Record<string, string>, options?: { replace?: boolean }): void =>
+  navigate(hereWith(changes), options);
 
 export const queryOf = (name: string): string => here.value.query.get(name) ?? '';

@@ -3,7 +3,7 @@ import { getConfiguration } from '../../api/devices.ts';
 import { getDevice } from '../../api/device.ts';
 import type { DescribedDevice } from '../../api/types.ts';
 import { useQuery } from '../../api/cache.ts';
-import { queryOf } from '../../app/router.ts';
+import { hereWith, queryOf } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -69,7 +69,7 @@ export function DevicePage({ uuid }: { uuid: string }) {
               senses={senses}
               profile={profile && isInstalled(profile) ? profile : null}
             />
-            <Tabs uuid={uuid}>
+            <Tabs>
               {({ Tab }) => (
                 <Tab
                   uuid={uuid}
@@ -118,11 +118,10 @@ function showTab(strip: HTMLElement): void {
 }
 
 type TabsProps = {
-  uuid: string;
   children: (tab: (typeof tabs)[number]) => preact.ComponentChildren;
 };
 
-function Tabs({ uuid, children }: TabsProps) {
+function Tabs({ children }: TabsProps) {
   const asked = queryOf('tab');
   const tab = tabs.find(({ name }) => name === asked) ?? tabs[0];
   const strip = useRef<HTMLElement>(null);
@@ -135,7 +134,7 @@ function Tabs({ uuid, children }: TabsProps) {
         {tabs.map(({ name, label }) => (
           <Link
             key={name}
-            to={`devices/${uuid}?tab=${name}`}
+            to={hereWith({ tab: name })}
             class="tab"
             aria-current={name === tab.name ? 'true' : undefined}
           >

@@ -4,6 +4,7 @@ import { useQuery } from '../../api/cache.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { Sense } from '../../api/types.ts';
 import { clock } from '../../app/now.ts';
+import { hereWith } from '../../app/router.ts';
 import { describeRejection } from '../../parts/describe-rejection.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -35,7 +36,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
         <li class="trouble">
           <Icon name="warn" />
           <span>{t('trouble.login', { ago: formatAgo(refusedTs) })}</span>
-          <Link to={`devices/${uuid}?tab=rejections`} class="link">
+          <Link to={hereWith({ tab: 'rejections' })} class="link">
             {t('trouble.why')}
           </Link>
         </li>
@@ -49,7 +50,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
               why: describeRejection(isRejected, senses),
             })}
           </span>
-          <Link to={`devices/${uuid}?tab=rejections`} class="link">
+          <Link to={hereWith({ tab: 'rejections' })} class="link">
             {t('trouble.what')}
           </Link>
         </li>
