@@ -14,6 +14,10 @@ import { t } from '../../text/t.ts';
 const everyMs = 10_000;
 const dayMs = 86_400_000;
 
+/** Of these the values were stored: they are remarks. Others stand for refusals that are listed before them. */
+const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
+const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
+
 type TroubleProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
 
 /** Why nothing arrives, where the device tries: its login is refused, or the newest that it sent. */
@@ -21,7 +25,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
   const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
   const newest = useQuery(
     `newest-rejection/${uuid}`,
-    async (signal) => (await listRejections(uuid, signal))[0] ?? null,
+    async (signal) => (await listRejections(uuid, signal)).find(isRefusal) ?? null,
     { everyMs },
   ).data;
   const { data: latest = [] } = useLatest([uuid]);
