@@ -7,8 +7,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * only their sizes where it has not run before, as in CI.
  */
 const longest = [
+  'test/console/account.test.ts',
   'test/upgrades/killed.test.ts',
-  'test/console/pages.test.ts',
+  'test/console/chart.test.ts',
+  'test/console/fleet.test.ts',
+  'test/console/security.test.ts',
+  'test/console/device.test.ts',
+  'test/backup/portable.test.ts',
+  'test/console/alarms.test.ts',
   'test/alarms/service.test.ts',
   'test/clients/swagger.test.ts',
   'test/imports/disturbed.test.ts',
