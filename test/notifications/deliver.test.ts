@@ -129,11 +129,14 @@ test('a token that is gone is taken out of the account, the others stay in order
   const { driver } = given.scriptedDriver(['gone']);
   const { enqueue } = await start(driver);
   const owner = await given.givenDevice(database.db, ['dead']);
-  await enqueue(database.db, [given.pushOf(owner)]);
-  await database.db.query(`update account set apn = $2 where id = $1`, [
-    owner.accountId,
-    JSON.stringify([{ token: 'one' }, { token: 'dead' }, { token: 'two' }]),
-  ]);
+  // Together: it may be delivered as soon as it is committed.
+  await database.db.transaction(async (tx) => {
+    await enqueue(tx, [given.pushOf(owner)]);
+    await tx.query(`update account set apn = $2 where id = $1`, [
+      owner.accountId,
+      JSON.stringify([{ token: 'one' }, { token: 'dead' }, { token: 'two' }]),
+    ]);
+  });
   await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
   const { rows } = await database.db.query('select apn from account where id = $1', [
     owner.accountId,
