@@ -44,6 +44,8 @@ export function contactOptions(shared: Shared): ContactOptions {
       webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
       alarmUrl: (alarmId) =>
         config.publicUrl === null ? undefined : `${config.publicUrl}/v2/alarms/${alarmId}`,
+      deviceUrl: (deviceUuid) =>
+        config.console.enabled ? `${publicUrl.get()}/console/devices/${deviceUuid}` : undefined,
     },
     findEventId: (deviceUuid, cause) => findEventId(db, deviceUuid, cause),
     email: mailOptions(shared),

@@ -14,6 +14,8 @@ export type ContactKeys = {
   webhookSecrets: (contactUuid: string) => string[];
   /** Where an alarm is read; undefined where nobody said under which address this service is reached. */
   alarmUrl: (alarmId: number) => string | undefined;
+  /** Where a person looks at a device; undefined without the console. */
+  deviceUrl: (deviceUuid: string) => string | undefined;
 };
 
 /** Which recorded event this is; undefined where it is not recorded. */
@@ -68,15 +70,16 @@ const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => 
 
 async function sendMail(
   { email, keys }: SendDeps,
-  { id, recipient, type, title, body, language }: Turn,
+  { id, recipient, type, title, body, language, deviceUuid }: Turn,
   contactUuid: string,
 ): Promise<void> {
   if (!email) throw new DeliveryError('never', 'no-mail-server', 'SMTP_URL is not set.');
   const words = wordsOf(language);
+  const deviceUrl = deviceUuid === null ? undefined : keys.deviceUrl(deviceUuid);
   const text =
     type === 'confirm'
       ? { title: words.confirmTitle, body: words.confirmBody(keys.confirmUrl(contactUuid)) }
-      : { title, body };
+      : { title, body: deviceUrl === undefined ? body : `${body}\n${deviceUrl}` };
   const unsubscribeUrl = keys.unsubscribeUrl(contactUuid);
   const { unsubscribe } = words;
   await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });

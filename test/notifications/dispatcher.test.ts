@@ -30,7 +30,9 @@ test(
     await expect.poll(() => hanging.received.length, { timeout: 30_000 }).toBe(2);
     const startedMs = performance.now();
     await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
-    await mail.mailTo('someone@example.org');
+    const told = await mail.mailTo('someone@example.org');
+    // Below what happened is where the device is looked at.
+    expect(told.text).toMatch(/\n\r?\n?http:\/\/127\.0\.0\.1\/console\/devices\/[\da-f-]{36}/);
     expect(performance.now() - startedMs).toBeLessThan(5_000);
     const { rows } = await db().query<{ n: number }>(
       `select count(*) as n from notification where account_id = $1`,

@@ -29,6 +29,7 @@ export const contacts: ContactOptions = {
     confirmUrl: (uuid) => `http://127.0.0.1/confirm?token=${uuid}`,
     unsubscribeUrl: (uuid) => `http://127.0.0.1/unsubscribe?token=${uuid}`,
     webhookSecrets: () => ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
+    deviceUrl: (uuid) => `http://127.0.0.1/console/devices/${uuid}`,
     alarmUrl: (alarmId) => `https://sensorium.example.org/v2/alarms/${alarmId}`,
   },
   findEventId: async () => undefined,
