@@ -29,6 +29,7 @@ test('the bench still measures every row, whatever the times', { timeout: 180_00
       'batches',
       'idle',
       'configuration',
+      'uplink',
       'events',
     ]);
     for (const { rounds, comparisons } of rows)
