@@ -30,6 +30,9 @@ export type ListeningWatch = {
   close(): Promise<void>;
 };
 
+/** Where it could not be written: outages with a moment between them must not look like one long gap. */
+const againMs = 1_000;
+
 /**
  * Writes that the connectors of this process listen, and remembers when those of all processes did. A device
  * is not silent while nobody listens.
@@ -40,17 +43,23 @@ export async function startListening(options: ListeningOptions): Promise<Listeni
   const own: { leaderId: number; isListening: () => boolean }[] = [];
   let working = Promise.resolve();
   let isFailing = false;
+  let isClosed = false;
+  let again: NodeJS.Timeout | undefined;
 
   async function work(): Promise<void> {
+    clearTimeout(again);
+    let isWhole = false;
     try {
       const here = new Set(own.filter((one) => one.isListening()).map(({ leaderId }) => leaderId));
       if (here.size > 0) await noteListening(db, [...here]);
       heard.note(await listHeard(db, heard.sinceTs));
+      isWhole = own.every(({ leaderId }) => here.has(leaderId));
       isFailing = false;
     } catch (error) {
       if (!isFailing) onError(error);
       isFailing = true;
     }
+    if (!isWhole && !isClosed) again = setTimeout(() => void turn(), againMs).unref();
   }
 
   /** One at a time. */
@@ -83,7 +92,9 @@ export async function startListening(options: ListeningOptions): Promise<Listeni
       return leaderId === null || isHere(connectorId) || heard.isKnownAt(leaderId, ts, clock());
     },
     async close() {
+      isClosed = true;
       clearInterval(timer);
+      clearTimeout(again);
       await working;
     },
   };

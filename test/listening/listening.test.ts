@@ -134,6 +134,30 @@ test('it is written while the connector listens, and seen in all processes', asy
   expect([one.isHere(1), other.isHere(1)]).toEqual([true, false]);
 });
 
+test('what could not be written is written a moment later, not with the next turn', async () => {
+  const errors: unknown[] = [];
+  let isAway = false;
+  const shaky = Object.create(db) as Database;
+  shaky.query = (async (...given: [string, unknown[]?]) => {
+    if (isAway) throw new Error('away');
+    return db.query(...given);
+  }) as Database['query'];
+  const watch = await startListening({
+    db: shaky,
+    clock: () => Date.now(),
+    leaderOf: (id) => id,
+    onError: (error) => void errors.push(error),
+    everyMs: hour,
+  });
+  open.push(watch);
+  isAway = true;
+  await watch.add(1, () => true);
+  expect(errors).toHaveLength(1);
+  isAway = false;
+  const heard = () => db.query('select from listening where connector_id = 1');
+  await expect.poll(async () => (await heard()).rows.length).toBe(1);
+});
+
 test('gaps are kept for 31 days', async () => {
   await noteListening(db, [1]);
   await moveTime(hour);
