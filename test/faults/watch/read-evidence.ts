@@ -61,10 +61,11 @@ async function countWaiting(client: pg.Client, uuids: string[]): Promise<number>
   return rows[0]?.count ?? 0;
 }
 
-/** One that lasts is known when it is over. */
+/** Of the connector that the devices are at: others of the process have the same. One that lasts is known when it is over. */
 async function readGaps(client: pg.Client): Promise<Evidence['gaps']> {
   const { rows } = await client.query<Evidence['gaps'][number]>(
-    `select ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs" from listening_gap`,
+    `select ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs" from listening_gap
+      where connector_id in (select connector_id from device)`,
   );
   return rows;
 }
