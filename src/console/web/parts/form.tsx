@@ -38,6 +38,15 @@ export type InputOptions = {
   placeholder?: string | undefined;
 };
 
+/** What an e-mail address is typed into; an address has at most 254 characters (RFC 5321, 4.5.3.1.3). */
+export const emailInput = {
+  type: 'email',
+  autocapitalize: 'off',
+  spellcheck: false,
+  maxLength: 254,
+  required: true,
+} as const satisfies Omit<InputOptions, 'autocomplete'>;
+
 type FieldProps = {
   form: FormState;
   name: string;

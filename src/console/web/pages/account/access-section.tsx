@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { changeEmail, changePassword } from '../../api/account.ts';
 import type { ApiError } from '../../api/request.ts';
 import { accountOf, enter, session } from '../../app/session.ts';
-import { Field, Form, Submit } from '../../parts/form.tsx';
+import { emailInput, Field, Form, Submit } from '../../parts/form.tsx';
 import { PasswordField } from '../../parts/password-field.tsx';
 import { say } from '../../parts/toast.tsx';
 import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
@@ -78,14 +78,7 @@ function EmailPanel() {
             form={form}
             name="email"
             label={t('account.newEmail')}
-            input={{
-              type: 'email',
-              autocomplete: 'email',
-              autocapitalize: 'off',
-              spellcheck: false,
-              maxLength: 254,
-              required: true,
-            }}
+            input={{ ...emailInput, autocomplete: 'email' }}
           />
           <PasswordField form={form} label={t('signIn.password')} prefix="email-" />
           <div>

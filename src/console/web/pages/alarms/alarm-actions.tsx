@@ -7,7 +7,8 @@ import { readOpenAlarms } from '../../app/open-alarms.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { say } from '../../parts/toast.tsx';
 import { t } from '../../text/t.ts';
-import { QuietDialog, type Quiet } from './quiet-dialog.tsx';
+import type { Quiet } from '../../parts/quiet-fields.tsx';
+import { QuietDialog } from './quiet-dialog.tsx';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 

@@ -3,7 +3,7 @@ import { getConfiguration } from '../../api/devices.ts';
 import { getDevice } from '../../api/device.ts';
 import type { DescribedDevice } from '../../api/types.ts';
 import { useQuery } from '../../api/cache.ts';
-import { hereWith, queryOf } from '../../app/router.ts';
+import { queryOf } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -18,6 +18,7 @@ import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
 import type { CurrentProfile, TabProps } from './tab-props.ts';
+import { toTab } from './to-tab.ts';
 import { Trouble } from './trouble.tsx';
 import { WatchLink } from '../watch/watch-link.tsx';
 import { Values } from './values.tsx';
@@ -134,7 +135,7 @@ function Tabs({ children }: TabsProps) {
         {tabs.map(({ name, label }) => (
           <Link
             key={name}
-            to={hereWith({ tab: name })}
+            to={toTab(name)}
             class="tab"
             aria-current={name === tab.name ? 'true' : undefined}
           >

@@ -4,11 +4,10 @@ import { listEvents } from '../../api/events.ts';
 import { queryOf } from '../../app/router.ts';
 import { onStream } from '../../app/stream.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
-import { formatFullTime, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { Pager } from '../fleet/pager.tsx';
 import { sayEvent, titleOf } from './say-event.ts';
 import type { TabProps } from './tab-props.ts';
+import { Moment, Timeline } from './timeline.tsx';
 
 /** What happened, newest first, each with why in a sentence. */
 export function EventsTab({ uuid, senses, purposes }: TabProps) {
@@ -28,26 +27,17 @@ export function EventsTab({ uuid, senses, purposes }: TabProps) {
         events.length === 0 ? (
           <Empty icon="pulse" title={t('device.noEvents')} hint={t('device.noEventsHint')} />
         ) : (
-          <>
-            <ol class="events">
-              {events.map((event) => (
-                <li key={event.eventId}>
-                  <time class="muted" title={formatFullTime(event.timestamp)}>
-                    {formatTime(event.timestamp)}
-                  </time>
-                  <div>
-                    <p class="event-title">{titleOf(event, purposes)}</p>
-                    {sayEvent(event, senses).map((sentence) => (
-                      <p key={sentence} class="event-why">
-                        {sentence}
-                      </p>
-                    ))}
-                  </div>
-                </li>
-              ))}
-            </ol>
-            <Pager next={next} />
-          </>
+          <Timeline next={next}>
+            {events.map((event) => (
+              <Moment key={event.eventId} ts={event.timestamp} title={titleOf(event, purposes)}>
+                {sayEvent(event, senses).map((sentence) => (
+                  <p key={sentence} class="event-why">
+                    {sentence}
+                  </p>
+                ))}
+              </Moment>
+            ))}
+          </Timeline>
         )
       }
     </Answered>

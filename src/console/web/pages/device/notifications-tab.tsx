@@ -3,10 +3,10 @@ import { useQuery } from '../../api/cache.ts';
 import type { NotificationOutcome } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
-import { formatFullTime, formatNumber, formatTime } from '../../text/format.ts';
+import { formatNumber, formatTime } from '../../text/format.ts';
 import { t, tryText } from '../../text/t.ts';
-import { Pager } from '../fleet/pager.tsx';
 import type { TabProps } from './tab-props.ts';
+import { Moment, Timeline } from './timeline.tsx';
 
 const everyMs = 10_000;
 
@@ -24,23 +24,14 @@ export function NotificationsTab({ uuid }: TabProps) {
         notifications.length === 0 ? (
           <Empty icon="quiet" title={t('told.none')} hint={t('told.noneHint')} />
         ) : (
-          <>
-            <ol class="events">
-              {notifications.map((each) => (
-                <li key={each.notificationId}>
-                  <time class="muted" title={formatFullTime(each.timestamp)}>
-                    {formatTime(each.timestamp)}
-                  </time>
-                  <div>
-                    <p class="event-title">{each.title}</p>
-                    <p class="event-why">{each.body}</p>
-                    <p class={`told told-${each.state}`}>{sayOutcome(each)}</p>
-                  </div>
-                </li>
-              ))}
-            </ol>
-            <Pager next={next} />
-          </>
+          <Timeline next={next}>
+            {notifications.map((each) => (
+              <Moment key={each.notificationId} ts={each.timestamp} title={each.title}>
+                <p class="event-why">{each.body}</p>
+                <p class={`told told-${each.state}`}>{sayOutcome(each)}</p>
+              </Moment>
+            ))}
+          </Timeline>
         )
       }
     </Answered>

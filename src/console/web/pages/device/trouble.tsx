@@ -4,12 +4,12 @@ import { useQuery } from '../../api/cache.ts';
 import { useLatest } from '../../api/measurements.ts';
 import type { Sense } from '../../api/types.ts';
 import { clock } from '../../app/now.ts';
-import { hereWith } from '../../app/router.ts';
 import { describeRejection } from '../../parts/describe-rejection.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { formatAgo } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { toTab } from './to-tab.ts';
 
 const everyMs = 10_000;
 const dayMs = 86_400_000;
@@ -40,7 +40,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
         <li class="trouble">
           <Icon name="warn" />
           <span>{t('trouble.login', { ago: formatAgo(refusedTs) })}</span>
-          <Link to={hereWith({ tab: 'rejections' })} class="link">
+          <Link to={toTab('rejections')} class="link">
             {t('trouble.why')}
           </Link>
         </li>
@@ -54,7 +54,7 @@ export function Trouble({ uuid, senses }: TroubleProps) {
               why: describeRejection(isRejected, senses),
             })}
           </span>
-          <Link to={hereWith({ tab: 'rejections' })} class="link">
+          <Link to={toTab('rejections')} class="link">
             {t('trouble.what')}
           </Link>
         </li>

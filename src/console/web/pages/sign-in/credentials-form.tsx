@@ -1,6 +1,6 @@
 import type { ApiError } from '../../api/request.ts';
 import type { Credentials } from '../../api/session.ts';
-import { Field, Form, Submit } from '../../parts/form.tsx';
+import { emailInput, Field, Form, Submit } from '../../parts/form.tsx';
 import { PasswordField } from '../../parts/password-field.tsx';
 import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
 import { t } from '../../text/t.ts';
@@ -23,15 +23,7 @@ export function CredentialsForm({ isNew, submit }: FormProps) {
         form={form}
         name="email"
         label={t('signIn.email')}
-        input={{
-          type: 'email',
-          autocomplete: 'username',
-          autocapitalize: 'off',
-          spellcheck: false,
-          maxLength: 254,
-          required: true,
-          autofocus: true,
-        }}
+        input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
       />
       <PasswordField form={form} label={t('signIn.password')} isNew={isNew} />
       <Submit form={form}>{t(isNew ? 'signIn.register' : 'signIn.enter')}</Submit>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { ApiError } from '../../api/request.ts';
 import { forgotPassword } from '../../api/session.ts';
-import { Field, Form, Submit } from '../../parts/form.tsx';
+import { emailInput, Field, Form, Submit } from '../../parts/form.tsx';
 import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
 import { t } from '../../text/t.ts';
 
@@ -25,15 +25,7 @@ export function ForgottenForm() {
         form={form}
         name="email"
         label={t('signIn.email')}
-        input={{
-          type: 'email',
-          autocomplete: 'username',
-          autocapitalize: 'off',
-          spellcheck: false,
-          maxLength: 254,
-          required: true,
-          autofocus: true,
-        }}
+        input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
       />
       <Submit form={form}>{t('signIn.sendMail')}</Submit>
     </Form>

@@ -1,45 +1,13 @@
-import { useEffect, useState } from 'preact/hooks';
-import { now } from '../../../app/now.ts';
+import { QuietFields } from '../../../parts/quiet-fields.tsx';
 import { t } from '../../../text/t.ts';
 import type { FieldsProps } from './asked.ts';
 
-const hourMs = 3_600_000;
-const lengths = [1, 4, 24, 168] as const;
-
-/** For how long nobody is told, and why. */
+/** For how long nobody is told of the chosen devices. */
 export function MuteFields({ onChange }: FieldsProps) {
-  const [hours, setHours] = useState<(typeof lengths)[number]>(1);
-  const [reason, setReason] = useState('');
-  useEffect(() => {
-    const text = reason.trim();
-    onChange({ untilTs: now() + hours * hourMs, ...(text === '' ? {} : { reason: text }) });
-  }, [hours, reason]);
   return (
     <>
       <p class="fine">{t('act.mute.hint')}</p>
-      <fieldset class="choices">
-        <legend>{t('quiet.for')}</legend>
-        {lengths.map((each) => (
-          <label key={each} class="choice">
-            <input
-              type="radio"
-              name="hours"
-              checked={hours === each}
-              onChange={() => setHours(each)}
-            />
-            <span>{t(`quiet.${each}h`)}</span>
-          </label>
-        ))}
-      </fieldset>
-      <label class="field">
-        <span>{t('quiet.reason')}</span>
-        <input
-          value={reason}
-          maxLength={200}
-          placeholder={t('quiet.reasonPlaceholder')}
-          onInput={({ currentTarget }) => setReason(currentTarget.value)}
-        />
-      </label>
+      <QuietFields onChange={onChange} />
     </>
   );
 }
