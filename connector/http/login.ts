@@ -44,7 +44,14 @@ export function createLogin(deps: LoginDeps): Login {
   return async (request, uuid) => {
     const { socket } = request;
     if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
-    const credentials = readCredentials(request.headers.authorization, uuid);
+    const given = readCredentials(request.headers.authorization, uuid);
+    // Looked for only by who keeps a refused login.
+    const credentials = given && {
+      ...given,
+      get address() {
+        return findAddress(request);
+      },
+    };
     const device = credentials && (await ports.authenticateDevice(credentials));
     if (!device) {
       const address = findAddress(request);

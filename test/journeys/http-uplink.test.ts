@@ -29,12 +29,7 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
   }
   const outcome = async (topic: string, payload: unknown, of = device) => {
     const { status, body } = await post(topic, payload, of);
-    return {
-      status,
-      stored: body['stored'],
-      repeated: body['repeated'],
-      rejected: body['rejected'],
-    };
+    return { status, ...body, timestamp: undefined };
   };
   const news = (stored: number, repeated = 0, rejected: unknown[] = []) => ({
     status: 200,
@@ -187,6 +182,15 @@ describe.each(databaseKinds)('a device over HTTP on %s', (kind) => {
       /milliseconds.*looks like seconds/,
     );
     await mqtt.end();
+  });
+
+  test('has its refused logins kept, with where they came from', async () => {
+    const of = await register();
+    const { status } = await post('state', 1, { ...of, deviceAuthToken: 'wrong' });
+    expect(status).toBe(401);
+    const path = `/v2/devices/${of.deviceAuthUuid}/refused-logins`;
+    const refused = { reason: 'wrong-token', address: '127.0.0.1', count: 1 };
+    await expect.poll(() => app.call('GET', path)).toMatchObject({ refusedLogins: [refused] });
   });
 
   test('is shut out as soon as its token was revoked', async () => {
