@@ -56,7 +56,10 @@ type OfUuid = {
   tallies: Map<string, Tally>;
   writtenTs: number;
   letInTs: number;
+  refusedTs: number;
 };
+/** A device's newest login, and the first one of which the database is to be told with it. */
+type LetIn = { ts: number; sinceTs: number; told: boolean };
 
 /**
  * Whoever knows a uuid can have its logins refused as often as they like. So refusals are added up here, a
@@ -69,7 +72,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
     max: maxUuids,
     disposeAfter: (_, uuid, reason) => void (reason === 'evict' && waiting.delete(uuid)),
   });
-  const letIn = new LRUCache<number, { ts: number; told: boolean }>({ max: maxLetIn });
+  const letIn = new LRUCache<number, LetIn>({ max: maxLetIn });
 
   function add(uuid: string, accountId: number | undefined, tally: Tally): void {
     const of: OfUuid = known.get(uuid) ?? {
@@ -77,9 +80,11 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
       tallies: new Map(),
       writtenTs: -Infinity,
       letInTs: -Infinity,
+      refusedTs: -Infinity,
     };
     known.set(uuid, of);
     of.accountId ??= accountId;
+    of.refusedTs = Math.max(of.refusedTs, tally.lastTs);
     const key = `${tally.reason} ${tally.address}`;
     const before = of.tallies.get(key);
     if (!before && of.tallies.size >= maxTallies) return;
@@ -94,8 +99,11 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
 
   function noteLetIn({ deviceId, uuid }: { deviceId: number; uuid: string }): void {
     const ts = clock();
-    letIn.set(deviceId, { ts, told: false });
     const of = known.peek(uuid);
+    const before = letIn.get(deviceId);
+    // A request is a login: of many in a row the database is told as of one, unless some was refused between them.
+    if (before && (!before.told || (of?.refusedTs ?? -Infinity) < before.ts)) before.ts = ts;
+    else letIn.set(deviceId, { ts, sinceTs: ts, told: false });
     // What is refused in the same millisecond was refused after its token was found right.
     if (of) of.letInTs = ts - 1;
   }
@@ -148,7 +156,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
   async function writeLetIn(): Promise<void> {
     const nowTs = clock();
     const due = [...letIn.entries()].filter(
-      ([, { ts, told }]) => nowTs - ts >= (told ? lateMs : intervalMs),
+      ([, { sinceTs, told }]) => nowTs - sinceTs >= (told ? lateMs : intervalMs),
     );
     for (let from = 0; from < due.length; from += closedAtOnce) {
       const some = due.slice(from, from + closedAtOnce);

@@ -164,6 +164,28 @@ describe('refused logins', () => {
   });
 });
 
+test('a device that logs in with each message is let in for the database too', async () => {
+  const device = await app.device(token);
+  await tryLogin(device.uuid, 'wrong');
+  await watch.flush();
+  expect(await refusedTsOf(device.uuid)).toBe(nowTs);
+  for (let n = 0; n < 3; n += 1) {
+    nowTs += 4_000_000;
+    expect(await tryLogin(device.uuid, device.password)).toBe(true);
+    await watch.flush();
+  }
+  expect(await refusedTsOf(device.uuid)).toBeUndefined();
+  // Refused between two of them, and let in again.
+  nowTs += 1_000;
+  await tryLogin(device.uuid, 'wrong');
+  nowTs += 1_000;
+  await tryLogin(device.uuid, device.password);
+  nowTs += 5_000_000;
+  await watch.flush();
+  await watch.flush();
+  expect(await refusedTsOf(device.uuid)).toBeUndefined();
+});
+
 describe('whoever knows a uuid', () => {
   test('has it written once a minute at most, and the newest 16 kept', async () => {
     const device = await app.device(token);
