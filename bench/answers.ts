@@ -9,6 +9,7 @@ import { fillAccount } from './answers/fill.ts';
 import { registerAccount } from './api.ts';
 import { startBenchDatabase, withClient } from './database.ts';
 import { longestPieceMs, medianPieceMs } from './edges/longest-piece.ts';
+import { batchOf } from './edges/payloads.ts';
 import { startSender, type Ask } from './edges/sender.ts';
 import { createReleases } from './releases.ts';
 import { limitsFor } from './service.ts';
@@ -63,6 +64,12 @@ async function measure(): Promise<void> {
     const status = await sender.send(ask);
     print(name, await medianPieceMs(() => sender.send(ask)), status);
   }
+  for (const [name, ask] of Object.entries(importsOf(uuid))) {
+    if (!name.includes(only)) continue;
+    const status = await sender.send(ask);
+    print(name, await medianPieceMs(() => sender.send(ask), 9), status);
+  }
+  await measureBatches(port);
   const remove: Ask = {
     method: 'DELETE',
     path: '/v2/accounts',
@@ -75,6 +82,54 @@ async function measure(): Promise<void> {
       '',
     );
   print('stop', await longestPieceMs(() => service.close()), '');
+}
+
+/** Of an account of its own, because each run leaves a thousand devices behind. */
+async function measureBatches(port: number): Promise<void> {
+  const account = await registerAccount(`http://127.0.0.1:${port}`);
+  const sender = startSender(port, account.token);
+  releases.defer(() => sender.close());
+  const batches: Record<string, string> = {
+    'batch: 1,000 devices, 4 MiB': batchOf(1_000, 28),
+    'batch: 4 devices of 1,024 senses': batchOf(4, 1_024),
+    'batch: 1,000 devices, each wrong': batchOf(1_000, 28).replaceAll('"sId"', '"sid"'),
+  };
+  for (const [name, body] of Object.entries(batches)) {
+    if (!name.includes(only)) continue;
+    const ask: Ask = { method: 'POST', path: '/v2/devices/batch', body };
+    const status = await sender.send(ask);
+    print(name, await medianPieceMs(() => sender.send(ask), 9), status);
+  }
+}
+
+/** Of values that are stored already but for the first time. */
+function importsOf(uuid: string): Record<string, Ask> {
+  const rows = Array.from({ length: 50_000 }, (_, n) => ({
+    n: n % 1_000,
+    ts: 1_700_000_000_000 + n,
+  }));
+  const lines = rows.map(
+    ({ n, ts }) => `{"deviceAuthUuid":"${uuid}","sId":"0x${n.toString(16)}","val":${n},"ts":${ts}}`,
+  );
+  const cells = rows.map(({ n, ts }) => `${uuid},0x${n.toString(16)},${n},${ts}`);
+  const post = (type: string, body: string): Ask => ({
+    method: 'POST',
+    path: '/v2/measurements/import',
+    type,
+    body,
+  });
+  return {
+    'import: NDJSON, 50,000 lines': post('application/x-ndjson', lines.join('\n')),
+    'import: CSV, 50,000 lines': post(
+      'text/csv',
+      ['deviceAuthUuid,sId,val,ts', ...cells].join('\n'),
+    ),
+    'import: NDJSON, each line wrong': post('application/x-ndjson', '{"sId":1}\n'.repeat(50_000)),
+    'import: NDJSON, lines of 20,000 signs': post(
+      'application/x-ndjson',
+      `[${'[],'.repeat(9_990)}[]]\n`.repeat(50),
+    ),
+  };
 }
 
 function asksOf(uuid: string): Record<string, Ask> {

@@ -91,3 +91,10 @@ export const variedPurpose = (states: number) => {
   const all = Array.from({ length: states }, (_, stId) => `{"stId":${stId},"events":[${events}]}`);
   return `{"puId":1,"initStId":0,"states":[${all.join(',')}]}`;
 };
+
+/** So many devices of so many senses each, whose names are long: 4 MiB for 1,000 of 28. */
+export const batchOf = (devices: number, count: number) => {
+  const named = senses(count).map((each) => ({ ...each, name: 'x'.repeat(100) }));
+  const one = JSON.stringify({ device: {}, module: [{ moduleId: 'm', senses: named }] });
+  return `{"devices":${arrayOf(one, devices)}}`;
+};

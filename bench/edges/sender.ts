@@ -7,6 +7,8 @@ export type Ask = {
   method: string;
   path: string;
   body?: string;
+  /** Of the body; JSON where absent. */
+  type?: string;
   accept?: string;
   /** Of a stream, which is left as soon as it has brought something. */
   lastEventId?: string;
@@ -25,7 +27,7 @@ export function startSender(port: number, token = 'bench') {
   };
 }
 
-parentPort?.on('message', ({ method, path, body, accept, lastEventId }: Ask) => {
+parentPort?.on('message', ({ method, path, body, type, accept, lastEventId }: Ask) => {
   const { port, token } = workerData as { port: number; token: string };
   const headers = {
     authorization: `Bearer ${token}`,
@@ -33,7 +35,7 @@ parentPort?.on('message', ({ method, path, body, accept, lastEventId }: Ask) => 
     ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
     ...(body === undefined
       ? {}
-      : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      : { 'content-type': type ?? 'application/json', 'content-length': Buffer.byteLength(body) }),
   };
   const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false });
   sent.on('response', (response) => {
