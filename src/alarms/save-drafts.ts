@@ -72,7 +72,9 @@ function changedOf(drafted: Drafted): Changed[] {
   const snoozes = draft.isProfileOver ? [] : draft.before.snoozes;
   return alarmsOf(drafted)
     .filter(({ changes }) => changes.length > 0)
-    .map(({ alarm, isNew, changes }) => {
+    .map(({ alarm, isNew, changes: all }) => {
+      // Measurements can bring any number of these: streams are told as far as the quota goes.
+      const changes = alarm.isBeyondQuota ? [] : all;
       const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
       const around = {
         deviceName: device.name,

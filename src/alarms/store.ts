@@ -9,6 +9,7 @@ import { foremost, toAlarmView, type Around } from './view.ts';
 export type Changed = {
   alarm: Alarm;
   isNew: boolean;
+  /** What streams are told of. */
   changes: readonly AlarmChangeKind[];
   around: Around;
   /** When, ms. */
@@ -55,7 +56,9 @@ export async function saveAlarms(tx: Sql, all: readonly Changed[]): Promise<void
   if (gone.length > 0) await tx.query('delete from alarm where id = any($1::bigint[])', [gone]);
 }
 
-async function writeChanges(tx: Sql, changed: readonly Changed[]): Promise<void> {
+async function writeChanges(tx: Sql, all: readonly Changed[]): Promise<void> {
+  const changed = all.filter(({ changes }) => changes.length > 0);
+  if (changed.length === 0) return;
   await tx.query({
     name: 'alarms-changes',
     text: `
