@@ -6,7 +6,8 @@ import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
 import { dropEmailChange } from './email-change-queries.ts';
 import type { Passwords } from './passwords.ts';
-import { getAccount, updatePassword } from './queries.ts';
+import { getAccount } from './find-account.ts';
+import { updatePassword } from './queries.ts';
 import type { WorkQueue } from './work-queue.ts';
 import { turnOf, type Throttle } from './throttle.ts';
 

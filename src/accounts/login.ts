@@ -4,7 +4,8 @@ import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
+import { type AccountRow, findAccountByEmail } from './find-account.ts';
+import { insertLogin } from './login-queries.ts';
 import type { AccountLogin } from './schema.ts';
 import { turnOf, type Throttle } from './throttle.ts';
 

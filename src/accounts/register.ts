@@ -3,7 +3,8 @@ import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
-import { type AccountRow, insertAccount, insertAccountEvent } from './queries.ts';
+import type { AccountRow } from './find-account.ts';
+import { insertAccount, insertAccountEvent } from './queries.ts';
 import type { NewCredentials } from './schema.ts';
 import { turnOf } from './throttle.ts';
 
