@@ -13,11 +13,11 @@ import { insertBatch } from './register-batch.ts';
 import { describeRegistered, type RegisterDeps, type Registered } from './register-route.ts';
 import {
   BatchRegistration,
-  DescribedDevice,
   DeviceBatch,
   exampleConfiguration,
   NewRegistration,
-} from './schema.ts';
+} from './registration-schema.ts';
+import { DescribedDevice } from './schema.ts';
 
 /** Devices of one request. */
 const mostDevices = 1_000;

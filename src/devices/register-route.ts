@@ -12,7 +12,8 @@ import { storeWithin } from '../quotas/store-within.ts';
 import { pickAsked, type ConnectorAddress } from './pick-connector.ts';
 import { insertDevices, nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
-import { DescribedDevice, exampleConfiguration, NewRegistration, Registration } from './schema.ts';
+import { DescribedDevice } from './schema.ts';
+import { exampleConfiguration, NewRegistration, Registration } from './registration-schema.ts';
 import { deriveToken } from './token.ts';
 
 export type RegisterDeps = {
