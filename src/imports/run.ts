@@ -11,10 +11,10 @@ import type { ImportPorts, ImportRow } from './ports.ts';
 import type { Owner } from './queries.ts';
 import { createReader, type Reader } from './reader.ts';
 import { Receipt } from './receipt.ts';
-import { storeImported, type StoreDeps } from './store-batch.ts';
+import { storeImported, type StoreImportDeps } from './store-batch.ts';
 import type { Slots } from '../quotas/slots.ts';
 
-export type RunDeps = StoreDeps &
+export type RunDeps = StoreImportDeps &
   Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
     /** Rejects once whoever imports may not any more. */
     recheck(): Promise<unknown>;

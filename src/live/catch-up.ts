@@ -7,7 +7,7 @@ import { listMissed, listSeries, type MissedRow, type MissedSeries } from './mis
 import { Value } from './value.ts';
 
 /** So long a reader may have been away; what is older is in the history only. */
-export const awayMs = 24 * 3_600_000;
+const awayMs = 24 * 3_600_000;
 
 const pageSeries = 500;
 const pageRows = 2_000;

@@ -37,7 +37,7 @@ export function hookDriver(reach: Reach, clock: () => number): HookDriver {
 }
 
 /** `v1,` and the HMAC with SHA-256 in base64, with the bytes behind `whsec_` as the key. */
-export function signature(secret: string, content: string): string {
+function signature(secret: string, content: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
 }
