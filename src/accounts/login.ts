@@ -7,7 +7,7 @@ import type { Passwords } from './passwords.ts';
 import { type AccountRow, findAccountByEmail } from './find-account.ts';
 import { insertLogin } from './login-queries.ts';
 import type { AccountLogin } from './schema.ts';
-import { turnOf, type Throttle } from './throttle.ts';
+import { turnOf, type LoginThrottle } from './throttle.ts';
 
 /** Characters of it that are kept: browsers' have about 120. */
 const maxUserAgent = 256;
@@ -17,7 +17,7 @@ export type LoginOwner = { accountId: number; accountUuid: string };
 export type LoginDeps = {
   db: Database;
   passwords: Passwords;
-  throttle: Throttle;
+  throttle: LoginThrottle;
   countLogin: CountLogin;
   refusals: Pick<RefusalLog, 'note'>;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;

@@ -11,7 +11,7 @@ export type ThrottleLimits = {
   perAddress: LoginAttempts;
 };
 
-export type Throttle = {
+export type LoginThrottle = {
   /** Throws `too-many-requests`. */
   check(email: string, address: string): Promise<void>;
   countFailure(email: string, address: string): Promise<void>;
@@ -26,7 +26,10 @@ const knownSeconds = 20 * 24 * 3_600;
  * address at a time. A guess spread over many addresses meets a limit for the whole account, ten
  * times as high and a minute long, which addresses that logged in before are exempt from.
  */
-export function createThrottle(limits: ThrottleLimits, makeLimiter = memoryLimiters): Throttle {
+export function createThrottle(
+  limits: ThrottleLimits,
+  makeLimiter = memoryLimiters,
+): LoginThrottle {
   const { perAccount, perAddress } = limits;
   const byPair = makeLimiter('login-pair', perAccount.attempts, perAccount.windowSeconds);
   const byAddress = makeLimiter('login-address', perAddress.attempts, perAddress.windowSeconds);

@@ -3,14 +3,14 @@ import { documentsOf, jsonSequence } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Alarm } from './alarm.ts';
 import { insertRows, updateRows, valuesOf } from './rows.ts';
-import { foremost, toAlarmView, type Around } from './view.ts';
+import { foremost, toAlarmView, type AroundAlarm } from './view.ts';
 
 /** An alarm as it is after a transaction, and what the transaction did to it. */
 export type Changed = {
   alarm: Alarm;
   isNew: boolean;
   changes: readonly AlarmChangeKind[];
-  around: Around;
+  around: AroundAlarm;
   /** When, ms. */
   ts: number;
 };
