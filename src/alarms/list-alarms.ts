@@ -1,10 +1,10 @@
+import type { Position } from '../contract/measurement.ts';
 import type { Sql } from '../db/sql.ts';
 import { quietNow } from './alarm.ts';
 import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
 import type { AlarmQuery, Delivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
 
-type Position = { lat: number; long: number };
 /** The newest values of senses, the first of one millisecond first. */
 type Newest = Readonly<Record<string, { ts: number; vals: (number | Position)[] }>>;
 

@@ -3,7 +3,8 @@ import { listFilteredDevices, type ExportedDevice } from '../exports/list-device
 import { refuseTooMuch } from '../exports/refuse-too-much.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
-import { csvType, ndjsonType, typeOf } from '../exports/types.ts';
+import { csvType, ndjsonType } from '../lib/media-types.ts';
+import { typeOf } from '../exports/types.ts';
 import { labelsOf } from '../http/rights.ts';
 import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';

@@ -1,11 +1,9 @@
 import { DomainError } from '../errors.ts';
 import type { ImportCandidate } from './candidate.ts';
 import { readCsvLine, readHeader, type Columns } from './csv.ts';
+import { csvType } from '../lib/media-types.ts';
 import type { Line } from './lines.ts';
 import { readJsonLine } from './ndjson.ts';
-
-export const csvType = 'text/csv';
-export const ndjsonType = 'application/x-ndjson';
 
 /** What a line is: a measurement, why it is none, or null where there is nothing to read in it. */
 export type LineRead = ImportCandidate | string | null;
