@@ -14,7 +14,7 @@ const maxUserAgent = 256;
 
 export type LoginOwner = { accountId: number; accountUuid: string };
 
-export type LoginDeps = {
+export type AccountLoginDeps = {
   db: Database;
   passwords: Passwords;
   throttle: LoginThrottle;
@@ -24,7 +24,7 @@ export type LoginDeps = {
 };
 
 export type VerifyDeps = Pick<
-  LoginDeps,
+  AccountLoginDeps,
   'db' | 'passwords' | 'throttle' | 'countLogin' | 'refusals'
 >;
 
@@ -44,7 +44,7 @@ export type LoginAttempt = AccountLogin & {
  * `account-disabled` where the password is right.
  */
 export async function logIn<S extends { sessionId: string }>(
-  deps: LoginDeps,
+  deps: AccountLoginDeps,
   login: LoginAttempt,
   start: (owner: LoginOwner) => Promise<S>,
 ): Promise<S & LoginOwner> {

@@ -1,6 +1,6 @@
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { accountKey } from './email.ts';
-import { memoryLimiters, tooMany, type LoginAttempts } from './limiters.ts';
+import { memoryLimiters, tooManyRequests, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
 import type { LoginTurn } from './login-turns.ts';
 
@@ -65,7 +65,7 @@ export function createThrottle(
 
 function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): void {
   if (result === null || result.consumedPoints < limiter.points) return;
-  throw tooMany('failed logins', result);
+  throw tooManyRequests('failed logins', result);
 }
 
 /** An account from one address. */

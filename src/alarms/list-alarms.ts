@@ -2,7 +2,7 @@ import type { Position } from '../contract/measurement.ts';
 import type { Sql } from '../db/sql.ts';
 import { quietNow } from './alarm.ts';
 import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
-import type { AlarmQuery, Delivery, ListedAlarm } from './schema.ts';
+import type { AlarmQuery, AlarmDelivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
 
 /** The newest values of senses, the first of one millisecond first. */
@@ -18,7 +18,7 @@ export type ListAlarmsDeps = {
   listDeliveries: (
     sql: Sql,
     alarmIds: readonly number[],
-  ) => Promise<ReadonlyMap<number, Delivery[]>>;
+  ) => Promise<ReadonlyMap<number, AlarmDelivery[]>>;
 };
 
 /** Whose alarms. `within`: only of devices that have one of these labels; null: of any. */

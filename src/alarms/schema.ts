@@ -31,7 +31,7 @@ const Delivery = z
     reason: z.string().optional(),
   })
   .meta({ id: 'Delivery' });
-export type Delivery = z.infer<typeof Delivery>;
+export type AlarmDelivery = z.infer<typeof Delivery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
   deliveries: z.array(Delivery).meta({

@@ -18,7 +18,7 @@ export type LineReader = {
 const tooLong = 'invalid: the line is longer than 16 KiB';
 
 /** By media type. */
-export function createReader(type: string): LineReader {
+export function createLineReader(type: string): LineReader {
   return type === csvType ? csvReader() : jsonReader();
 }
 

@@ -9,7 +9,7 @@ import { Lines, type Line } from './lines.ts';
 import { Pace } from './pace.ts';
 import type { ImportPorts, ImportRow } from './ports.ts';
 import type { Owner } from './queries.ts';
-import { createReader, type LineReader } from './reader.ts';
+import { createLineReader, type LineReader } from './reader.ts';
 import { Receipt } from './receipt.ts';
 import { storeImported, type StoreImportDeps } from './store-batch.ts';
 import type { Slots } from '../quotas/slots.ts';
@@ -62,7 +62,7 @@ export class ImportRun {
 
   async run({ type, chunks }: Body): Promise<void> {
     const lines = new Lines();
-    const reader = createReader(type);
+    const reader = createLineReader(type);
     for await (const chunk of chunks) {
       await this.#inTurn(async () => {
         await this.#readLines(lines.take(chunk), reader);
