@@ -16,7 +16,8 @@ import {
 import { TimestampResponse } from '../http/schema.ts';
 import { deleteAccount } from './delete-account.ts';
 import { listAccountEvents } from './list-events.ts';
-import { getAccount, insertAccountEvent, updateAccount } from './queries.ts';
+import { getAccount } from './find-account.ts';
+import { insertAccountEvent, updateAccount } from './queries.ts';
 import type { AccountsDeps } from './deps.ts';
 import { AccountEvent, AccountUpdate } from './schema.ts';
 

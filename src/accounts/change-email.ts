@@ -16,7 +16,7 @@ import { findAccount } from './find-account.ts';
 import { needMail } from './forgotten-password.ts';
 import { linkLifetimeMs, readEmailToken } from './links.ts';
 import { insertMail, mayAskForEmail, queueLinkMail } from './mail-queries.ts';
-import { getAccount } from './queries.ts';
+import { getAccount } from './find-account.ts';
 import { turnOf } from './throttle.ts';
 
 /**

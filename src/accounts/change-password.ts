@@ -6,14 +6,15 @@ import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
 import { dropEmailChange } from './email-change-queries.ts';
 import type { Passwords } from './passwords.ts';
-import { getAccount, updatePassword } from './queries.ts';
+import { getAccount } from './find-account.ts';
+import { updatePassword } from './queries.ts';
 import type { WorkQueue } from './work-queue.ts';
-import { turnOf, type Throttle } from './throttle.ts';
+import { turnOf, type LoginThrottle } from './throttle.ts';
 
 export type ChangePasswordDeps = {
   db: Database;
   passwords: Passwords;
-  throttle: Throttle;
+  throttle: LoginThrottle;
   /** One at a time: the work inside the transaction may need a second connection. */
   exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;

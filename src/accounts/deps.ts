@@ -7,13 +7,13 @@ import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import type { WorkQueue } from './work-queue.ts';
 import type { CountRegistration } from './registration-limit.ts';
-import type { Throttle } from './throttle.ts';
+import type { LoginThrottle } from './throttle.ts';
 
 export type AccountsOptions = {
   db: Database;
   sessions: Sessions;
   passwords: Passwords;
-  throttle: Throttle;
+  throttle: LoginThrottle;
   countLogin: CountLogin;
   /** Where refused logins are written down. */
   refusals: Pick<RefusalLog, 'note'>;

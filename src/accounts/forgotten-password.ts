@@ -9,7 +9,8 @@ import { lockAccount } from './delete-account.ts';
 import { isResetToken } from './links.ts';
 import { insertMail, queueLinkMail } from './mail-queries.ts';
 import { findAccount } from './find-account.ts';
-import { type AccountRow, updatePassword } from './queries.ts';
+import type { AccountRow } from './find-account.ts';
+import { updatePassword } from './queries.ts';
 import { turnOf } from './throttle.ts';
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };

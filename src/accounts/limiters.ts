@@ -15,7 +15,7 @@ export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
 
 /** What is thrown where a counter is full: `too-many-requests`, until it counts anew. */
-export function tooMany(
+export function tooManyRequests(
   what: string,
   { msBeforeNext }: RateLimiterRes,
   rate?: Omit<RateLimit, 'resetSeconds'>,

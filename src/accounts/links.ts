@@ -1,5 +1,5 @@
 import { isGenuine, makeLinkToken, readLinkClaim } from '../lib/link-token.ts';
-import type { AccountRow } from './queries.ts';
+import type { AccountRow } from './find-account.ts';
 
 /** How long links to set a password or to confirm an address are good. */
 export const linkLifetimeMs = 30 * 60_000;

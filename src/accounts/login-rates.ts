@@ -1,6 +1,6 @@
 import { RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { normalizeEmail } from './email.ts';
-import { memoryLimiters, tooMany } from './limiters.ts';
+import { memoryLimiters, tooManyRequests } from './limiters.ts';
 import { network } from '../lib/network.ts';
 import { pairKey } from './throttle.ts';
 
@@ -54,6 +54,6 @@ async function consume(limiter: RateLimiterAbstract, key: string, quota: string)
     await limiter.consume(key);
   } catch (reached) {
     if (!(reached instanceof RateLimiterRes)) throw reached;
-    throw tooMany('logins', reached, { quota, limit: limiter.points, windowSeconds });
+    throw tooManyRequests('logins', reached, { quota, limit: limiter.points, windowSeconds });
   }
 }

@@ -4,26 +4,27 @@ import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import { type AccountRow, findAccountByEmail, insertLogin } from './queries.ts';
+import { type AccountRow, findAccountByEmail } from './find-account.ts';
+import { insertLogin } from './login-queries.ts';
 import type { AccountLogin } from './schema.ts';
-import { turnOf, type Throttle } from './throttle.ts';
+import { turnOf, type LoginThrottle } from './throttle.ts';
 
 /** Characters of it that are kept: browsers' have about 120. */
 const maxUserAgent = 256;
 
 export type LoginOwner = { accountId: number; accountUuid: string };
 
-export type LoginDeps = {
+export type AccountLoginDeps = {
   db: Database;
   passwords: Passwords;
-  throttle: Throttle;
+  throttle: LoginThrottle;
   countLogin: CountLogin;
   refusals: Pick<RefusalLog, 'note'>;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
 export type VerifyDeps = Pick<
-  LoginDeps,
+  AccountLoginDeps,
   'db' | 'passwords' | 'throttle' | 'countLogin' | 'refusals'
 >;
 
@@ -43,7 +44,7 @@ export type LoginAttempt = AccountLogin & {
  * `account-disabled` where the password is right.
  */
 export async function logIn<S extends { sessionId: string }>(
-  deps: LoginDeps,
+  deps: AccountLoginDeps,
   login: LoginAttempt,
   start: (owner: LoginOwner) => Promise<S>,
 ): Promise<S & LoginOwner> {

@@ -5,7 +5,7 @@ import { findEmailChange, isEmailTaken } from './email-change-queries.ts';
 import { makeEmailToken, makeResetToken } from './links.ts';
 import { forgetOldMails, settleMail, takeDueMails, type QueuedMail } from './mail-queries.ts';
 import { mailWordsOf, type MailText } from './mail-words.ts';
-import { findAccountByEmail, getAccount } from './queries.ts';
+import { findAccountByEmail, getAccount } from './find-account.ts';
 
 /** How sending ended: `again` may get through later. */
 export type SendMail = (

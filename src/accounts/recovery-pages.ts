@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { confirmEmailChange, findLinkedChange } from './change-email.ts';
 import type { AccountsDeps } from './deps.ts';
 import { findResetOwner, resetPassword } from './forgotten-password.ts';
-import { pageWords } from './recovery-words.ts';
+import { recoveryWords } from './recovery-words.ts';
 import { Password } from './schema.ts';
 
 const common = {
@@ -20,7 +20,7 @@ const common = {
 const nobodyAt = ({ address, receivedTs: ts }: RequestInfo) =>
   ({ actor: { by: 'nobody', sessionId: null, address }, ts }) as const;
 
-const wordsFor = (request: RequestInfo) => pageWords[readerLanguage(request)];
+const wordsFor = (request: RequestInfo) => recoveryWords[readerLanguage(request)];
 
 /** What was done; from there the console is one step away, where it is served. */
 function donePage(request: RequestInfo, { hasConsole }: AccountsDeps, done: PageText) {

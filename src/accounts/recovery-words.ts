@@ -12,7 +12,7 @@ type Words = {
 };
 
 /** What the pages say that links in mails to accounts lead to. */
-export const pageWords: Record<Language, Words> = {
+export const recoveryWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',

@@ -3,18 +3,19 @@ import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
-import { type AccountRow, insertAccount, insertAccountEvent } from './queries.ts';
+import type { AccountRow } from './find-account.ts';
+import { insertAccount, insertAccountEvent } from './queries.ts';
 import type { NewCredentials } from './schema.ts';
 import { turnOf } from './throttle.ts';
 
-export type RegisterDeps = { db: Database; passwords: Passwords };
+export type RegisterAccountDeps = { db: Database; passwords: Passwords };
 
 /**
  * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
  * Throws `conflict` when the e-mail address is taken.
  */
 export async function registerAccount(
-  { db, passwords }: RegisterDeps,
+  { db, passwords }: RegisterAccountDeps,
   { email, password, address }: NewCredentials & { address: string },
   { actor, ts, maySendSms }: DoneBy & { maySendSms?: boolean },
 ): Promise<AccountRow> {

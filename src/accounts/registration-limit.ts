@@ -1,5 +1,5 @@
 import { RateLimiterRes } from 'rate-limiter-flexible';
-import { memoryLimiters, tooMany, type LoginAttempts } from './limiters.ts';
+import { memoryLimiters, tooManyRequests, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
 
 /** Counts one more registration from an address; throws `too-many-requests`. */
@@ -19,7 +19,7 @@ export function createRegistrationLimit(
       await byAddress.consume(network(address));
     } catch (reached) {
       if (!(reached instanceof RateLimiterRes)) throw reached;
-      throw tooMany('registrations', reached);
+      throw tooManyRequests('registrations', reached);
     }
   };
 }

@@ -7,7 +7,7 @@ import { changePassword } from './change-password.ts';
 import { endSession } from './end-session.ts';
 import type { AccountsDeps } from './deps.ts';
 import { PasswordChange, SessionEntry } from './schema.ts';
-import { listLogins } from './queries.ts';
+import { listLogins } from './login-queries.ts';
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
 export function sessionRoutes(deps: AccountsDeps): Route[] {

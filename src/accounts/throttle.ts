@@ -1,6 +1,6 @@
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import { accountKey } from './email.ts';
-import { memoryLimiters, tooMany, type LoginAttempts } from './limiters.ts';
+import { memoryLimiters, tooManyRequests, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
 import type { LoginTurn } from './login-turns.ts';
 
@@ -11,7 +11,7 @@ export type ThrottleLimits = {
   perAddress: LoginAttempts;
 };
 
-export type Throttle = {
+export type LoginThrottle = {
   /** Throws `too-many-requests`. */
   check(email: string, address: string): Promise<void>;
   countFailure(email: string, address: string): Promise<void>;
@@ -26,7 +26,10 @@ const knownSeconds = 20 * 24 * 3_600;
  * address at a time. A guess spread over many addresses meets a limit for the whole account, ten
  * times as high and a minute long, which addresses that logged in before are exempt from.
  */
-export function createThrottle(limits: ThrottleLimits, makeLimiter = memoryLimiters): Throttle {
+export function createThrottle(
+  limits: ThrottleLimits,
+  makeLimiter = memoryLimiters,
+): LoginThrottle {
   const { perAccount, perAddress } = limits;
   const byPair = makeLimiter('login-pair', perAccount.attempts, perAccount.windowSeconds);
   const byAddress = makeLimiter('login-address', perAddress.attempts, perAddress.windowSeconds);
@@ -62,7 +65,7 @@ export function createThrottle(limits: ThrottleLimits, makeLimiter = memoryLimit
 
 function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): void {
   if (result === null || result.consumedPoints < limiter.points) return;
-  throw tooMany('failed logins', result);
+  throw tooManyRequests('failed logins', result);
 }
 
 /** An account from one address. */

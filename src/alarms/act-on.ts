@@ -22,7 +22,7 @@ export type Act = { accountId: number; within: readonly string[] | null; by: Don
 export type Target = Act & { deviceId: number; uuid: string };
 
 /** A device with its alarms, read and kept from others. */
-export type Held = Target & {
+export type HeldDevice = Target & {
   tx: Sql;
   device: LoadedDevice | undefined;
   ts: number;
@@ -44,7 +44,7 @@ export async function actOnAlarm(
   deps: ActDeps,
   act: Act,
   alarmId: number,
-  work: (held: Held, alarm: OfAlarm) => Promise<AuditKind | null>,
+  work: (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>,
 ): Promise<void> {
   const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act, alarmId);
   await actOnDevice(
@@ -63,7 +63,7 @@ export async function actOnAlarm(
 async function actOnDevice(
   { db, bus }: ActDeps,
   target: Target,
-  work: (held: Held) => Promise<AuditKind | null>,
+  work: (held: HeldDevice) => Promise<AuditKind | null>,
   details: { alarmId: number },
 ): Promise<void> {
   const { accountId, deviceId, uuid, by } = target;

@@ -6,7 +6,7 @@ import { alarmColumns, toAlarm, type AlarmRow } from './rows.ts';
 import { saveAlarms } from './store.ts';
 
 /** What changes of an alarm, and when (ms). */
-export type AlarmChange = {
+export type StoredChange = {
   alarmId: number;
   change: AlarmChangeKind;
   ts: number;
@@ -18,9 +18,9 @@ export type AlarmChange = {
  * this, or through the rules (`saveDrafts`). Keeps their rows until the transaction ends, in the order of their
  * numbers. Gives them as they are afterwards; those that are gone are left out.
  */
-export async function changeAlarms(tx: Sql, changes: readonly AlarmChange[]): Promise<Alarm[]> {
+export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): Promise<Alarm[]> {
   if (changes.length === 0) return [];
-  const byId = new Map<number, AlarmChange[]>();
+  const byId = new Map<number, StoredChange[]>();
   for (const change of changes)
     byId.set(change.alarmId, [...(byId.get(change.alarmId) ?? []), change]);
   const found = await lockAlarms(tx, [...byId.keys()]);

@@ -1,14 +1,14 @@
+import type { Position } from '../contract/measurement.ts';
 import type { Sql } from '../db/sql.ts';
 import { quietNow } from './alarm.ts';
 import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
-import type { AlarmQuery, Delivery, ListedAlarm } from './schema.ts';
+import type { AlarmQuery, AlarmDelivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
 
-type Position = { lat: number; long: number };
 /** The newest values of senses, the first of one millisecond first. */
 type Newest = Readonly<Record<string, { ts: number; vals: (number | Position)[] }>>;
 
-export type ListDeps = {
+export type ListAlarmsDeps = {
   db: Sql;
   findNewest: (
     sql: Sql,
@@ -18,7 +18,7 @@ export type ListDeps = {
   listDeliveries: (
     sql: Sql,
     alarmIds: readonly number[],
-  ) => Promise<ReadonlyMap<number, Delivery[]>>;
+  ) => Promise<ReadonlyMap<number, AlarmDelivery[]>>;
 };
 
 /** Whose alarms. `within`: only of devices that have one of these labels; null: of any. */
@@ -32,7 +32,7 @@ type Page = {
 
 /** Of a page of an account's alarms also where the next one begins. */
 export async function listPage(
-  deps: ListDeps,
+  deps: ListAlarmsDeps,
   owner: Owner,
   query: AlarmQuery,
   nowTs: number,
@@ -50,7 +50,7 @@ export async function listPage(
 
 /** Throws `not-found`, also for an alarm of somebody else. */
 export async function getAlarm(
-  deps: ListDeps,
+  deps: ListAlarmsDeps,
   owner: Owner,
   alarmId: number,
   nowTs: number,
@@ -63,7 +63,7 @@ export async function getAlarm(
 
 /** With the newest values of their senses, and what became of messages. */
 async function viewsOf(
-  { db, findNewest, listDeliveries }: ListDeps,
+  { db, findNewest, listDeliveries }: ListAlarmsDeps,
   page: FoundAlarm[],
   nowTs: number,
 ): Promise<ListedAlarm[]> {

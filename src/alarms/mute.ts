@@ -5,7 +5,7 @@ import type { AlarmChangeKind } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
 import { personOf, type ActDeps, type Target } from './act-on.ts';
 import type { Quiet } from './alarm.ts';
-import { changeAlarms, type AlarmChange } from './change-alarms.ts';
+import { changeAlarms, type StoredChange } from './change-alarms.ts';
 import { loadDevices, type LoadedDevice } from './load.ts';
 import { removeMutes, saveMutes } from './quiet-queries.ts';
 import { unquieted } from './rules/person.ts';
@@ -66,7 +66,11 @@ export async function muteWithin(
 }
 
 /** The timer of what a mute put off looks when the new one ends, where that is sooner, instead of at the mute's end. */
-function wakenBy(device: LoadedDevice | undefined, until: Until | null, ts: number): AlarmChange[] {
+function wakenBy(
+  device: LoadedDevice | undefined,
+  until: Until | null,
+  ts: number,
+): StoredChange[] {
   const before = device?.mute;
   if (!before || (until && before.untilTs <= until.untilTs)) return [];
   const change: AlarmChangeKind = 'unsnoozed';

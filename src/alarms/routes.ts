@@ -4,11 +4,11 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { acknowledgeAlarm, closeAlarm } from './act.ts';
 import type { Act } from './act-on.ts';
 import { actOf, actRoute } from './act-route.ts';
-import { getAlarm, listPage, type ListDeps } from './list-alarms.ts';
+import { getAlarm, listPage, type ListAlarmsDeps } from './list-alarms.ts';
 import { quietRoutes, type QuietRouteDeps } from './quiet-routes.ts';
 import { AlarmAnswer, AlarmList, AlarmParams, AlarmQuery } from './schema.ts';
 
-export type AlarmRouteDeps = QuietRouteDeps & ListDeps;
+export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
 
 /** What is open, and what people do about it; an addition to the specification. */
 export function alarmRoutes(deps: AlarmRouteDeps): Route[] {

@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { nameKey, quietNow } from './alarm.ts';
 import type { LoadedDevice } from './load.ts';
 import type { ClosedAlarm, DecideDeps, Opened, Telling } from './ports.ts';
-import type { DeviceDraft, Draft } from './rules/draft.ts';
+import type { DeviceDraft, AlarmDraft } from './rules/draft.ts';
 import { reserveIds, saveAlarms, type Changed } from './store.ts';
 
 /** Devices by number, as the rules left them, as they were read, and when the last thing happened (ms). */
@@ -12,7 +12,7 @@ export type Drafted = {
   ts: number;
 };
 
-const alarmsOf = ({ draft }: Drafted): Draft[] => [...draft.closed, ...draft.open.values()];
+const alarmsOf = ({ draft }: Drafted): AlarmDraft[] => [...draft.closed, ...draft.open.values()];
 
 /** Writes what the rules made of devices, and what follows where an alarm closed. */
 export async function saveDrafts(
@@ -86,7 +86,7 @@ function changedOf(drafted: Drafted): Changed[] {
 }
 
 /** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
-async function finishClosed(tx: Sql, drafts: readonly Draft[], deps: Telling): Promise<void> {
+async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: Telling): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
     const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];

@@ -5,7 +5,7 @@ import { cursorQuery } from '../http/page.ts';
 import { cursorText, exampleIds, limitQuery, timestamp } from '../http/schema.ts';
 
 /** Where a page ends: the next begins with older alarms than this one. */
-export const AlarmCursor = z.object({ id: z.int().min(0) });
+const AlarmCursor = z.object({ id: z.int().min(0) });
 
 export const AlarmQuery = z.object({
   state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
@@ -31,7 +31,7 @@ const Delivery = z
     reason: z.string().optional(),
   })
   .meta({ id: 'Delivery' });
-export type Delivery = z.infer<typeof Delivery>;
+export type AlarmDelivery = z.infer<typeof Delivery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
   deliveries: z.array(Delivery).meta({

@@ -3,7 +3,7 @@ import { documentsOf, jsonSequence } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Alarm } from './alarm.ts';
 import { insertRows, updateRows, valuesOf } from './rows.ts';
-import { foremost, toAlarmView, type Around } from './view.ts';
+import { foremost, toAlarmView, type AroundAlarm } from './view.ts';
 
 /** An alarm as it is after a transaction, and what the transaction did to it. */
 export type Changed = {
@@ -11,7 +11,7 @@ export type Changed = {
   isNew: boolean;
   /** What streams are told of. */
   changes: readonly AlarmChangeKind[];
-  around: Around;
+  around: AroundAlarm;
   /** When, ms. */
   ts: number;
 };

@@ -2,7 +2,7 @@ import { AlarmChangeKind, type AlarmState, type AlarmView } from '../contract/al
 import type { Alarm, Quiet } from './alarm.ts';
 
 /** What is said of an alarm that its row does not have. */
-export type Around = {
+export type AroundAlarm = {
   deviceName: string;
   snoozed: Quiet | null;
   muted: Quiet | null;
@@ -11,7 +11,7 @@ export type Around = {
 };
 
 /** An alarm as clients see it. */
-export function toAlarmView(alarm: Alarm, around: Around): AlarmView {
+export function toAlarmView(alarm: Alarm, around: AroundAlarm): AlarmView {
   const { device, of, event } = alarm;
   const { alarmId, pId, purposeName, stateName, eventName, sinceTs, lastFiringTs, firings } = alarm;
   const { told, notNotified, announcedTs, acknowledgedTs, acknowledgedBy } = alarm;

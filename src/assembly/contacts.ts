@@ -1,7 +1,7 @@
 import { lockAlarms } from '../alarms/outcome.ts';
 import { wakeAlarms } from '../alarms/timer/queries.ts';
 import type { Config } from '../config/config.ts';
-import { makeLinkToken, type LinkPurpose } from '../contacts/links.ts';
+import { makeContactToken, type LinkPurpose } from '../contacts/links.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { webhookSecrets } from '../contacts/webhook-secret.ts';
 import { findEventId } from '../events/find-event-id.ts';
@@ -34,7 +34,7 @@ export function mailOptions({
 export function contactOptions(shared: Shared): ContactOptions {
   const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
-    const token = makeLinkToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
     return `${publicUrl.get()}/${purpose}?token=${token}`;
   };
   return {

@@ -1,11 +1,27 @@
 import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { EventQuotaOptions } from '../ingest/store/event-quota.ts';
-import type { Activity } from '../quotas/activity.ts';
+import { startActivity, type Activity } from '../quotas/activity.ts';
 import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
 import { createAccountThrottle } from '../quotas/throttle.ts';
 import { startStorageWatch } from '../quotas/storage-watch.ts';
 import type { Shared } from './shared.ts';
+
+/** What accounts use of their quotas, written from time to time. */
+export async function startActivityOf(
+  { db, limitsOf, clock, log, releases }: Shared,
+  runUuid: string,
+): Promise<Activity> {
+  const quotasLog = log.child({ component: 'quotas' });
+  const onError = (err: unknown) =>
+    quotasLog.warn(
+      { event: 'quotas.unwritten', err },
+      'What accounts use could not be written; it is tried again.',
+    );
+  const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
+  releases.add('use of quotas', () => activity.close());
+  return activity;
+}
 
 /** What ingest counts accounts' events with: those of a day, and of a second. */
 export function createEventCounters(

@@ -1,4 +1,4 @@
-import { maySendSms } from '../accounts/queries.ts';
+import { maySendSms } from '../accounts/may-send-sms.ts';
 import { listChannels } from '../contacts/queries.ts';
 import type { Config } from '../config/config.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';

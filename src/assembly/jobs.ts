@@ -8,7 +8,7 @@ import type { Sql } from '../db/sql.ts';
 import type { StoredAction } from '../devices/action-schema.ts';
 import { listReachable, relabelDevices } from '../devices/label-devices.ts';
 import type { DeviceRemoval } from '../devices/remove-devices.ts';
-import type { Piece } from '../jobs/turn-queries.ts';
+import type { JobPiece } from '../jobs/turn-queries.ts';
 import type { Shared } from './shared.ts';
 
 type JobDeps = {
@@ -75,7 +75,7 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
 
 async function relabel(
   tx: Sql,
-  { accountId, uuids }: Piece,
+  { accountId, uuids }: JobPiece,
   action: 'label' | 'unlabel',
   labels: string[],
 ): Promise<PieceDone> {

@@ -3,9 +3,9 @@ import { DomainError } from '../errors.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { mayBridge, mayDevice, rulesOfBridge, rulesOfDevice, wishOf } from './authorize.ts';
-import { AuthenticateBody, AuthorizeBody, HookQuery, Verdict } from './schema.ts';
+import { AuthenticateBody, AuthorizeBody, HookQuery, HookVerdict } from './schema.ts';
 import type { Rule } from './schema.ts';
-import { isSame, type CheckSecret } from './secret.ts';
+import { isSameSecret, type CheckSecret } from './secret.ts';
 
 export type BrokerRouteDeps = {
   /** Checks the secret of the caller. */
@@ -49,12 +49,12 @@ function authenticate({ checkSecret, secret, authenticateDevice }: BrokerRouteDe
     auth: 'none',
     query: HookQuery,
     body: AuthenticateBody,
-    response: Verdict,
+    response: HookVerdict,
     errors: [401, 403, 429],
     handler: async ({ body, query, request }) => {
       await checkSecret(request);
       if (isBridge(body.username))
-        return isSame(body.password, secret) ? allowed(rulesOfBridge) : deny(query);
+        return isSameSecret(body.password, secret) ? allowed(rulesOfBridge) : deny(query);
       const { username, password, peerhost: address } = body;
       const device = await authenticateDevice({ username, password, address });
       return device ? allowed(rulesOfDevice(device.uuid)) : deny(query);
@@ -72,7 +72,7 @@ function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
     auth: 'none',
     query: HookQuery,
     body: AuthorizeBody,
-    response: Verdict,
+    response: HookVerdict,
     errors: [401, 403, 429],
     handler: async ({ body, query, request }) => {
       await checkSecret(request);
@@ -87,14 +87,19 @@ function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
 }
 
 /** Throws `forbidden` where the broker asked for a status. */
-function deny({ deny: how }: HookQuery): Verdict {
+function deny({ deny: how }: HookQuery): HookVerdict {
   if (how === '403') throw new DomainError('forbidden', 'not authorized');
   return denied;
 }
 
-const denied: Verdict = { result: 'deny', is_superuser: false, ok: false, error: 'not authorized' };
+const denied: HookVerdict = {
+  result: 'deny',
+  is_superuser: false,
+  ok: false,
+  error: 'not authorized',
+};
 
-const allowed = (acl?: Rule[]): Verdict => ({
+const allowed = (acl?: Rule[]): HookVerdict => ({
   result: 'allow',
   is_superuser: false,
   ok: true,

@@ -29,11 +29,11 @@ const Rule = z.object({
 export type Rule = z.infer<typeof Rule>;
 
 /** Both brokers' words for the same; EMQX 5.8 keeps `acl`, and asks no more about that connection. */
-export const Verdict = z.object({
+export const HookVerdict = z.object({
   result: z.enum(['allow', 'deny']),
   is_superuser: z.literal(false),
   ok: z.boolean(),
   error: z.string(),
   acl: z.array(Rule).optional(),
 });
-export type Verdict = z.infer<typeof Verdict>;
+export type HookVerdict = z.infer<typeof HookVerdict>;

@@ -57,14 +57,14 @@ export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
 /** As a bearer token, or as the password of RFC 7617 for brokers that can only send a URL. */
 function shows(request: RequestInfo, secret: string): boolean {
   const [scheme = '', shown = ''] = request.header('authorization').split(/ +/, 2);
-  if (/^bearer$/i.test(scheme)) return isSame(shown, secret);
+  if (/^bearer$/i.test(scheme)) return isSameSecret(shown, secret);
   if (!/^basic$/i.test(scheme)) return false;
   const pair = Buffer.from(shown, 'base64').toString();
-  return isSame(pair.slice(pair.indexOf(':') + 1), secret);
+  return isSameSecret(pair.slice(pair.indexOf(':') + 1), secret);
 }
 
 /** In constant time, whatever the lengths. */
-export function isSame(shown: string, secret: string): boolean {
+export function isSameSecret(shown: string, secret: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(shown), digest(secret));
 }

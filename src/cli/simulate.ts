@@ -1,6 +1,7 @@
 import process from 'node:process';
 import { help } from './simulate/help.ts';
-import { parseOptions, UsageError, type Options } from './simulate/options.ts';
+import { parseOptions, type Options } from './simulate/options.ts';
+import { UsageError } from './usage-error.ts';
 import { readPassword } from './simulate/password.ts';
 import { simulate } from './simulate/run.ts';
 import { createScreen } from './simulate/screen.ts';

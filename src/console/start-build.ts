@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Log } from '../log/logger.ts';
-import { Manifest, manifestName } from './manifest.ts';
+import { PageManifest, manifestName } from './manifest.ts';
 
 /** The page: being built, there in `dir`, or not to be had, with the log saying why. */
 export type Built =
@@ -38,7 +38,7 @@ export function startConsoleBuild({
     tempDir = cacheDir === null ? await mkdtemp(join(tmpdir(), 'sensorium-console-')) : null;
     const dir = await runProgram(cacheDir ?? tempDir ?? '', stopping.signal);
     const text = await readFile(join(dir, manifestName), 'utf8');
-    const { files } = Manifest.parse(JSON.parse(text));
+    const { files } = PageManifest.parse(JSON.parse(text));
     built = { state: 'ready', dir, files: new Map(files.map(({ name, type }) => [name, type])) };
   };
   const done = build().catch((err: unknown) => {

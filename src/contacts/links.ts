@@ -8,7 +8,7 @@ const dayMs = 86_400_000;
 const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscribe: 400 * dayMs };
 
 /** A token for a link: the contact's uuid and when it expires, signed for this purpose alone. */
-export function makeLinkToken(
+export function makeContactToken(
   keys: readonly Buffer[],
   purpose: LinkPurpose,
   { contactUuid: uuid, nowMs }: { contactUuid: string; nowMs: number },

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import type { Database } from '../db/database.ts';
 import type { AlarmsOfContacts } from './replace-contacts.ts';
 import { readLinkToken, type LinkPurpose } from './links.ts';
-import { pageWords } from './page-words.ts';
+import { contactPageWords } from './page-words.ts';
 import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
 
 type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
@@ -14,7 +14,7 @@ type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfCon
  * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
  * does it, by the button or by the mail program itself (RFC 8058). Both can be done again.
  */
-export function pageRoutes(deps: PageDeps): Route[] {
+export function contactPageRoutes(deps: PageDeps): Route[] {
   return [
     ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowMs) =>
       deps.db.transaction(async (tx) => {
@@ -38,7 +38,7 @@ function routesOf(
     const nowMs = request.receivedTs;
     const link = readLinkToken(linkKeys, purpose, { token, nowMs });
     const address = link && (await findAddress(db, link.contactUuid));
-    const { invalid, [purpose]: texts } = pageWords[readerLanguage(request)];
+    const { invalid, [purpose]: texts } = contactPageWords[readerLanguage(request)];
     if (!link || address === null) return htmlPage(request, invalid);
     if (!isAsked) return htmlPage(request, texts.ask(address));
     return htmlPage(request, (await perform(link, nowMs)) ? texts.done(address) : invalid);

@@ -8,7 +8,7 @@ type Words = { invalid: PageText } & Record<
 >;
 
 /** What the pages say that links in mails to contacts lead to. */
-export const pageWords: Record<Language, Words> = {
+export const contactPageWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',

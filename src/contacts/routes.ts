@@ -5,7 +5,7 @@ import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams, TimestampResponse } from '../http/schema.ts';
 import { describeContacts } from './describe-contacts.ts';
-import { pageRoutes } from './page-routes.ts';
+import { contactPageRoutes } from './page-routes.ts';
 import { listContacts, saveLabels } from './queries.ts';
 import { replaceContacts, type ReplaceDeps } from './replace-contacts.ts';
 import { Contacts, ContactsUpdate, LabelsUpdate, TrialAnswer } from './schema.ts';
@@ -21,7 +21,7 @@ export type ContactRouteDeps = ReplaceDeps & {
 
 /** Whom an account is told by, and what confines them. */
 export function contactRoutes(deps: ContactRouteDeps): Route[] {
-  return [read(deps), replace(deps), trial(deps), label(deps), ...pageRoutes(deps)];
+  return [read(deps), replace(deps), trial(deps), label(deps), ...contactPageRoutes(deps)];
 }
 
 function read(deps: ContactRouteDeps): Route {

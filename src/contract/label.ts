@@ -5,7 +5,7 @@ export const maxLabels = 20;
 const maxLabelLength = 64;
 
 /** A word that devices and contacts are sorted by: 1 to 64 characters. */
-export const Label = Text.min(1).refine(
+const Label = Text.min(1).refine(
   (text) => Array.from(text).length <= maxLabelLength,
   `expected at most ${maxLabelLength} characters`,
 );

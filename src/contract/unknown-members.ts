@@ -4,7 +4,7 @@ import {
   findUnknownMembers,
   knownOf,
   knownOfAll,
-  type Known,
+  type KnownMembers,
   type UnknownMember,
 } from '../lib/known-members.ts';
 import { nearestName } from '../lib/nearest-name.ts';
@@ -54,7 +54,7 @@ export function warnOfUnknownTo(...schemas: z.core.$ZodType[]) {
   return (_schema: z.core.$ZodType, value: unknown): Warning[] => warnBeyond(known, value);
 }
 
-function warnBeyond(known: Known, value: unknown): Warning[] {
+function warnBeyond(known: KnownMembers, value: unknown): Warning[] {
   return findUnknownMembers(known, value, maxWarnings).map((member) => {
     const meant = findMeant(member);
     const what = `there is no member ${shorten(member.name)} here, and it has no effect`;
@@ -85,7 +85,7 @@ function findMeant({ name, within }: Pick<UnknownMember, 'name' | 'within'>): st
 }
 
 /** The member of an object beside it that is called like that. */
-function findInside(here: Known, name: string): string | null {
+function findInside(here: KnownMembers, name: string): string | null {
   for (const [beside, { members }] of here.members ?? [])
     if (members?.has(name)) return `${beside}.${name}`;
   return null;

@@ -53,7 +53,7 @@ type Rights = {
  * Throws a StartError of one line where this role may not create what is missing; called before anything is
  * changed. A complete database needs no right to create. `schema`: where the tables are to be.
  */
-export async function checkRights(sql: Sql, schema: string): Promise<void> {
+export async function checkDatabaseRights(sql: Sql, schema: string): Promise<void> {
   const found = await findRights(sql, [schema, jobSchema]);
   const [role, database] = [quote(found.role), quote(found.database)];
   const missing = [

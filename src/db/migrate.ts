@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { kindOf, stateOf, states } from './error-kind.ts';
 import type { Log } from '../log/logger.ts';
 import { version as programVersion } from '../version.ts';
-import { checkRights, checkServer } from './check-server.ts';
+import { checkDatabaseRights, checkServer } from './check-server.ts';
 import { connectFirst } from './connect-first.ts';
 import { listMigrations, migrationsDir, type KnownMigration } from './known-migrations.ts';
 import { refuseForeign } from './may-write.ts';
@@ -57,7 +57,7 @@ export async function migrate(
     if (steps === undefined) await refuseUnfinished(client);
     const state = await readSchemaState(client);
     refuseForeign(state, known, version);
-    await checkRights(client, state.schema?.name ?? schemaNameFor(leastWriterAfter(known)));
+    await checkDatabaseRights(client, state.schema?.name ?? schemaNameFor(leastWriterAfter(known)));
     if (state.applied.length === 0) await offerTimescale(client, log);
     const applied = new Set(state.applied.map(({ name }) => name));
     const pending = known.filter(({ name }) => !applied.has(name));

@@ -10,14 +10,14 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import { pickAsked } from './pick-connector.ts';
 import { nameOf, type NewDevice } from './queries.ts';
 import { insertBatch } from './register-batch.ts';
-import { describeRegistered, type RegisterDeps, type Registered } from './register-route.ts';
+import { describeRegistered, type RegisterDeviceDeps, type Registered } from './register-route.ts';
 import {
   BatchRegistration,
-  DescribedDevice,
   DeviceBatch,
   exampleConfiguration,
   NewRegistration,
-} from './schema.ts';
+} from './registration-schema.ts';
+import { DescribedDevice } from './schema.ts';
 
 /** Devices of one request. */
 const mostDevices = 1_000;
@@ -26,7 +26,7 @@ const mostDevices = 1_000;
 type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number };
 
 /** Registers many devices, or none of them. */
-export function batchRoute(deps: RegisterDeps): Route {
+export function batchRoute(deps: RegisterDeviceDeps): Route {
   const { db, quotas, limitsOf } = deps;
   const inTurn = createInTurn(1);
   return defineRoute({
@@ -88,7 +88,7 @@ async function checkSizes(
 }
 
 async function prepare(
-  { listConnectors, newUuid }: RegisterDeps,
+  { listConnectors, newUuid }: RegisterDeviceDeps,
   registrations: readonly NewRegistration[],
   by: DoneBy,
 ): Promise<NewDevice[]> {

@@ -16,7 +16,8 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import { updateConfiguration } from './configuration-queries.ts';
 import { createDescribeDevice } from './describe-device.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { DescribedDevice, exampleConfiguration } from './schema.ts';
+import { DescribedDevice } from './schema.ts';
+import { exampleConfiguration } from './registration-schema.ts';
 
 /** A device's configuration, its state and its profiles. */
 export function describeRoute({ db }: { db: Sql }): Route {

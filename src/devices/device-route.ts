@@ -6,13 +6,13 @@ import { findDeviceFacts } from './find-device.ts';
 import { findDevices } from './find-devices.ts';
 import { toFound } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { describeConnector, type RegisterDeps } from './register-route.ts';
+import { describeConnector, type RegisterDeviceDeps } from './register-route.ts';
 import { OneDevice } from './schema.ts';
 
-export type DeviceRouteDeps = Pick<RegisterDeps, 'keys' | 'listConnectors'> & { db: Sql };
+export type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
 
 /** One device: what the list has of it, where it connects, and how its profiles stand. */
-export function deviceRoute({ db, keys, listConnectors }: DeviceRouteDeps): Route {
+export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route {
   return defineRoute({
     name: 'getDevice',
     scope: 'devices:read',

@@ -2,9 +2,9 @@ import { nextTurn } from '../lib/in-turns.ts';
 import { z } from 'zod';
 import { compileProfile } from '../engine/compile.ts';
 import { describeEvaluation, Description } from '../engine/describe-evaluation.ts';
-import type { Around } from '../engine/describe-evaluation.ts';
+import type { AroundEvaluation } from '../engine/describe-evaluation.ts';
 import { explain } from '../engine/explain.ts';
-import type { Asked } from '../engine/explain.ts';
+import type { AskedAt } from '../engine/explain.ts';
 import { listenedSince } from '../engine/listening.ts';
 import { replay } from '../engine/replay.ts';
 import { startRuntime } from '../engine/runtime.ts';
@@ -45,7 +45,7 @@ export type FindAround = (
     /** What ended before made no difference; null: nothing does. */
     listenedSinceTs: number | null;
   },
-) => Promise<Omit<Around & Asked, 'nowTs'>>;
+) => Promise<Omit<AroundEvaluation & AskedAt, 'nowTs'>>;
 
 export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
 

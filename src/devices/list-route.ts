@@ -11,7 +11,7 @@ import { listDevices } from './list-devices.ts';
 import { DeviceList } from './schema.ts';
 import { devicesInTurn, toListed, writeDeviceList } from './write-device-list.ts';
 
-export type ListDeps = {
+export type ListDevicesDeps = {
   db: Sql;
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];
@@ -23,7 +23,7 @@ export type ListDeps = {
 const defaultLimit = 100;
 
 /** All devices, as in specification section 4.3; or those that are looked for, in pages. */
-export function listRoute({ db, keys, exports }: ListDeps): Route {
+export function listRoute({ db, keys, exports }: ListDevicesDeps): Route {
   return defineRoute({
     name: 'listDevices',
     scope: 'devices:read',

@@ -13,9 +13,9 @@ export type RefusedLogins = {
 };
 
 /** Kept of each uuid, the newest. */
-export const keptRefusedLogins = 16;
+const keptRefusedLogins = 16;
 /** How long they are kept, and whose device a removed one was. */
-export const refusedLoginDays = 30;
+const refusedLoginDays = 30;
 
 /**
  * Adds them to what is kept of uuids that are a device's, or were one's; of others nothing is kept. A uuid

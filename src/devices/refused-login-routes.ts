@@ -3,7 +3,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { findRefusedLogins } from './refused-login-queries.ts';
-import { RefusedLoginList, type refusalReasons } from './schema.ts';
+import { RefusedLoginList, type refusalReasons } from './refused-login-schema.ts';
 
 const messages: Record<(typeof refusalReasons)[number], string> = {
   'wrong-token': 'The password is not a token of this device.',

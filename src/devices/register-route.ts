@@ -12,10 +12,11 @@ import { storeWithin } from '../quotas/store-within.ts';
 import { pickAsked, type ConnectorAddress } from './pick-connector.ts';
 import { insertDevices, nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
-import { DescribedDevice, exampleConfiguration, NewRegistration, Registration } from './schema.ts';
+import { DescribedDevice } from './schema.ts';
+import { exampleConfiguration, NewRegistration, Registration } from './registration-schema.ts';
 import { deriveToken } from './token.ts';
 
-export type RegisterDeps = {
+export type RegisterDeviceDeps = {
   db: Database;
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];
@@ -31,7 +32,7 @@ export type RegisterDeps = {
 export type Registered = { uuid: string; connectorId: number };
 
 /** Registers a device, within the account's quotas. */
-export function registerRoute(deps: RegisterDeps): Route {
+export function registerRoute(deps: RegisterDeviceDeps): Route {
   const { db, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
   const inTurn = createInTurn(2);
@@ -82,7 +83,7 @@ export function registerRoute(deps: RegisterDeps): Route {
 
 /** What a new device has to know, but for when it was registered. */
 export function describeRegistered(
-  { keys, listConnectors }: Pick<RegisterDeps, 'keys' | 'listConnectors'>,
+  { keys, listConnectors }: Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'>,
   { uuid, connectorId }: Registered,
 ) {
   return {

@@ -5,7 +5,7 @@ import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { findDeviceId } from './queries.ts';
 import { listRejections } from './rejections.ts';
-import { RejectionList, RejectionsQuery } from './schema.ts';
+import { RejectionList, RejectionsQuery } from './rejection-schema.ts';
 
 /** What a device sent that was refused. */
 export function rejectionsRoute({ db }: { db: Sql }): Route {

@@ -15,12 +15,12 @@ import { labelsRoute } from './list-labels.ts';
 import { listRoute } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
-import { registerRoute, type RegisterDeps } from './register-route.ts';
+import { registerRoute, type RegisterDeviceDeps } from './register-route.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
 import { refusedLoginsRoute } from './refused-login-routes.ts';
 import { tokenRoute } from './token-routes.ts';
 
-export type DeviceRouteDeps = RegisterDeps &
+export type DeviceRouteDeps = RegisterDeviceDeps &
   ActionDeps & {
     bus: Bus;
     /** False when the account has no such device. */

@@ -7,7 +7,7 @@ import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { raiseTokenVersion } from './access-queries.ts';
-import { RotatedToken, TokenRotation } from './schema.ts';
+import { RotatedToken, TokenRotation } from './registration-schema.ts';
 import { deriveToken } from './token.ts';
 
 /** The new version of the token, and when it was made. */

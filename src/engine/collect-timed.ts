@@ -8,7 +8,7 @@ import type { EventEvidence } from './runtime.ts';
 import { withTime } from './time-kept.ts';
 import { noTime } from './time-evidence.ts';
 import type { CauseTime } from './time-evidence.ts';
-import type { Given } from './given.ts';
+import type { GivenValue } from './given.ts';
 import { forgetLately, takeOutcome } from './take-outcome.ts';
 import { comparedNumber, judge } from './thresholds.ts';
 
@@ -19,7 +19,7 @@ type Verdict = { time: CauseTime; agrees: boolean | null };
 export function collectTimed(
   { event, causes: indexes }: CauseReader,
   draft: Draft,
-  given: Given,
+  given: GivenValue,
   isLeaving: boolean,
 ): EventEvidence | null {
   let own: EventEvidence | null = null;

@@ -3,7 +3,7 @@ import type { CauseReader } from './readers.ts';
 import { collectDeferred } from './collect-deferred.ts';
 import { collect } from './collect-evidence.ts';
 import type { Draft } from './draft.ts';
-import type { Given } from './given.ts';
+import type { GivenValue } from './given.ts';
 import type { CauseEvidence } from './runtime.ts';
 import { agreesWithLimits } from './thresholds.ts';
 
@@ -133,7 +133,7 @@ export class DeferredNumbers {
 export function deferInto(
   readers: CauseReader[],
   all: Deferred,
-  { val, once }: Given,
+  { val, once }: GivenValue,
   draft: Draft,
 ): DeferredNumbers | null {
   let deferred = all.get(readers);

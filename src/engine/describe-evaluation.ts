@@ -45,7 +45,7 @@ export const Description = Explanation.extend({
 export type Description = z.infer<typeof Description>;
 
 /** What stands outside the engine; absent where it is not known. */
-export type Around = {
+export type AroundEvaluation = {
   nowTs: number;
   /** By "puId/stId/evId". */
   alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
@@ -63,7 +63,7 @@ export type Around = {
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
-  around: Around,
+  around: AroundEvaluation,
 ): Description {
   const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = around;
   const { puId } = rest;
@@ -86,7 +86,7 @@ export function describeEvaluation(
 /** What is wrong with the times of its sense comes behind what the cause waits for. */
 function describeWithClock(
   cause: CauseExplanation,
-  { nowTs, late: lateSenses, ahead: aheadSenses }: Around,
+  { nowTs, late: lateSenses, ahead: aheadSenses }: AroundEvaluation,
 ): Description['events'][number]['causes'][number] {
   const late = lateSenses?.get(cause.sId);
   const isLate = late !== undefined && late.count > 0;

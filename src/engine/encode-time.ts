@@ -1,4 +1,4 @@
-import type { EventTime, CauseTime, Outcome } from './time-evidence.ts';
+import type { EventTime, CauseTime, TimedOutcome } from './time-evidence.ts';
 
 /** What `encodeTime` writes of an event: the newest time, and of each cause what it has; 0 where it has nothing. */
 export type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
@@ -70,7 +70,9 @@ function decodeCause(stored: StoredCauseTime): CauseTime {
     bins: bins === 0 ? null : decodeBins(bins),
     outcomeTs: outcomeTs === 0 ? null : sums(outcomeTs),
     lately:
-      lately === 0 ? null : lately.map(([t, agrees]): Outcome => ({ t, agrees: agrees === 1 })),
+      lately === 0
+        ? null
+        : lately.map(([t, agrees]): TimedOutcome => ({ t, agrees: agrees === 1 })),
   };
 }
 

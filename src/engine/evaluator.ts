@@ -7,7 +7,7 @@ import type { Draft } from './draft.ts';
 import type { EventName } from '../contract/event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import { costOfFiring, fire, leadOn } from './fire.ts';
-import type { Given } from './given.ts';
+import type { GivenValue } from './given.ts';
 import { leave } from './leave.ts';
 import { LiveEvidence } from './live-evidence.ts';
 import type { Listening } from './listening.ts';
@@ -73,7 +73,7 @@ export class Evaluator {
     const global = live.purpose?.globalReaders.get(sId);
     const outcome: Evaluated = { firings: [], ended: noneEnded, arrivedTs: moment.arrivedTs };
     if (!own && !global) return outcome;
-    const given: Given = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
+    const given: GivenValue = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
     // A global state's own events keep their evidence with the other global ones.
     const ownDeferred = live.state?.isGlobal ? live.globalDeferred : live.localDeferred;
     let at = own ? this.#offerAll(own, given, givesAll, outcome, ownDeferred, null) : -1;
@@ -103,7 +103,7 @@ export class Evaluator {
   /** Which of the readers' events has moved the device; -1: none. Those of the state `except` are not offered it. */
   #offerAll(
     readers: CauseReader[],
-    given: Given,
+    given: GivenValue,
     givesAll: boolean,
     outcome: Evaluated,
     all: Deferred,
@@ -130,7 +130,7 @@ export class Evaluator {
   #offer(
     reader: CauseReader,
     draft: Draft,
-    given: Given,
+    given: GivenValue,
     givesAll: boolean,
     outcome: Evaluated,
   ): boolean {

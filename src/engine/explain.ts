@@ -7,7 +7,7 @@ import type { LastSeen } from './last-seen.ts';
 import type { Listening } from './listening.ts';
 import type { Runtime } from './runtime.ts';
 import { ticksOf } from './ticks.ts';
-import type { Known } from './ticks.ts';
+import type { KnownListening } from './ticks.ts';
 
 /** A live event. `rung`: people were notified; nobody is again until one of its causes disagrees, or the state is entered anew. */
 export const EventExplanation = z.object({
@@ -30,7 +30,7 @@ export const Explanation = z.object({
 export type Explanation = z.infer<typeof Explanation>;
 
 /** When it is asked, ms, and when the device's connector listened. */
-export type Asked = { nowTs: number; listening?: Listening | undefined };
+export type AskedAt = { nowTs: number; listening?: Listening | undefined };
 
 /**
  * Says for each live event, in the order in which they are tried, what its causes have and lack. Without `asked`
@@ -40,7 +40,7 @@ export function explain(
   profile: Profile,
   runtime: Runtime,
   seen: LastSeen,
-  { nowTs, listening = { gaps: [] } }: Asked = { nowTs: -Infinity },
+  { nowTs, listening = { gaps: [] } }: AskedAt = { nowTs: -Infinity },
 ): Explanation {
   const { puId, stId } = runtime;
   const purpose = profile.purposes.get(puId);
@@ -55,7 +55,7 @@ function explainEvent(
   event: LiveEvent,
   runtime: Runtime,
   seen: LastSeen,
-  known: Known,
+  known: KnownListening,
 ): EventExplanation {
   const { stId, evId, name, isGlobal } = event;
   const evidence = (isGlobal ? runtime.global : runtime.local)[event.index] ?? null;

@@ -3,4 +3,4 @@ import type { Moment } from './outcome.ts';
 import type { CauseEvidence } from './runtime.ts';
 
 /** A measurement, and what it makes of a window of one where it agrees: all causes that it meets have this object. */
-export type Given = Pick<Measurement, 'val'> & { moment: Moment; once: CauseEvidence };
+export type GivenValue = Pick<Measurement, 'val'> & { moment: Moment; once: CauseEvidence };

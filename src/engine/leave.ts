@@ -1,7 +1,7 @@
 import { collect } from './collect-evidence.ts';
 import { collectTimed } from './collect-timed.ts';
 import type { CauseReader } from './readers.ts';
-import type { Given } from './given.ts';
+import type { GivenValue } from './given.ts';
 import type { LiveEvidence } from './live-evidence.ts';
 import type { Evaluated } from './outcome.ts';
 
@@ -15,7 +15,7 @@ export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
 export function leave(
   live: LiveEvidence,
   { own, global, at }: Mover,
-  given: Given,
+  given: GivenValue,
   outcome: Evaluated,
 ): number {
   const { puId, stId } = live.place;
@@ -43,7 +43,7 @@ function show(
   reader: CauseReader,
   live: LiveEvidence,
   isKept: { local: boolean; windows: boolean },
-  given: Given,
+  given: GivenValue,
 ): number {
   const { event } = reader;
   if (!event.isGlobal && !isKept.local) return 0;

@@ -38,7 +38,11 @@ export function empty(evidence: CauseEvidence): void {
 
 /** Adds an outcome to a long window, and gives the one that leaves it: 0 while it is not full. The window is moved up only where a
  * word of outcomes is full: a step costs no more. */
-export function append(evidence: CauseEvidence, windowLength: number, outcome: number): number {
+export function appendOutcome(
+  evidence: CauseEvidence,
+  windowLength: number,
+  outcome: number,
+): number {
   if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
   if (evidence.ahead === 0) {
     evidence.words ??= noWords(windowLength);

@@ -2,7 +2,7 @@ import type { LiveEvent } from './compile-event.ts';
 import type { CompiledCause } from './compile-cause.ts';
 import type { Draft } from './draft.ts';
 import { endsEpisode } from './episode.ts';
-import type { Given } from './given.ts';
+import type { GivenValue } from './given.ts';
 import { goOn } from './run.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
 import type { CauseTime } from './time-evidence.ts';
@@ -19,7 +19,7 @@ type Found = {
 };
 
 /** A cause takes a measurement that it evaluates. Whether that ends the event's episode; `own` is changed. */
-export function takeOutcome(found: Found, time: CauseTime, given: Given): boolean {
+export function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
   const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
   const taking = agrees === null ? time : takeInto(found, cause, time, given);
@@ -49,7 +49,7 @@ function takeInto(
   { event, index, draft, own, t, agrees }: Found,
   cause: CompiledCause,
   time: CauseTime,
-  { val, moment, once: { agreed } }: Given,
+  { val, moment, once: { agreed } }: GivenValue,
 ): CauseTime {
   const { forMs = null, noneForMs = null, maxAgeMs = null } = cause.time ?? {};
   if (noneForMs !== null) {

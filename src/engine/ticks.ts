@@ -12,10 +12,14 @@ import type { CauseTime } from './time-evidence.ts';
 export type Tick = { event: LiveEvent; index: number; t: number; ts: number };
 
 /** What the service knows of listening. A gap that lasts goes on until `nowTs` at least. */
-export type Known = { listening: Listening; nowTs: number };
+export type KnownListening = { listening: Listening; nowTs: number };
 
 /** The ticks that an event waits for, in the order of its causes. */
-export function ticksOf(event: LiveEvent, evidence: EventEvidence | null, known: Known): Tick[] {
+export function ticksOf(
+  event: LiveEvent,
+  evidence: EventEvidence | null,
+  known: KnownListening,
+): Tick[] {
   const ticks: Tick[] = [];
   for (const [index, cause] of event.causes.entries()) {
     const time = evidence?.time?.causes[index];
@@ -28,7 +32,7 @@ export function ticksOf(event: LiveEvent, evidence: EventEvidence | null, known:
 function dueOf(
   { time: members }: CompiledCause,
   { run, silence }: CauseTime,
-  { listening, nowTs }: Known,
+  { listening, nowTs }: KnownListening,
 ): { t: number; ts: number } | null {
   if (run?.due && !run.isComplete) {
     return { t: run.due.t, ts: afterPauses(run.due.ts, pauseMs, listening, nowTs) };

@@ -27,10 +27,10 @@ export type CauseTime = {
   /** With `maxAgeMs`: when each outcome of its window was taken, oldest first. */
   outcomeTs: readonly number[] | null;
   /** With that, in an episode: its last outcomes, if it is lenient (`episode.ts`). */
-  lately: readonly Outcome[] | null;
+  lately: readonly TimedOutcome[] | null;
 };
 
-export type Outcome = { t: number; agrees: boolean };
+export type TimedOutcome = { t: number; agrees: boolean };
 
 /** `newestT`: the newest time that any of the causes evaluated, or of a tick; kept where a cause has `maxAgeMs`. */
 export type EventTime = {

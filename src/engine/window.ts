@@ -1,6 +1,6 @@
 import type { CompiledCause } from './compile-cause.ts';
 import type { Agreed, CauseEvidence } from './runtime.ts';
-import { append, empty } from './long-window.ts';
+import { appendOutcome, empty } from './long-window.ts';
 import { countOnes, wordBits } from './words.ts';
 
 export function emptyWindow(baseline: number | undefined): CauseEvidence {
@@ -48,7 +48,7 @@ export function addOutcome(
     const leaving =
       windowLength <= wordBits
         ? shift(evidence, windowLength, outcome)
-        : append(evidence, windowLength, outcome);
+        : appendOutcome(evidence, windowLength, outcome);
     evidence.matched += outcome - leaving;
   }
   if (evidence.of < windowLength) evidence.of += 1;

@@ -5,7 +5,7 @@ import type { StreamedRow, StreamScope } from './feed.ts';
 export type Audience = StreamScope & {
   key: string;
   takes: (row: StreamedRow) => boolean;
-  /** Each message has its own id, and events have no SSE name. Else see `Piece`. */
+  /** Each message has its own id, and events have no SSE name. Else see `StreamPiece`. */
   hasIds: boolean;
 };
 

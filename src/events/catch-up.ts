@@ -32,7 +32,7 @@ export type WalkAlarms = (
 ) => AsyncGenerator<AlarmChangeRow[]>;
 
 /** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
-export async function* catchUp(
+export async function* catchUpEvents(
   sql: Sql,
   scope: StreamScope,
   from: StreamPosition,

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import type { ListedDevice } from '../exports/list-devices.ts';
+import type { ExportedDevice } from '../exports/list-devices.ts';
 import { walkSlices } from '../exports/walk-slices.ts';
 import { csvRow } from './export-csv.ts';
 
@@ -42,7 +42,7 @@ const texts: Record<EventFormat, { text: string; separator: string }> = {
 /** All events of some devices, one device behind the other, as text that the database writes. */
 export function walkEvents(
   sql: Sql,
-  devices: ListedDevice[],
+  devices: ExportedDevice[],
   filter: EventExportFilter,
   format: EventFormat,
 ): AsyncGenerator<string> {
@@ -70,7 +70,7 @@ export function tagsOf({ type, senses }: Pick<EventExportFilter, 'type' | 'sense
  */
 async function readBlock(
   sql: Sql,
-  slice: ListedDevice[],
+  slice: ExportedDevice[],
   filter: EventExportFilter & { after: Place | null; most: number },
   format: EventFormat,
 ): Promise<BlockRow | undefined> {

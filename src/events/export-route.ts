@@ -1,9 +1,10 @@
 import type { Database } from '../db/database.ts';
-import { listFilteredDevices, type ListedDevice } from '../exports/list-devices.ts';
+import { listFilteredDevices, type ExportedDevice } from '../exports/list-devices.ts';
 import { refuseTooMuch } from '../exports/refuse-too-much.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
-import { csvType, ndjsonType, typeOf } from '../exports/types.ts';
+import { csvType, ndjsonType } from '../lib/media-types.ts';
+import { typeOf } from '../exports/types.ts';
 import { labelsOf } from '../http/rights.ts';
 import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -70,7 +71,7 @@ function isEmpty({ type, senses, purpose, state }: EventExportQuery): boolean {
 /** Throws `invalid-input` where there is more in the range than one answer has. */
 async function refuseTooManyEvents(
   db: Database,
-  devices: ListedDevice[],
+  devices: ExportedDevice[],
   filter: EventExportFilter,
 ): Promise<void> {
   const { table, column, tags } = tagsOf(filter);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { WakeableRest } from '../lib/wakeable-rest.ts';
-import { catchUp } from './catch-up.ts';
+import { catchUpEvents } from './catch-up.ts';
 import { Member } from '../streams/member.ts';
 import type { StreamPosition } from '../streams/position.ts';
 import { readPosition } from '../streams/read-position.ts';
@@ -112,7 +112,7 @@ export class Follower {
   async #advance(accountId: number, from: StreamPosition, to: StreamPosition): Promise<void> {
     const { db, takeTurn } = this.#options;
     if (this.#count() === 0) return;
-    for await (const page of catchUp(db, { accountId, deviceId: null }, from, to)) {
+    for await (const page of catchUpEvents(db, { accountId, deviceId: null }, from, to)) {
       const devices = new Set(page.events.map(({ row }) => row.deviceId));
       for (const { audience, members } of this.#groups.values()) {
         if (audience.deviceId !== null && !devices.has(audience.deviceId)) continue;

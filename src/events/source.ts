@@ -1,6 +1,6 @@
 import { invalidLastEventId } from '../streams/ids.ts';
 import { parsePosition, writePosition } from '../streams/position.ts';
-import type { Piece } from '../streams/server-sent.ts';
+import type { StreamPiece } from '../streams/server-sent.ts';
 import type { AskedSource, OpenSource } from '../streams/source.ts';
 import type { Audience } from './audience.ts';
 import { followEvents, type EventSourceDeps, type Following } from './stream.ts';
@@ -34,7 +34,7 @@ function audienceOf({ kinds, reach }: AskedSource): Audience {
 async function* writeSource(
   deps: EventSourceDeps,
   following: Following,
-): AsyncGenerator<Piece<string>> {
+): AsyncGenerator<StreamPiece<string>> {
   for await (const { bytes, position } of followEvents(deps, following))
     yield { bytes, position: writePosition(position) };
 }

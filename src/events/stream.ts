@@ -6,7 +6,7 @@ import { readInTurn, type ReadInTurn } from '../streams/read-in-turn.ts';
 import { watchRights, type ReaderRights, type RightsDeps } from '../streams/rights.ts';
 import { cutOffWhenSlow } from '../streams/server-sent.ts';
 import type { Audience } from './audience.ts';
-import { catchUp, type WalkAlarms } from './catch-up.ts';
+import { catchUpEvents, type WalkAlarms } from './catch-up.ts';
 import type { Followed, Hub } from './hub.ts';
 import { writeBeat, writePage, type EventPiece } from './write-page.ts';
 
@@ -23,7 +23,7 @@ export type EventStreamOptions = EventSourceDeps &
     patienceMs: number;
   };
 
-export type StreamReader = Omit<ReaderRights, 'accountId'> & {
+export type EventReader = Omit<ReaderRights, 'accountId'> & {
   audience: Audience;
   /** The header `Last-Event-ID`, empty where the stream is new. */
   lastEventId: string;
@@ -32,7 +32,7 @@ export type StreamReader = Omit<ReaderRights, 'accountId'> & {
 /** What is committed from now on, or from where the reader was, as server-sent events. */
 export async function openEventStream(
   options: EventStreamOptions,
-  { audience, lastEventId, ...reader }: StreamReader,
+  { audience, lastEventId, ...reader }: EventReader,
 ): Promise<Readable> {
   const from = parseFrom(lastEventId);
   const first = await options.hub.join(audience);
@@ -107,7 +107,7 @@ async function* readBetween(
   const { accountId } = audience;
   // Who was away for long has all its events looked through.
   const archiveSql = readInTurn(exports, accountId, db);
-  const pages = catchUp(db, audience, from, to, {
+  const pages = catchUpEvents(db, audience, from, to, {
     sql: archiveSql,
     ...(walkAlarms && { walkAlarms }),
   });

@@ -1,11 +1,11 @@
 import { writePosition, type StreamPosition } from '../streams/position.ts';
-import { chunkBytes, stillHere, writeMessage, type Piece } from '../streams/server-sent.ts';
+import { chunkBytes, stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { Audience } from './audience.ts';
 import type { Page } from './catch-up.ts';
 import type { StreamedRow } from './feed.ts';
 import { toAlarmChange, toEventView } from './view.ts';
 
-export type EventPiece = Piece<StreamPosition>;
+export type EventPiece = StreamPiece<StreamPosition>;
 
 /** A heart-beat keeps the way open and moves the position on. */
 export function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece {

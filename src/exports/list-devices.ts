@@ -1,13 +1,13 @@
 import type { Sql } from '../db/sql.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
-export type DeviceFilter = {
+export type ExportFilter = {
   uuids?: string[] | undefined;
   label?: string | undefined;
   labels?: readonly string[] | null;
 };
 
-export type ListedDevice = { id: number; uuid: string };
+export type ExportedDevice = { id: number; uuid: string };
 
 /**
  * The account's devices that the filter lets through, in the order of their registration: all, or at most `limit`
@@ -16,10 +16,10 @@ export type ListedDevice = { id: number; uuid: string };
 export async function listFilteredDevices(
   sql: Sql,
   accountId: number,
-  { uuids, label, labels }: DeviceFilter,
+  { uuids, label, labels }: ExportFilter,
   { limit, after }: { limit: number; after: number } = { limit: 2_147_483_647, after: 0 },
-): Promise<ListedDevice[]> {
-  const { rows } = await sql.query<ListedDevice>({
+): Promise<ExportedDevice[]> {
+  const { rows } = await sql.query<ExportedDevice>({
     name: 'list-filtered-devices',
     text: `
       select id, uuid

@@ -1,9 +1,5 @@
 import type { RequestInfo } from '../http/request.ts';
-
-/** CSV as RFC 4180 has it. */
-export const csvType = 'text/csv';
-/** A line of JSON for each. */
-export const ndjsonType = 'application/x-ndjson';
+import { csvType, ndjsonType } from '../lib/media-types.ts';
 
 export type ExportType = 'application/json' | typeof csvType | typeof ndjsonType;
 

@@ -1,7 +1,7 @@
 import bodyParser from 'koa-bodyparser';
 import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
-import { isStorable, parseJson } from './json.ts';
+import { isStorable, parseJsonBody } from './json.ts';
 import { parseListBody, type ListBody } from './list-body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
@@ -40,7 +40,7 @@ export function createBodyReader(limitBytes: number): BodyReader {
     const { body } = ctx.request as { body?: unknown };
     if (listBody) return parseListBody(typeof body === 'string' ? body : '', listBody);
     if (isForm) return readForm(typeof body === 'string' ? body : '');
-    return typeof body === 'string' && body !== '' ? parseJson(body) : undefined;
+    return typeof body === 'string' && body !== '' ? parseJsonBody(body) : undefined;
   };
 }
 

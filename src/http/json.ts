@@ -15,7 +15,7 @@ const longText = 16_384;
  * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
  * pair).
  */
-export async function parseJson(text: string): Promise<unknown> {
+export async function parseJsonBody(text: string): Promise<unknown> {
   const { depth, parts } = measureJson(text, maxDepth);
   if (depth > maxDepth) throw tooMuch(`is nested deeper than ${maxDepth} levels`);
   if (parts > maxJsonParts)

@@ -1,7 +1,7 @@
 import { DomainError, type Problem } from '../errors.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import { endOfString, maxJsonParts } from '../lib/json-extent.ts';
-import { parseJson } from './json.ts';
+import { parseJsonBody } from './json.ts';
 
 /** A body that is an object with one list, whose elements are read one by one. */
 export type ListBody = {
@@ -60,7 +60,7 @@ function skipSpace(text: string, at: number): number {
 
 async function parseElement(text: string, path: string): Promise<unknown> {
   try {
-    return await parseJson(text);
+    return await parseJsonBody(text);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     const { problems, message } = error;

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 const marker = 'x-data';
 
 /** How the data of each message of a stream is documented: to be put right by `sayMessages`. */
-export const messagesOf = (schema: z.ZodType) => ({ schema, [marker]: {} });
+export const documentMessages = (schema: z.ZodType) => ({ schema, [marker]: {} });
 
 /**
  * A stream is text for OpenAPI 3.1, which cannot say what its messages are. `x-data` refers to the schema of their

@@ -6,7 +6,7 @@ import { nameInnerSchemas } from './openapi-inner.ts';
 import { describeParameters } from './openapi-parameters.ts';
 import { tidySchemaNames } from './openapi-names.ts';
 import { KeyHeader } from './once.ts';
-import { messagesOf, sayMessages } from './openapi-streams.ts';
+import { documentMessages, sayMessages } from './openapi-streams.ts';
 import { describeWebhook, type WebhookDocs } from './openapi-webhooks.ts';
 import type { Route } from './route.ts';
 
@@ -121,7 +121,7 @@ function success(route: Route): Responses['200'] {
   const isJson = route.streams?.json !== false;
   if (isJson) content['application/json'] = { schema: route.response };
   for (const type of route.streams?.types ?? [])
-    content[type] = isJson ? { schema: z.string() } : messagesOf(route.response);
+    content[type] = isJson ? { schema: z.string() } : documentMessages(route.response);
   const headers = Object.entries(route.responseHeaders ?? {}).map(
     ([name, description]) => [name, z.string().optional().meta({ description })] as const,
   );

@@ -26,7 +26,7 @@ export const keptMs = 24 * 3_600_000;
 const valuesOf = ({ accountId, owner, hash }: KeyPlace) => [accountId, owner ?? noKey, hash];
 
 /** Null where it was not used since `sinceTs` (ms). */
-export async function findKey(
+export async function findKnownKey(
   sql: Sql,
   place: KeyPlace,
   { sinceTs, leaseMs }: { sinceTs: number; leaseMs: number },

@@ -6,7 +6,7 @@ import type { Box } from './box.ts';
 import { createSeats } from './seats.ts';
 import {
   claimKey,
-  findKey,
+  findKnownKey,
   forgetBeyond,
   keepAnswer,
   keepMade,
@@ -59,7 +59,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     const ts = request.receivedTs;
     const endMs = deps.nowMs() + waitMs;
     for (let round = 0; ; round += 1) {
-      const known = await findKey(db, place, { sinceTs: ts - keptMs, leaseMs });
+      const known = await findKnownKey(db, place, { sinceTs: ts - keptMs, leaseMs });
       if (known && (!known.isDead || known.made !== null)) {
         if (!known.request.equals(request.fingerprint)) throw usedForAnother();
         // The answer is about to be written by whoever made it.

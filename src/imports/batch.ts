@@ -1,18 +1,18 @@
-import type { Candidate } from './candidate.ts';
+import type { ImportCandidate } from './candidate.ts';
 
 /** More devices than this are not held by one transaction. */
 const maxDevices = 1_000;
 
 /** Candidates for one transaction. */
-export class Batch {
-  #candidates: Candidate[] = [];
+export class CandidateBatch {
+  #candidates: ImportCandidate[] = [];
   #uuids = new Set<string>();
 
   get size(): number {
     return this.#candidates.length;
   }
 
-  add(candidate: Candidate): void {
+  add(candidate: ImportCandidate): void {
     this.#candidates.push(candidate);
     this.#uuids.add(candidate.uuid);
   }
@@ -22,7 +22,7 @@ export class Batch {
   }
 
   /** All of them, and begins anew. */
-  take(): Candidate[] {
+  take(): ImportCandidate[] {
     const taken = this.#candidates;
     this.#candidates = [];
     this.#uuids = new Set();

@@ -1,7 +1,7 @@
 import { readTime } from '../lib/read-time.ts';
 
 /** A line that says what was measured, by a device that is not looked for yet. `ts` in ms. */
-export type Candidate = {
+export type ImportCandidate = {
   line: number;
   uuid: string;
   sId: string;
@@ -26,7 +26,7 @@ const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const sIdForm = /^0x[0-9A-Fa-f]{1,1024}$/;
 
 /** A candidate, or why it is none. */
-export function toCandidate(fields: Fields, line: number): Candidate | string {
+export function toCandidate(fields: Fields, line: number): ImportCandidate | string {
   const { deviceAuthUuid, sId } = fields;
   if (typeof deviceAuthUuid !== 'string' || !uuidForm.test(deviceAuthUuid))
     return 'invalid: deviceAuthUuid is no UUID';
@@ -45,7 +45,7 @@ function toTs(ts: unknown): number | null {
   return Number.isSafeInteger(ts) ? readTime(String(ts)) : null;
 }
 
-function toValue({ val, lat, long }: Fields): Pick<Candidate, 'val' | 'long'> | string {
+function toValue({ val, lat, long }: Fields): Pick<ImportCandidate, 'val' | 'long'> | string {
   const hasVal = val !== undefined && val !== null;
   const hasPlace = (lat !== undefined && lat !== null) || (long !== undefined && long !== null);
   if (hasVal && hasPlace) return 'invalid: val stands beside lat and long';
@@ -58,7 +58,7 @@ function toValue({ val, lat, long }: Fields): Pick<Candidate, 'val' | 'long'> | 
   return isFinite(val) ? { val: val + 0, long: undefined } : 'invalid: val is no finite number';
 }
 
-function toPlace(lat: unknown, long: unknown): Pick<Candidate, 'val' | 'long'> | string {
+function toPlace(lat: unknown, long: unknown): Pick<ImportCandidate, 'val' | 'long'> | string {
   if (isFinite(lat) && isFinite(long) && Math.abs(lat) <= 90 && Math.abs(long) <= 180)
     return { val: lat + 0, long: long + 0 };
   return 'invalid: lat and long are not both degrees, -90 to 90 and -180 to 180';

@@ -1,6 +1,6 @@
 import type { Sense } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Candidate } from './candidate.ts';
+import type { ImportCandidate } from './candidate.ts';
 import { listOwnDevices, listSenses, type Owner } from './queries.ts';
 
 /** A device of the account with those of its senses that were asked for; an absent one is not configured. */
@@ -8,7 +8,7 @@ export type ImportDevice = { deviceId: number; senses: Map<string, Sense> };
 
 export type Devices = {
   /** Looks up what the batch needs and is not known. */
-  load(batch: readonly Candidate[]): Promise<void>;
+  load(batch: readonly ImportCandidate[]): Promise<void>;
   /** Null: the account has no such device, or the key does not reach it. */
   get(uuid: string): ImportDevice | null;
   /** It was removed meanwhile. */
@@ -37,7 +37,7 @@ export function createDevices(db: Sql, owner: Owner, nowMs: () => number): Devic
       known.set(uuid, { deviceId, senses: new Map(), asked: new Set() });
   }
 
-  async function loadSenses(batch: readonly Candidate[]): Promise<void> {
+  async function loadSenses(batch: readonly ImportCandidate[]): Promise<void> {
     const sIds = new Set<string>();
     const devices = new Map<number, Known>();
     for (const { uuid, sId } of batch) {

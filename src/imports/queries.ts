@@ -5,15 +5,15 @@ import { ingestLock } from '../db/locks.ts';
 /** Whose devices, and to which of them a key is confined: those with one of these labels; null: all. */
 export type Owner = { accountId: number; within: readonly string[] | null };
 
-export type FoundDevice = { deviceId: number; uuid: string };
+export type OwnDevice = { deviceId: number; uuid: string };
 
 /** Those of these devices that are the account's, and within the key's reach. */
 export async function listOwnDevices(
   sql: Sql,
   { accountId, within }: Owner,
   uuids: string[],
-): Promise<FoundDevice[]> {
-  const { rows } = await sql.query<FoundDevice>({
+): Promise<OwnDevice[]> {
+  const { rows } = await sql.query<OwnDevice>({
     name: 'import-devices',
     text: `
       select id as "deviceId", uuid

@@ -1,18 +1,16 @@
 import { DomainError } from '../errors.ts';
-import type { Candidate } from './candidate.ts';
+import type { ImportCandidate } from './candidate.ts';
 import { readCsvLine, readHeader, type Columns } from './csv.ts';
+import { csvType } from '../lib/media-types.ts';
 import type { Line } from './lines.ts';
 import { readJsonLine } from './ndjson.ts';
 
-export const csvType = 'text/csv';
-export const ndjsonType = 'application/x-ndjson';
-
 /** What a line is: a measurement, why it is none, or null where there is nothing to read in it. */
-export type Read = Candidate | string | null;
+export type LineRead = ImportCandidate | string | null;
 
 /** Reads the lines of one body in their order. Throws `invalid-input` where nothing of it could be read. */
-export type Reader = {
-  read(line: Line): Read;
+export type LineReader = {
+  read(line: Line): LineRead;
   /** To be asked once no line is left. */
   end(): void;
 };
@@ -20,11 +18,11 @@ export type Reader = {
 const tooLong = 'invalid: the line is longer than 16 KiB';
 
 /** By media type. */
-export function createReader(type: string): Reader {
+export function createLineReader(type: string): LineReader {
   return type === csvType ? csvReader() : jsonReader();
 }
 
-function jsonReader(): Reader {
+function jsonReader(): LineReader {
   return {
     read({ number, text }) {
       if (text === null) return tooLong;
@@ -34,7 +32,7 @@ function jsonReader(): Reader {
   };
 }
 
-function csvReader(): Reader {
+function csvReader(): LineReader {
   let columns: Columns | null = null;
   return {
     read({ number, text }) {

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds } from '../http/schema.ts';
 import { createSlots } from '../quotas/slots.ts';
 import type { ImportPorts } from './ports.ts';
-import { csvType, ndjsonType } from './reader.ts';
+import { csvType, ndjsonType } from '../lib/media-types.ts';
 import type { Receipt } from './receipt.ts';
 import { ImportRun } from './run.ts';
 import { ImportReceipt } from './schema.ts';

@@ -2,19 +2,19 @@ import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
 import { nextTurn } from '../lib/in-turns.ts';
 import { pause } from '../lib/wait.ts';
-import { Batch } from './batch.ts';
-import type { Candidate } from './candidate.ts';
+import { CandidateBatch } from './batch.ts';
+import type { ImportCandidate } from './candidate.ts';
 import { createDevices, type Devices } from './devices.ts';
 import { Lines, type Line } from './lines.ts';
 import { Pace } from './pace.ts';
 import type { ImportPorts, ImportRow } from './ports.ts';
 import type { Owner } from './queries.ts';
-import { createReader, type Reader } from './reader.ts';
+import { createLineReader, type LineReader } from './reader.ts';
 import { Receipt } from './receipt.ts';
-import { storeImported, type StoreDeps } from './store-batch.ts';
+import { storeImported, type StoreImportDeps } from './store-batch.ts';
 import type { Slots } from '../quotas/slots.ts';
 
-export type RunDeps = StoreDeps &
+export type RunImportDeps = StoreImportDeps &
   Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
     /** Rejects once whoever imports may not any more. */
     recheck(): Promise<unknown>;
@@ -42,9 +42,9 @@ export class ImportRun {
   readonly receipt = new Receipt();
   readonly #owner: Owner;
   readonly #signal: AbortSignal;
-  readonly #deps: RunDeps;
+  readonly #deps: RunImportDeps;
   readonly #devices: Devices;
-  readonly #batch = new Batch();
+  readonly #batch = new CandidateBatch();
   readonly #pace = new Pace();
   /** Whether the batch before was all new. */
   #areNew = true;
@@ -52,7 +52,7 @@ export class ImportRun {
   #lookedMs = -Infinity;
   #storedMs: number;
 
-  constructor(owner: Owner, signal: AbortSignal, deps: RunDeps) {
+  constructor(owner: Owner, signal: AbortSignal, deps: RunImportDeps) {
     this.#owner = owner;
     this.#signal = signal;
     this.#deps = deps;
@@ -62,7 +62,7 @@ export class ImportRun {
 
   async run({ type, chunks }: Body): Promise<void> {
     const lines = new Lines();
-    const reader = createReader(type);
+    const reader = createLineReader(type);
     for await (const chunk of chunks) {
       await this.#inTurn(async () => {
         await this.#readLines(lines.take(chunk), reader);
@@ -84,7 +84,7 @@ export class ImportRun {
     await work().finally(release);
   }
 
-  async #readLines(lines: Iterable<Line>, reader: Reader): Promise<void> {
+  async #readLines(lines: Iterable<Line>, reader: LineReader): Promise<void> {
     for (const line of lines) {
       this.#readLine(line, reader);
       if (this.#batch.isFull(this.#pace.rows)) await this.#store();
@@ -94,7 +94,7 @@ export class ImportRun {
     }
   }
 
-  #readLine(line: Line, reader: Reader): void {
+  #readLine(line: Line, reader: LineReader): void {
     const read = reader.read(line);
     this.#cost += 1 + (line.text?.length ?? 0) / charactersOfCost;
     if (read === null) return;
@@ -137,7 +137,7 @@ export class ImportRun {
   }
 
   /** Those of the account's devices that may be stored. */
-  async #check(candidates: Candidate[]): Promise<ImportRow[]> {
+  async #check(candidates: ImportCandidate[]): Promise<ImportRow[]> {
     const arrivedTs = this.#deps.clock();
     const rows: ImportRow[] = [];
     for (const [n, candidate] of candidates.entries()) {

@@ -5,7 +5,7 @@ import { backoffMs, pause } from '../lib/wait.ts';
 import { beginBatch, listOwnDevices, type Owner } from './queries.ts';
 import type { ImportPorts, ImportRow } from './ports.ts';
 
-export type StoreDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
+export type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
   db: Database;
   clock: () => number;
   /** Milliseconds that only go forward. */
@@ -47,7 +47,7 @@ export async function storeImported(
   owner: Owner,
   areNew: boolean,
   signal: AbortSignal,
-  deps: StoreDeps,
+  deps: StoreImportDeps,
 ): Promise<StoredBatch> {
   const attempt: Attempt = { areNew, holdsFirst: false };
   const untilMs = deps.nowMs() + triesForMs;
@@ -78,7 +78,7 @@ async function tryOnce(
   rows: ImportRow[],
   owner: Owner,
   { areNew, holdsFirst }: Attempt,
-  deps: StoreDeps,
+  deps: StoreImportDeps,
 ): Promise<StoredBatch> {
   await beginBatch(tx, longestWaitMs);
   const uuids = [...new Set(rows.map(({ uuid }) => uuid))];
@@ -106,7 +106,7 @@ async function storeHalves(
   rows: ImportRow[],
   owner: Owner,
   signal: AbortSignal,
-  deps: StoreDeps,
+  deps: StoreImportDeps,
 ): Promise<StoredBatch> {
   const [first] = rows;
   if (rows.length === 1 && first) {

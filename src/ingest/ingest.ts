@@ -12,7 +12,8 @@ import {
   type ListWaitingSenses,
 } from './store/load-contexts.ts';
 import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
-import { storeBatch, type StoreDeps } from './store/store-batch.ts';
+import { storeBatch } from './store/store-batch.ts';
+import type { StoreDeps } from './store/storing.ts';
 
 /*
  * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.

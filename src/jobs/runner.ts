@@ -4,13 +4,13 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { JobFailure } from './schema.ts';
-import { findNext, lockPiece, putOff, saveProgress, type Piece } from './turn-queries.ts';
+import { findNext, lockPiece, putOffJob, saveProgress, type JobPiece } from './turn-queries.ts';
 
 /** What was done with some devices. `after`: what follows the commit. */
 export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | void };
 
 /** Does what a job says with some of its devices, within the transaction. */
-export type DoPiece = (tx: Sql, piece: Piece) => Promise<PieceDone>;
+export type DoPiece = (tx: Sql, piece: JobPiece) => Promise<PieceDone>;
 
 export type RunnerDeps = {
   db: Database;
@@ -55,7 +55,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
     const failed = failures.get(next.id) ?? 0;
     // One of many fails: which one is found out by itself.
     const limit = failed > 0 ? 1 : devicesAtOnce;
-    const work = async (tx: Sql, piece: Piece): Promise<PieceDone> =>
+    const work = async (tx: Sql, piece: JobPiece): Promise<PieceDone> =>
       failed < maxFailures ? doPiece(tx, piece) : { failed: piece.uuids.map(unfit) };
     try {
       const done = await doIn(next, limit, work);
@@ -68,7 +68,7 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
       if (error instanceof DomainError && error.code === 'unauthenticated') return true;
       failures.set(next.id, failed + 1);
       onError(error);
-      await putOff(db, next.id);
+      await putOffJob(db, next.id);
     }
     return true;
   }

@@ -20,7 +20,7 @@ export async function findNext(sql: Sql): Promise<{ id: number; accountId: numbe
 }
 
 /** What is next of a job. */
-export type Piece = {
+export type JobPiece = {
   id: number;
   accountId: number;
   action: JobAction;
@@ -30,8 +30,8 @@ export type Piece = {
 };
 
 /** The next `limit` devices of a job, which is kept from others; null where it has ended meanwhile. */
-export async function lockPiece(tx: Sql, id: number, limit: number): Promise<Piece | null> {
-  const { rows } = await tx.query<Piece>(
+export async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
+  const { rows } = await tx.query<JobPiece>(
     `select id, account_id as "accountId", action, labels, actor,
             devices[done + 1 : done + $2]::text[] as uuids
        from job
@@ -71,6 +71,6 @@ export async function saveProgress(
 }
 
 /** Others have their turn first. */
-export async function putOff(sql: Sql, id: number): Promise<void> {
+export async function putOffJob(sql: Sql, id: number): Promise<void> {
   await sql.query(`update job set served_at = clock_timestamp() where id = $1`, [id]);
 }

@@ -2,23 +2,23 @@ import type { z } from 'zod';
 import { partsOf } from './schema-parts.ts';
 
 /** What a schema knows, member by member: made once of a schema, so that values are looked through quickly. */
-export type Known = {
+export type KnownMembers = {
   /** Null: it is no object, or takes members of any name. */
-  members: ReadonlyMap<string, Known> | null;
+  members: ReadonlyMap<string, KnownMembers> | null;
   /** Of an array; null: it is none. */
-  elements: Known | null;
+  elements: KnownMembers | null;
 };
 
 /** A member that the schema does not know. `within`: the object it stands in, and those around that one. */
-export type UnknownMember = { path: PropertyKey[]; name: string; within: Known[] };
+export type UnknownMember = { path: PropertyKey[]; name: string; within: KnownMembers[] };
 
-type Place = { parent: Place | null; key: PropertyKey; known: Known };
+type Place = { parent: Place | null; key: PropertyKey; known: KnownMembers };
 
-const nothing: Known = { members: null, elements: null };
-const made = new WeakMap<z.core.$ZodType, Known>();
+const nothing: KnownMembers = { members: null, elements: null };
+const made = new WeakMap<z.core.$ZodType, KnownMembers>();
 
 /** What the schema knows; kept with it. Of a union every option is known. */
-export function knownOf(schema: z.core.$ZodType): Known {
+export function knownOf(schema: z.core.$ZodType): KnownMembers {
   const before = made.get(schema);
   if (before) return before;
   const known = make(schema);
@@ -26,7 +26,7 @@ export function knownOf(schema: z.core.$ZodType): Known {
   return known;
 }
 
-function make(schema: z.core.$ZodType): Known {
+function make(schema: z.core.$ZodType): KnownMembers {
   const parts = partsOf(schema);
   switch (parts.kind) {
     case 'wrapped':
@@ -49,10 +49,10 @@ function make(schema: z.core.$ZodType): Known {
 }
 
 /** What any of these knows: a body may have what its answer has, so that it can be sent back. */
-export const knownOfAll = (schemas: readonly z.core.$ZodType[]): Known =>
+export const knownOfAll = (schemas: readonly z.core.$ZodType[]): KnownMembers =>
   schemas.map(knownOf).reduce(merge, nothing);
 
-function merge(one: Known, other: Known): Known {
+function merge(one: KnownMembers, other: KnownMembers): KnownMembers {
   const members = new Map(one.members ?? []);
   for (const [name, known] of other.members ?? []) {
     const before = members.get(name);
@@ -70,7 +70,7 @@ function merge(one: Known, other: Known): Known {
 const isPrivate = (name: string) => name.startsWith('x-');
 
 /** Whether there is such a member; makes nothing, for what is asked of every message. */
-export function hasUnknownMember({ members, elements }: Known, value: unknown): boolean {
+export function hasUnknownMember({ members, elements }: KnownMembers, value: unknown): boolean {
   if (!isNested(value)) return false;
   if (Array.isArray(value)) {
     if (elements === null) return false;
@@ -89,7 +89,11 @@ export function hasUnknownMember({ members, elements }: Known, value: unknown): 
 }
 
 /** The members that nothing knows, in the order of the document, `max` at most. Costs less than parsing. */
-export function findUnknownMembers(known: Known, value: unknown, max: number): UnknownMember[] {
+export function findUnknownMembers(
+  known: KnownMembers,
+  value: unknown,
+  max: number,
+): UnknownMember[] {
   const found: UnknownMember[] = [];
   visit({ parent: null, key: '', known }, value, found, max);
   return found;
@@ -120,7 +124,7 @@ const isNested = (value: unknown): value is Record<string, unknown> =>
 
 function describe(place: Place, name: string): UnknownMember {
   const path: PropertyKey[] = [name];
-  const within: Known[] = [];
+  const within: KnownMembers[] = [];
   for (let at = place; ; at = at.parent) {
     within.push(at.known);
     if (at.parent === null) return { path, name, within };

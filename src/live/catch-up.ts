@@ -7,7 +7,7 @@ import { listMissed, listSeries, type MissedRow, type MissedSeries } from './mis
 import { Value } from './value.ts';
 
 /** So long a reader may have been away; what is older is in the history only. */
-export const awayMs = 24 * 3_600_000;
+const awayMs = 24 * 3_600_000;
 
 const pageSeries = 500;
 const pageRows = 2_000;
@@ -30,7 +30,7 @@ export function startOf({ position }: LivePosition, present: StreamPosition): nu
  * Of each sense what is later than the last value that was sent of it, sense by sense; with `maxHz` the newest
  * of each period. A position that this database does not know gives its time: of each sense what is later.
  */
-export async function* catchUp(options: CatchUpOptions): AsyncGenerator<Value[]> {
+export async function* catchUpValues(options: CatchUpOptions): AsyncGenerator<Value[]> {
   const { sql, filter, from, present } = options;
   const { accountId, ids } = filter.reach;
   const isKnown = isKnownTo(from.position, present);

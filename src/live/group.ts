@@ -1,9 +1,9 @@
 import type { Member } from '../streams/member.ts';
 import type { Reach } from '../streams/reach.ts';
-import type { Piece } from '../streams/server-sent.ts';
+import type { StreamPiece } from '../streams/server-sent.ts';
 import { maxSent, writeLivePosition, type SentSense } from './live-position.ts';
 import type { Positions, ReadPosition } from './positions.ts';
-import { Throttle } from './throttle.ts';
+import { ValueThrottle } from './throttle.ts';
 import { toBytes, type Value } from './value.ts';
 
 /** What a stream of values is about. */
@@ -22,7 +22,7 @@ export const underWayMs = 2_000;
 export class Group {
   readonly key: string;
   readonly members = new Set<Member<string>>();
-  readonly throttle: Throttle | null;
+  readonly throttle: ValueThrottle | null;
   readonly #filter: LiveFilter;
   readonly #senses: ReadonlySet<string> | null;
   readonly #positions: Positions;
@@ -36,7 +36,7 @@ export class Group {
     this.key = key;
     this.#filter = filter;
     this.#senses = senses ? new Set(senses) : null;
-    this.throttle = maxHz === undefined ? null : new Throttle(1_000 / maxHz);
+    this.throttle = maxHz === undefined ? null : new ValueThrottle(1_000 / maxHz);
     this.#positions = positions;
     this.#first = first;
   }
@@ -53,7 +53,7 @@ export class Group {
   }
 
   /** As pieces of a stream. `heardMs`: all that came before it was handled. */
-  *write(values: readonly Value[], heardMs: number, nowMs: number): Generator<Piece<string>> {
+  *write(values: readonly Value[], heardMs: number, nowMs: number): Generator<StreamPiece<string>> {
     for (const value of values) this.#note(value, nowMs);
     for (const bytes of toBytes(values)) yield { bytes, position: this.position(heardMs) };
   }

@@ -2,9 +2,9 @@ import type { Sql } from '../db/sql.ts';
 import { invalidLastEventId } from '../streams/ids.ts';
 import { readInTurn, type ReadInTurn } from '../streams/read-in-turn.ts';
 import { writePosition } from '../streams/position.ts';
-import { stillHere, writeMessage, type Piece } from '../streams/server-sent.ts';
+import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
-import { catchUp, startOf } from './catch-up.ts';
+import { catchUpValues, startOf } from './catch-up.ts';
 import type { Joined } from './board.ts';
 import type { LiveFilter } from './group.ts';
 import type { LiveHub } from './hub.ts';
@@ -36,12 +36,12 @@ async function* writeSource(
   filter: LiveFilter,
   { member, position: present }: Joined,
   from: LivePosition | null,
-): AsyncGenerator<Piece<string>> {
+): AsyncGenerator<StreamPiece<string>> {
   let position = from ? writeLivePosition(from) : writePosition(present);
   yield { bytes: Buffer.from(writeOpened(from, present)), position };
   if (from) {
     const sql = readInTurn(exports, filter.reach.accountId, db);
-    for await (const values of catchUp({ sql, filter, from, present })) {
+    for await (const values of catchUpValues({ sql, filter, from, present })) {
       // The way there is not by time: who disconnects meanwhile starts over.
       for (const bytes of toBytes(values)) yield { bytes, position };
       if (member.hasEnded) break;

@@ -7,7 +7,7 @@ type Sense = { lastTs: number; dueMs: number; waiting: Value | null };
  * Lets a value of each sense through in `periodMs`: the first at once, then the newest of each period. It
  * remembers senses that had a value within the last period, no others.
  */
-export class Throttle {
+export class ValueThrottle {
   readonly periodMs: number;
   /** In the order in which they are due. */
   readonly #senses = new Map<string, Sense>();

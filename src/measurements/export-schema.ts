@@ -5,16 +5,16 @@ import { deviceUuid, timestamp } from '../http/schema.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
 import { BucketView, DeviceMeasurement } from './schema.ts';
 
-export type Unit = 's' | 'm' | 'h' | 'd' | 'mo';
+export type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
 /** So many units wide. */
-export type BucketWidth = { count: number; unit: Unit };
+export type BucketWidth = { count: number; unit: BucketUnit };
 
 const Bucket = z
   .string()
   .regex(/^0*[1-9]\d{0,5}(s|m|h|d|mo)$/, 'expected a positive whole number of s, m, h, d or mo')
   .transform((text): BucketWidth => {
     const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
-    return { count: Number(digits), unit: unit as Unit };
+    return { count: Number(digits), unit: unit as BucketUnit };
   })
   .meta({ description: 'Width: a whole number of s, m, h, d or months: 15m, 1d, 1mo.' });
 

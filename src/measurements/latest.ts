@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
-import type { ListedDevice } from '../exports/list-devices.ts';
+import type { ExportedDevice } from '../exports/list-devices.ts';
 import { describeSenses } from './describe-senses.ts';
 import { toMeasurementView } from './queries.ts';
 import type { LatestView } from './schema.ts';
@@ -16,7 +16,7 @@ type LatestRow = {
 /** The newest measurement of each sense of these devices that ever measured something, by device and sense. */
 export async function listLatest(
   sql: Sql,
-  devices: ListedDevice[],
+  devices: ExportedDevice[],
   senses: string[] | undefined,
   { isDescribed = false } = {},
 ): Promise<LatestView[]> {

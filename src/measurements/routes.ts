@@ -7,7 +7,7 @@ import { stream } from '../http/answer.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { csvType } from '../exports/types.ts';
+import { csvType } from '../lib/media-types.ts';
 import { exportRoute } from './export-route.ts';
 import { latestRoute } from './latest-route.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
@@ -43,7 +43,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       tag: 'Measurements',
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page of points, where there is one.' },
-      streams: { types: ['text/csv'], json: true },
+      streams: { types: [csvType], json: true },
       auth: 'account',
       room: 2_097_152,
       params: DeviceParams,

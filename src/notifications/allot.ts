@@ -1,6 +1,6 @@
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
-import type { Candidate, MessageChannel, Note, UnsentList } from './sort-out.ts';
+import type { MessageCandidate, MessageChannel, Note, UnsentList } from './sort-out.ts';
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {
@@ -10,7 +10,7 @@ export type Counter = {
 };
 
 /** What is to be sent; `isLast`: something that it was counted by is used up with it. */
-export type Allotted = Candidate & { isLast: boolean };
+export type Allotted = MessageCandidate & { isLast: boolean };
 
 /** A message, as far as it is counted. `isConfirmation`: it asks a stranger, maybe, for confirmation. */
 export type Counted = {
@@ -101,7 +101,7 @@ export function takeRoom(
 
 /** Takes candidates in their order as long as everything they count for has room. */
 export function allot(
-  candidates: readonly Candidate[],
+  candidates: readonly MessageCandidate[],
   used: Map<string, number>,
   quotasOf: QuotasOf,
   unsent: UnsentList,
@@ -119,7 +119,7 @@ export function allot(
   return allotted;
 }
 
-export const countedOf = ({ notification, channel, recipient }: Candidate): Counted => ({
+export const countedOf = ({ notification, channel, recipient }: MessageCandidate): Counted => ({
   accountId: notification.accountId,
   channel,
   recipient,

@@ -9,7 +9,7 @@ import { removePushToken } from './queries.ts';
 import { reasonAgainst } from './reason-against.ts';
 import { reasons, type Reason } from './reasons.ts';
 import { send, type SendDeps } from './send.ts';
-import { listAlarmIds, settleTurn, type Outcome } from './settle-turn.ts';
+import { listAlarmIds, settleTurn, type TurnOutcome } from './settle-turn.ts';
 import type { MessageChannel } from './sort-out.ts';
 import type { Turn } from './turn.ts';
 
@@ -34,7 +34,7 @@ export type DeliveryDeps = SendDeps & {
 export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
   const { db, alarms, maxAttempts, log, clock, onOutcome } = deps;
   const { kind } = turn;
-  const settle = async (outcome: Omit<Outcome, 'nowMs' | 'via'>, via: string) => {
+  const settle = async (outcome: Omit<TurnOutcome, 'nowMs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
       const alarmIds = await listAlarmIds(tx, turn);
       if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);

@@ -5,10 +5,10 @@ import { deliver, type DeliveryDeps } from './deliver.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { emailDriver } from './drivers/email.ts';
 import type { Drivers } from './drivers/open.ts';
-import type { Reach } from './drivers/post-publicly.ts';
+import type { PostOptions } from './drivers/post-publicly.ts';
 import { hookDriver } from './drivers/signed-webhook.ts';
 import { endAnnouncement } from './end-announcement.ts';
-import { startListening } from './listen.ts';
+import { listenForMessages } from './listen.ts';
 import type { NotificationLog } from './log.ts';
 import type { NumberRule } from './phone-number.ts';
 import { giveUpOld, queuePlanned } from './planned.ts';
@@ -25,7 +25,7 @@ export type ContactOptions = {
   email: { smtpUrl: string; from: string; timeoutMs: number } | null;
   isPrivateAllowed: boolean;
   /** Stands in for the system's own. */
-  lookupAll?: Reach['lookupAll'];
+  lookupAll?: PostOptions['lookupAll'];
 };
 
 export type DeliverySideDeps = {
@@ -69,7 +69,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   const { db, alarms, pollIntervalMs, concurrency, log, clock } = deps;
   const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
   const email = mail && emailDriver(mail);
-  const reach: Reach = {
+  const reach: PostOptions = {
     isPrivateAllowed,
     timeoutMs: hookTimeoutMs,
     ...(lookupAll ? { lookupAll } : {}),
@@ -99,7 +99,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
     onError,
   });
-  const listening = startListening({
+  const listening = listenForMessages({
     connectionString: deps.connectionString,
     channel: dueChannel,
     onNotified: turns.look,

@@ -8,7 +8,7 @@ import { lockCounts, writeNotifications } from './enqueue-queries.ts';
 import { findSenders, listDeviceWords } from './sender-queries.ts';
 import type { DeviceWords, Sender } from './sender-queries.ts';
 import { createUnsentList, sortOut } from './sort-out.ts';
-import type { Asked, EnqueueOptions } from './sort-out.ts';
+import type { AskedOfAccount, EnqueueOptions } from './sort-out.ts';
 
 /**
  * Writes what people are told, and the jobs that deliver it, within the caller's transaction: what rolls
@@ -42,7 +42,7 @@ export async function enqueueNotifications(
   });
 }
 
-const alarmsIn = (byAccount: ReadonlyMap<number, Asked>): number[] => [
+const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
   ...new Set(
     [...byAccount.values()].flatMap(({ pushes }) =>
       pushes.flatMap(({ about }) => about?.alarmId ?? []),
@@ -72,7 +72,7 @@ export async function lockCountsOf(
 
 async function findWords(
   tx: Sql,
-  byAccount: ReadonlyMap<number, Asked>,
+  byAccount: ReadonlyMap<number, AskedOfAccount>,
   refused: { notification: NewNotification }[],
 ): Promise<Map<number, DeviceWords>> {
   const deviceIds = new Set<number>();

@@ -3,7 +3,7 @@ import { mask } from './queries.ts';
 import type { NotificationOutcome } from './schema.ts';
 
 /** What became of a message about an alarm. */
-export type Delivery = {
+export type AlarmDelivery = {
   kind: NotificationOutcome['kind'];
   recipient: string;
   type: string;
@@ -20,8 +20,8 @@ const mostPerAlarm = 50;
 export async function listDeliveries(
   sql: Sql,
   alarmIds: readonly number[],
-): Promise<Map<number, Delivery[]>> {
-  type Row = Omit<Delivery, 'dueTs' | 'reason'> & {
+): Promise<Map<number, AlarmDelivery[]>> {
+  type Row = Omit<AlarmDelivery, 'dueTs' | 'reason'> & {
     alarmId: number;
     dueTs: number | null;
     reason: string | null;
@@ -39,9 +39,9 @@ export async function listDeliveries(
           limit ${mostPerAlarm}) as n`,
     values: [alarmIds],
   });
-  const found = new Map<number, Delivery[]>();
+  const found = new Map<number, AlarmDelivery[]>();
   for (const { alarmId, kind, recipient, type, state, changedTs, dueTs, reason } of rows) {
-    const delivery: Delivery = {
+    const delivery: AlarmDelivery = {
       kind,
       recipient: mask(kind, recipient),
       type,

@@ -12,7 +12,7 @@ export type ListenOptions = {
 const retryMs = 5_000;
 
 /** Listens on a connection of its own, which is opened again where it breaks, until it is closed. */
-export function startListening(options: ListenOptions): { close: () => Promise<void> } {
+export function listenForMessages(options: ListenOptions): { close: () => Promise<void> } {
   const closing = new AbortController();
   const ended = listenOn(options, closing.signal);
   return {

@@ -1,17 +1,17 @@
 import type { NewNotification } from '../contract/notification.ts';
 import type { ContactOf, DeviceWords, Sender } from './sender-queries.ts';
-import type { Asked, Candidate, EnqueueOptions, UnsentList } from './sort-out.ts';
+import type { AskedOfAccount, MessageCandidate, EnqueueOptions, UnsentList } from './sort-out.ts';
 
 type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;
 
 /** The messages of an account that may have room; the others are counted as unsent. */
 export function address(
-  asked: Asked,
+  asked: AskedOfAccount,
   sender: Sender,
   devices: Devices,
   options: EnqueueOptions,
   unsent: UnsentList,
-): Candidate[] {
+): MessageCandidate[] {
   return [
     ...addressPushes(asked, sender, devices, options, unsent),
     ...addressSms(asked, sender, options, unsent),
@@ -19,14 +19,14 @@ export function address(
 }
 
 function addressPushes(
-  { pushes, beyond }: Asked,
+  { pushes, beyond }: AskedOfAccount,
   { accountId, tokens, contacts, messagesUsed, webhooksUsed }: Sender,
   devices: Devices,
   { quotasOf, configured, nowMs, note }: EnqueueOptions,
   unsent: UnsentList,
-): Candidate[] {
+): MessageCandidate[] {
   const { messagesPerDay, webhooksPerDay } = quotasOf(accountId);
-  const recipientsOf = (notification: NewNotification): Candidate[] => [
+  const recipientsOf = (notification: NewNotification): MessageCandidate[] => [
     ...tokens.map((token) => ({
       notification,
       channel: 'push' as const,
@@ -44,7 +44,7 @@ function addressPushes(
         ...(afterMs > 0 && { dueMs: nowMs + afterMs }),
       })),
   ];
-  const reasonOf = ({ channel }: Candidate) =>
+  const reasonOf = ({ channel }: MessageCandidate) =>
     channel === 'webhook' ? ('webhooks-per-day' as const) : ('messages-per-day' as const);
   for (const { notification, count, all } of beyond.push.values())
     for (const candidate of recipientsOf(notification)) {
@@ -52,7 +52,7 @@ function addressPushes(
       for (const one of all) note?.(one, reasonOf(candidate));
     }
   const room = { messages: messagesPerDay - messagesUsed, webhooks: webhooksPerDay - webhooksUsed };
-  const candidates: Candidate[] = [];
+  const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
     // A message has room for all whom it is for, or for none: as long as there is any, all are looked at.
     const open = { messages: room.messages > 0, webhooks: room.webhooks > 0 };
@@ -82,11 +82,11 @@ const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean 
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
 
 function addressSms(
-  { sms, beyond }: Asked,
+  { sms, beyond }: AskedOfAccount,
   { accountId, maySendSms, smsUsed }: Sender,
   { quotasOf, isSmsForAll, configured, note }: EnqueueOptions,
   unsent: UnsentList,
-): Candidate[] {
+): MessageCandidate[] {
   const mayRing = maySendSms || isSmsForAll;
   const reason = mayRing ? 'sms-per-day' : 'sms-not-allowed';
   for (const { notification, recipient, count, all } of beyond.sms.values()) {

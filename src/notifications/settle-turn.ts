@@ -4,7 +4,7 @@ import type { GivenUp } from './planned.ts';
 import type { Reason } from './reasons.ts';
 import type { Turn } from './turn.ts';
 
-export type Outcome = {
+export type TurnOutcome = {
   state: 'queued' | 'sent' | 'logged' | 'failed';
   reason: Reason | null;
   error: string | null;
@@ -37,7 +37,7 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<numb
  * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
  * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
-export async function settleTurn(tx: Sql, turn: Turn, outcome: Outcome): Promise<GivenUp[]> {
+export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Promise<GivenUp[]> {
   const { state, reason, error, via, nowMs, dueMs } = outcome;
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
@@ -57,7 +57,12 @@ export async function settleTurn(tx: Sql, turn: Turn, outcome: Outcome): Promise
 }
 
 /** `told`: of how many messages the recipient now knows. */
-async function giveTurnBack(tx: Sql, turn: Turn, outcome: Outcome, told: number): Promise<void> {
+async function giveTurnBack(
+  tx: Sql,
+  turn: Turn,
+  outcome: TurnOutcome,
+  told: number,
+): Promise<void> {
   const { contactId, accountId, kind, recipient, type } = turn;
   const { state, reason, nowMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';

@@ -24,7 +24,7 @@ export type Note = (notification: NewNotification, decided: 'queued' | 'planned'
 export type MessageChannel = 'push' | 'sms' | 'email' | 'webhook';
 
 /** A message for one recipient, not yet counted. `contactId`: null where it is no contact. */
-export type Candidate = {
+export type MessageCandidate = {
   notification: NewNotification;
   channel: MessageChannel;
   recipient: string;
@@ -34,10 +34,17 @@ export type Candidate = {
 };
 
 /** What will not be sent, of one device and for one reason: what the first one was, and how many. */
-export type Unsent = Omit<Candidate, 'contactId' | 'dueMs'> & { reason: Reason; count: number };
+export type Unsent = Omit<MessageCandidate, 'contactId' | 'dueMs'> & {
+  reason: Reason;
+  count: number;
+};
 
 export type UnsentList = {
-  add(candidate: Omit<Candidate, 'contactId' | 'dueMs'>, reason: Reason, count?: number): void;
+  add(
+    candidate: Omit<MessageCandidate, 'contactId' | 'dueMs'>,
+    reason: Reason,
+    count?: number,
+  ): void;
   list(): Unsent[];
 };
 
@@ -57,10 +64,10 @@ export function createUnsentList(note?: Note): UnsentList {
 }
 
 /** What the notifications of one account are, in the order in which they were asked for. */
-export type Asked = {
+export type AskedOfAccount = {
   /** Each is for all of the account's push tokens and contacts. */
   pushes: NewNotification[];
-  sms: Candidate[];
+  sms: MessageCandidate[];
   /** More than the account may send on a day, whatever else is decided: how many, by device. */
   beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
 };
@@ -84,8 +91,8 @@ export function sortOut(
   notifications: Iterable<NewNotification>,
   { quotasOf, isAllowedNumber, note }: EnqueueOptions,
   unsent: UnsentList,
-): Map<number, Asked> {
-  const byAccount = new Map<number, Asked>();
+): Map<number, AskedOfAccount> {
+  const byAccount = new Map<number, AskedOfAccount>();
   const judged = new Map<string, { number: string } | { refused: Reason }>();
   for (const notification of notifications) {
     const { accountId, kind } = notification;
@@ -112,14 +119,14 @@ export function sortOut(
   return byAccount;
 }
 
-const nothingAsked = (): Asked => ({
+const nothingAsked = (): AskedOfAccount => ({
   pushes: [],
   sms: [],
   beyond: { push: new Map(), sms: new Map() },
 });
 
 function countBeyond(
-  { beyond }: Asked,
+  { beyond }: AskedOfAccount,
   { notification, recipient }: Pick<Beyond, 'notification' | 'recipient'>,
   note: Note | undefined,
 ): void {

@@ -4,7 +4,7 @@ import type { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
 import type { Problem } from '../errors.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import type { ProfileText } from './queries.ts';
+import type { ProfileText } from './insert-profile.ts';
 import type { ProfileInstall } from './schema.ts';
 
 // A large invalid array must not cause a larger answer.

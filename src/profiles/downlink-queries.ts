@@ -7,7 +7,7 @@ import { awaiting, transition } from './transition-sql.ts';
 const received = transition('received');
 
 /** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
-export type DueRow = {
+export type DueDownlinkRow = {
   device_id: number;
   configuration: Configuration;
   configured_at: number;
@@ -21,8 +21,11 @@ export type DueRow = {
 };
 
 /** By device; one that is gone is left out. */
-export async function listDue(db: Sql, deviceIds: number[]): Promise<Map<number, DueRow>> {
-  const { rows } = await db.query<DueRow>({
+export async function listDueDownlinks(
+  db: Sql,
+  deviceIds: number[],
+): Promise<Map<number, DueDownlinkRow>> {
+  const { rows } = await db.query<DueDownlinkRow>({
     name: 'profiles-due',
     text: `
       select s.device_id, d.configuration, d.configured_at, s.pu_id, s.st_id, s.state_at,

@@ -3,8 +3,8 @@ import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../contract/
 import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { listDue, markDelivered, rememberAnswering } from './downlink-queries.ts';
-import type { DueRow } from './downlink-queries.ts';
+import { listDueDownlinks, markDelivered, rememberAnswering } from './downlink-queries.ts';
+import type { DueDownlinkRow } from './downlink-queries.ts';
 import { forgetSeen, listKept, type SeenDisplays } from './kept-displays.ts';
 
 export type Downlinks = {
@@ -21,7 +21,11 @@ export type Downlinks = {
 /** Messages to devices, always read from the database: nothing is retained or queued anywhere else. */
 export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
   // Each row may hold a large profile.
-  const rows = coalesce({ load: (ids: number[]) => listDue(db, ids), maxKeys: 100, parallel: 2 });
+  const rows = coalesce({
+    load: (ids: number[]) => listDueDownlinks(db, ids),
+    maxKeys: 100,
+    parallel: 2,
+  });
   const kept = coalesce({ load: (ids: number[]) => listKept(db, ids), parallel: 2 });
   const seen = coalesce({
     load: async (displays: SeenDisplays[]) => {
@@ -30,7 +34,7 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
     },
   });
 
-  async function getDue(device: DeviceIdentity): Promise<DueRow> {
+  async function getDue(device: DeviceIdentity): Promise<DueDownlinkRow> {
     const row = await rows.find(device.deviceId);
     if (!row) throw new DomainError('device-gone', 'The device was removed.');
     return row;
@@ -72,7 +76,7 @@ export function createDownlinks({ db, bus }: { db: Sql; bus: Bus }): Downlinks {
 }
 
 /** The configuration first: a profile may name senses that only it describes. */
-function toDownlinks(row: DueRow, topics: DownTopic[]): Downlink[] {
+function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
   const wanted = new Set(topics);
   const messages: Downlink[] = [];
   if (wanted.has('configuration')) {

@@ -17,17 +17,17 @@ import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { firstSilenceMs } from './first-silence.ts';
 import { checkInstall, placeIn, tooLarge } from './check-install.ts';
 import { findServiceOnly, warnOfOwnEngines } from './warn-of-own-engines.ts';
+import { claimTargets, fallDue } from './claim-targets.ts';
+import { insertProfile } from './insert-profile.ts';
 import {
-  claimTargets,
-  fallDue,
-  insertProfile,
   countOwnEngines,
   listPurposeBytes,
   listPurposesById,
   listDeviceSenses,
 } from './queries.ts';
-import { supersedeProfiles } from './queries.ts';
-import type { ProfileText, ProfileTarget } from './queries.ts';
+import { supersedeProfiles } from './claim-targets.ts';
+import type { ProfileText } from './insert-profile.ts';
+import type { ProfileTarget } from './claim-targets.ts';
 import { removeUnused } from './remove-unused.ts';
 import { retryDeadlock } from './retry-deadlock.ts';
 import type { ProfileInstall } from './schema.ts';

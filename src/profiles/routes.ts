@@ -9,7 +9,7 @@ import type { Route } from '../http/route.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
 import { installProfile } from './install-profile.ts';
 import type { InstallDeps } from './install-profile.ts';
-import { findRollOut } from './queries.ts';
+import { findRollOut } from './roll-out.ts';
 import { exampleIds } from '../http/schema.ts';
 import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './schema.ts';
 

@@ -1,8 +1,8 @@
 /** Check values of what a process was given; null where there is none. */
-export type Given = { current: string | null; previous: string | null };
+export type GivenChecks = { current: string | null; previous: string | null };
 
 /** Whether the database knows one of them: beside a known previous secret, a new one is accepted. */
-export function isKnown(checks: string[], { current, previous }: Given): boolean {
+export function isKnown(checks: string[], { current, previous }: GivenChecks): boolean {
   return [current, previous].some((check) => check !== null && checks.includes(check));
 }
 
@@ -10,7 +10,7 @@ export function isKnown(checks: string[], { current, previous }: Given): boolean
  * Whether a process may start with them. Where nothing depends on a secret, any will do. A database of
  * a version that stored no check value accepts a given secret, never one that would have to be made.
  */
-export function isAllowed(checks: string[], given: Given, isInUse: boolean): boolean {
+export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean): boolean {
   if (!isInUse || isKnown(checks, given)) return true;
   return checks.length === 0 && given.current !== null;
 }

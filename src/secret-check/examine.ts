@@ -2,14 +2,14 @@ import type { Config } from '../config/config.ts';
 import type { Sql } from '../db/sql.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import { findOwnSecret } from '../config/secret.ts';
-import { isAllowed, isKnown, type Given } from './checks.ts';
+import { isAllowed, isKnown, type GivenChecks } from './checks.ts';
 import { countDependents, listChecks, type Dependents } from './queries.ts';
 
 /** Where a process has its secret from. */
 export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
 
 /** Which secret was found, and whether the database knows it. */
-export type Examined = Given & {
+export type Examined = GivenChecks & {
   /** null: neither the environment nor the data directory has one. */
   secret: string | null;
   /** The database's check values, newest first. */

@@ -1,4 +1,4 @@
-import type { Piece } from './server-sent.ts';
+import type { StreamPiece } from './server-sent.ts';
 
 /** Bytes that may wait to be sent to one reader; readers of the same event share its bytes. */
 const maxWaitingBytes = 1_048_576;
@@ -19,7 +19,7 @@ export class Member<P> {
   /** Why it was ended before its reader left; null where it was not. */
   reason: DropReason | null = null;
   #error: Error | undefined;
-  #waiting: Piece<P>[] = [];
+  #waiting: StreamPiece<P>[] = [];
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
 
@@ -29,7 +29,7 @@ export class Member<P> {
   }
 
   /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
-  give(piece: Piece<P>, nowMs: number): void {
+  give(piece: StreamPiece<P>, nowMs: number): void {
     if (this.hasEnded) return;
     const { length } = piece.bytes;
     if (this.#waiting.length > 0 && this.#waitingBytes + length > maxWaitingBytes) {
@@ -56,7 +56,7 @@ export class Member<P> {
   }
 
   /** What it is given, as it comes, until it has ended. */
-  async *read(): AsyncGenerator<Piece<P>> {
+  async *read(): AsyncGenerator<StreamPiece<P>> {
     for (;;) {
       const piece = this.#waiting.shift();
       if (piece) {

@@ -1,20 +1,20 @@
-import type { Piece } from './server-sent.ts';
+import type { StreamPiece } from './server-sent.ts';
 
-type Waiting<K> = { name: K; piece: Piece<string>; taken: () => void };
+type Waiting<K> = { name: K; piece: StreamPiece<string>; taken: () => void };
 
 /**
  * Pieces of several sources as they come, each source waiting until its last one was taken. Ends with the
  * first source that does. A source that waits for something has to be ended by whoever made it.
  */
 export async function* merge<K>(
-  sources: readonly (readonly [K, AsyncGenerator<Piece<string>>])[],
-): AsyncGenerator<[K, Piece<string>]> {
+  sources: readonly (readonly [K, AsyncGenerator<StreamPiece<string>>])[],
+): AsyncGenerator<[K, StreamPiece<string>]> {
   const waiting: Waiting<K>[] = [];
   let wake: (() => void) | undefined;
   let isOver = false;
   let failed: { error: unknown } | undefined;
 
-  const pump = async (name: K, source: AsyncGenerator<Piece<string>>): Promise<void> => {
+  const pump = async (name: K, source: AsyncGenerator<StreamPiece<string>>): Promise<void> => {
     try {
       for await (const piece of source) {
         if (isOver) return;

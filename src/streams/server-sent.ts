@@ -11,7 +11,7 @@ export const chunkBytes = 65_536;
  * With `hasIds` its messages say so themselves; else the last message still lacks its `id` and the blank line
  * that ends it (`endWith`), because the id of a stream that carries several kinds names a place in each.
  */
-export type Piece<P> = { bytes: Buffer; position: P };
+export type StreamPiece<P> = { bytes: Buffer; position: P };
 
 /** One message without its id and its end. `event` and `data` hold no line break. */
 export function writeMessage(event: string, data: string): string {

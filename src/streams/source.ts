@@ -1,5 +1,5 @@
 import type { Reach } from './reach.ts';
-import type { Piece } from './server-sent.ts';
+import type { StreamPiece } from './server-sent.ts';
 
 /** What one connection can carry. `alarms`: changes of alarms. */
 export const streamKinds = ['events', 'measurements', 'alarms'] as const;
@@ -18,7 +18,7 @@ export type AskedSource = {
 /** A part of a stream: it is joined, and read once. */
 export type Source = {
   /** Ends after `leave`, and where the reader is dropped. */
-  pieces: (until: AbortSignal) => AsyncGenerator<Piece<string>>;
+  pieces: (until: AbortSignal) => AsyncGenerator<StreamPiece<string>>;
   leave: () => void;
 };
 

@@ -158,7 +158,7 @@ type AlarmRow = {
 const of = { puId: 1, stId: 2, evId: 3 };
 const place = { puId: 1, stId: 2 };
 
-export const identityOf = ({ accountId, deviceId, deviceUuid }: given.Owner) => ({
+const identityOf = ({ accountId, deviceId, deviceUuid }: given.Owner) => ({
   accountId,
   deviceId,
   uuid: deviceUuid,

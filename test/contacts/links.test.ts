@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { makeLinkToken, readLinkToken } from '../../src/contacts/links.ts';
+import { makeContactToken, readLinkToken } from '../../src/contacts/links.ts';
 import { webhookSecrets } from '../../src/contacts/webhook-secret.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 
@@ -12,19 +12,19 @@ const contactUuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const day = 86_400_000;
 
 test('a link says which contact it is of, until it expires', () => {
-  const token = makeLinkToken(keys, 'confirm', { contactUuid, nowMs: 1_000 });
+  const token = makeContactToken(keys, 'confirm', { contactUuid, nowMs: 1_000 });
   expect(token).toMatch(/^[\w-]+$/);
   const read = (nowMs: number) => readLinkToken(keys, 'confirm', { token, nowMs });
   expect(read(1_000 + 7 * day)).toEqual({ contactUuid, madeTs: 1_000 });
   expect(read(1_001 + 7 * day)).toBeNull();
-  const unsubscribe = makeLinkToken(keys, 'unsubscribe', { contactUuid, nowMs: 1_000 });
+  const unsubscribe = makeContactToken(keys, 'unsubscribe', { contactUuid, nowMs: 1_000 });
   expect(
     readLinkToken(keys, 'unsubscribe', { token: unsubscribe, nowMs: 400 * day }),
   ).not.toBeNull();
 });
 
 test('it is good for one purpose, as it was made, and by these keys', () => {
-  const token = makeLinkToken(keys, 'confirm', { contactUuid, nowMs: 0 });
+  const token = makeContactToken(keys, 'confirm', { contactUuid, nowMs: 0 });
   expect(readLinkToken(keys, 'unsubscribe', { token, nowMs: 0 })).toBeNull();
   const others = deriveKeys(second).mailLinks;
   expect(readLinkToken(others, 'confirm', { token, nowMs: 0 })).toBeNull();

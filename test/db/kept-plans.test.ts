@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { listConfigurations } from '../../src/devices/configuration-queries.ts';
 import { listDeviceStates } from '../../src/ingest/store/queries.ts';
-import { listDue } from '../../src/profiles/downlink-queries.ts';
+import { listDueDownlinks } from '../../src/profiles/downlink-queries.ts';
 import { loadSessions } from '../../src/sessions/queries.ts';
 import {
   databaseKinds,
@@ -21,7 +21,7 @@ describe.each(databaseKinds)('look-ups of a few by their keys on %s', (kind) => 
 
   test.each([
     ['devices-configurations', (sql: Sql) => listConfigurations(sql, [crypto.randomUUID()])],
-    ['profiles-due', (sql: Sql) => listDue(sql, [1])],
+    ['profiles-due', (sql: Sql) => listDueDownlinks(sql, [1])],
     ['load-sessions', (sql: Sql) => loadSessions(sql, [crypto.randomUUID()])],
   ])('%s is not planned each time', async (name, look) => {
     const times = 12;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { describeEvaluation } from '../../src/engine/describe-evaluation.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { explain, Explanation } from '../../src/engine/explain.ts';
-import type { Asked } from '../../src/engine/explain.ts';
+import type { AskedAt } from '../../src/engine/explain.ts';
 import type { LastSeen } from '../../src/engine/last-seen.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { profileOf, purposeWith } from './samples.ts';
@@ -19,7 +19,7 @@ function explained(
   thresholds: object,
   values: Value[],
   at: number,
-  listening?: Asked['listening'],
+  listening?: AskedAt['listening'],
 ) {
   const causes = [{ sId: '0x1', threshold, thresholds }];
   const profile = profileOf(purposeWith({ evId: 1, eventLog: true, causes }));

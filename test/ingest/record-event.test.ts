@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { recordEvent } from '../../src/ingest/rules/record-event.ts';
 import { noChanges } from '../../src/ingest/rules/changes.ts';
-import type { Scope } from '../../src/ingest/rules/scope.ts';
+import type { MessageScope } from '../../src/ingest/rules/scope.ts';
 import type { DeviceContext } from '../../src/ingest/rules/device-context.ts';
 import { device } from './units.ts';
 
 it('gives events of one moment keys that sort as they happened, over batches and versions', () => {
   const keys: string[] = [];
   for (const version of [1, 9, 10, 99, 100, 12_345_678]) {
-    const scope = { rows: noChanges() } as Scope;
+    const scope = { rows: noChanges() } as MessageScope;
     const context = { device: device(1), version } as DeviceContext;
     for (let n = 0; n < 120; n++) {
       const engine = { pId: '', puId: 1, stId: 1, evId: n, ts: 5 };

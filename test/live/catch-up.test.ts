@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { catchUp } from '../../src/live/catch-up.ts';
+import { catchUpValues } from '../../src/live/catch-up.ts';
 import type { LivePosition } from '../../src/live/live-position.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { readPosition } from '../../src/streams/read-position.ts';
@@ -34,7 +34,7 @@ describe.each(databaseKinds)('what a reader has missed on %s', (kind) => {
     };
     const present = await readPosition(db);
     const found: [string, number][] = [];
-    for await (const values of catchUp({
+    for await (const values of catchUpValues({
       sql: db,
       filter: { reach, senses: undefined, maxHz },
       from,

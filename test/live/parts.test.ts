@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { maxSent, parseLivePosition, writeLivePosition } from '../../src/live/live-position.ts';
-import { Throttle } from '../../src/live/throttle.ts';
+import { ValueThrottle } from '../../src/live/throttle.ts';
 import { Value } from '../../src/live/value.ts';
 
 const device = { deviceId: 1, uuid: 'u' };
@@ -28,7 +28,7 @@ test('a position is read as it was written', () => {
 });
 
 test('a sense lets a value through in a period, the newest', () => {
-  const throttle = new Throttle(100);
+  const throttle = new ValueThrottle(100);
   const value = (sId: string, ts: number) => new Value(device, [sId, ts, ts]);
   expect(throttle.isDue(value('a', 1), 0)).toBe(true);
   expect(throttle.isDue(value('b', 1), 10)).toBe(true);
@@ -45,7 +45,7 @@ test('a sense lets a value through in a period, the newest', () => {
 });
 
 test('values go in pieces of a limit, each sense after the period from when it was sent', () => {
-  const throttle = new Throttle(100);
+  const throttle = new ValueThrottle(100);
   for (let round = 0; round < 2; round += 1)
     for (let i = 0; i < 5; i += 1) throttle.isDue(new Value(device, [`${i}`, round, round]), i);
   expect(throttle.takeDue(200, 3)).toHaveLength(3);

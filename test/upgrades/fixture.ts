@@ -47,7 +47,7 @@ export type Fixture = {
   answers: Answer[];
 };
 
-export const fixturesDir = new URL('./fixtures/', import.meta.url).pathname;
+const fixturesDir = new URL('./fixtures/', import.meta.url).pathname;
 
 /** Versions that a fixture is kept of. */
 export function listFixtures(): string[] {

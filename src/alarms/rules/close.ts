@@ -1,11 +1,11 @@
 import type { Closing } from '../../contract/alarm.ts';
 import type { Place } from '../../contract/place.ts';
 import { nameKey, type Alarm } from '../alarm.ts';
-import { note, type DeviceDraft, type Draft } from './draft.ts';
+import { note, type DeviceDraft, type AlarmDraft } from './draft.ts';
 
 export function close(
   device: DeviceDraft,
-  draft: Draft,
+  draft: AlarmDraft,
   closedBy: Closing,
   closedTs: number,
 ): void {
@@ -22,7 +22,7 @@ export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
 }
 
 /** What an alarm stands for is over: it closes, or `actions.keepMs` keeps it open for a while. */
-export function end(device: DeviceDraft, draft: Draft, as: Closing, nowTs: number): void {
+export function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: number): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
   const { keepMs = 0 } = alarm.actions;
@@ -57,11 +57,11 @@ export function closeDue(device: DeviceDraft, nowTs: number): void {
  */
 export function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean {
   const { of, movedTo, isReported, isGlobal } = alarm;
-  if (isReported) return isReport && !isSame(movedTo, to);
-  if (movedTo) return !isSame(movedTo, to);
+  if (isReported) return isReport && !isSamePlace(movedTo, to);
+  if (movedTo) return !isSamePlace(movedTo, to);
   return of.puId !== to.puId || (!isGlobal && of.stId !== to.stId);
 }
 
-export function isSame(one: Place | null, other: Place | null): boolean {
+export function isSamePlace(one: Place | null, other: Place | null): boolean {
   return one !== null && one.puId === other?.puId && one.stId === other.stId;
 }

@@ -1,8 +1,8 @@
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import { nameKey } from '../alarm.ts';
-import { close, closeDue, end, endsByMove, isSame } from './close.ts';
+import { close, closeDue, end, endsByMove, isSamePlace } from './close.ts';
 import type { DeviceDraft } from './draft.ts';
-import { ask, fire, whyNobody } from './fire.ts';
+import { askPeople, fireAlarm, whyNobody } from './fire.ts';
 
 /** Takes in one signal of a device, in the order in which they happened. */
 export function decide(device: DeviceDraft, signal: AlarmSignal): void {
@@ -11,7 +11,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
   const open = () => [...device.open.values()];
   switch (signal.kind) {
     case 'fired':
-      fire(device, signal);
+      fireAlarm(device, signal);
       return;
     case 'ended':
       for (const of of signal.of) {
@@ -21,7 +21,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
       }
       return;
     case 'moved':
-      if (isSame(signal.from, signal.to)) return;
+      if (isSamePlace(signal.from, signal.to)) return;
       for (const draft of open())
         if (endsByMove(draft.alarm, signal.to, signal.isReport))
           end(device, draft, 'left-state', arrivedTs);
@@ -50,6 +50,6 @@ function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): v
     if (!waits || alarm.endsTs !== null || !alarm.sIds.some((sId) => sIds.includes(sId))) continue;
     if (whyNobody(device, alarm, true) !== null) continue;
     const { event, actions, eventName: name } = alarm;
-    ask(device, draft, { device: alarm.device, event, actions, name, isFiring: false });
+    askPeople(device, draft, { device: alarm.device, event, actions, name, isFiring: false });
   }
 }

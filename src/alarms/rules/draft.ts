@@ -14,7 +14,7 @@ export type RuleOptions = {
 };
 
 /** An alarm while it is decided on. */
-export type Draft = {
+export type AlarmDraft = {
   alarm: Alarm;
   isNew: boolean;
   changes: AlarmChangeKind[];
@@ -24,7 +24,7 @@ export type Draft = {
 
 /** What people are to be told; `draft` is null of a notice. */
 export type PlannedAsk = {
-  draft: Draft | null;
+  draft: AlarmDraft | null;
   type: Announced['type'];
   device: DeviceIdentity;
   event: SenseEvent;
@@ -33,7 +33,7 @@ export type PlannedAsk = {
 };
 
 /** What an event says of who was told: known already, or once an ask is answered. */
-export type Verdict = {
+export type TellingVerdict = {
   event: SenseEvent;
   /** Null: what became of `ask` says so. */
   because: NotNotified | null;
@@ -54,10 +54,10 @@ export type DeviceBefore = {
 /** A device while its signals are read. */
 export type DeviceDraft = {
   before: DeviceBefore;
-  open: Map<string, Draft>;
-  closed: Draft[];
+  open: Map<string, AlarmDraft>;
+  closed: AlarmDraft[];
   asks: PlannedAsk[];
-  verdicts: Verdict[];
+  verdicts: TellingVerdict[];
   /** The snoozes of the profile that ended are gone. */
   isProfileOver: boolean;
   options: RuleOptions;
@@ -65,13 +65,13 @@ export type DeviceDraft = {
   nowTs: number;
 };
 
-export type Fired = AlarmSignal & FiredSignal;
+export type FiredAlarm = AlarmSignal & FiredSignal;
 
 export function beginDraft(
   before: DeviceBefore,
   { options, nowTs, asks }: Pick<DeviceDraft, 'options' | 'nowTs' | 'asks'>,
 ): DeviceDraft {
-  const drafts = before.open.map((alarm): [string, Draft] => [
+  const drafts = before.open.map((alarm): [string, AlarmDraft] => [
     nameKey(alarm.of),
     { alarm: { ...alarm }, isNew: false, changes: [], ask: null },
   ]);
@@ -88,7 +88,7 @@ export function beginDraft(
 }
 
 /** Notes a change, once in a transaction. */
-export function note({ changes }: Draft, kind: AlarmChangeKind): void {
+export function note({ changes }: AlarmDraft, kind: AlarmChangeKind): void {
   if (!changes.includes(kind)) changes.push(kind);
 }
 

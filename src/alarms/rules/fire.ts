@@ -2,12 +2,12 @@ import type { SenseEvent } from '../../contract/event.ts';
 import type { NotNotified } from '../../contract/not-notified.ts';
 import type { Place } from '../../contract/place.ts';
 import { nameKey, openedBy, type Alarm } from '../alarm.ts';
-import { isSame } from './close.ts';
+import { isSamePlace } from './close.ts';
 import { note, quietUntil } from './draft.ts';
-import type { DeviceDraft, Draft, Fired } from './draft.ts';
+import type { DeviceDraft, AlarmDraft, FiredAlarm } from './draft.ts';
 
 /** An event fired: a notice is told, an alarm opens or goes on. A report that is too old is neither. */
-export function fire(device: DeviceDraft, fired: Fired): void {
+export function fireAlarm(device: DeviceDraft, fired: FiredAlarm): void {
   if (fired.tells === 'notice') {
     fireNotice(device, fired);
     return;
@@ -21,22 +21,22 @@ export function fire(device: DeviceDraft, fired: Fired): void {
   if (fired.tells === 'alarm') tellFiring(device, draft, fired);
 }
 
-function fireNotice(device: DeviceDraft, fired: Fired): void {
+function fireNotice(device: DeviceDraft, fired: FiredAlarm): void {
   const why = whyNoNotice(device, fired);
   if (why) refuse(device, fired.event, why);
-  else ask(device, null, fired);
+  else askPeople(device, null, fired);
 }
 
-function whyNoNotice(device: DeviceDraft, fired: Fired): NotNotified | null {
+function whyNoNotice(device: DeviceDraft, fired: FiredAlarm): NotNotified | null {
   const { engine } = fired.actions;
   const moves = engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
-  if (moves && isSame(fired.movedTo, fired.from)) return 'same-episode';
+  if (moves && isSamePlace(fired.movedTo, fired.from)) return 'same-episode';
   if (!fired.isFresh) return 'too-old';
   return quietUntil(device, null) === null ? null : 'snoozed';
 }
 
-function open(device: DeviceDraft, fired: Fired): Draft {
-  const draft: Draft = { alarm: openedBy(fired), isNew: true, changes: [], ask: null };
+function open(device: DeviceDraft, fired: FiredAlarm): AlarmDraft {
+  const draft: AlarmDraft = { alarm: openedBy(fired), isNew: true, changes: [], ask: null };
   note(draft, 'opened');
   const { carried } = device.before;
   const isCarried =
@@ -49,7 +49,7 @@ function open(device: DeviceDraft, fired: Fired): Draft {
 }
 
 /** The firing is the alarm's newest; it takes back that what the alarm stands for was over. */
-function goOn({ options, nowTs }: DeviceDraft, draft: Draft, fired: Fired): void {
+function goOn({ options, nowTs }: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): void {
   const { alarm } = draft;
   const { event, actions, arrivedTs } = fired;
   Object.assign(alarm, { event, actions, lastFiringTs: event.ts, firings: alarm.firings + 1 });
@@ -62,14 +62,14 @@ function goOn({ options, nowTs }: DeviceDraft, draft: Draft, fired: Fired): void
 }
 
 /** The state that the alarm lasts with: another one, or the one that it lasts with already, entered anew. */
-function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: Fired): Place | null {
+function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: FiredAlarm): Place | null {
   if (reportKey !== undefined) return movedTo;
-  const isAnother = movedTo !== null && !isSame(movedTo, from);
-  return isAnother || isSame(movedTo, alarm.movedTo) ? movedTo : null;
+  const isAnother = movedTo !== null && !isSamePlace(movedTo, from);
+  return isAnother || isSamePlace(movedTo, alarm.movedTo) ? movedTo : null;
 }
 
 /** Who is told of this firing, or why nobody is. */
-function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
+function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): void {
   const { alarm } = draft;
   const { event, isFresh } = fired;
   if (draft.ask !== null) {
@@ -88,7 +88,7 @@ function tellFiring(device: DeviceDraft, draft: Draft, fired: Fired): void {
   }
   const why = whyNobody(device, alarm, isFresh);
   if (!why) {
-    ask(device, draft, fired);
+    askPeople(device, draft, fired);
     return;
   }
   refuse(device, event, why);
@@ -105,7 +105,7 @@ export function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): 
 }
 
 /** Told by the next fresh measurement, or by the timer. Where it looks already, that stays. */
-function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: Fired): void {
+function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: FiredAlarm): void {
   alarm.waitsForFresh = true;
   alarm.nextTs ??= nowTs + options.ringMaxAgeMs;
   alarm.lookedTs ??= Math.max(event.ts, ...event.cause.senses.map(({ ts }) => ts));
@@ -117,7 +117,7 @@ function isInPause({ told, failures, nextTs }: Alarm, nowTs: number): boolean {
 }
 
 /** Has people be told of an alarm, or of a notice where there is no draft. */
-export function ask(device: DeviceDraft, draft: Draft | null, fired: AskedFor): void {
+export function askPeople(device: DeviceDraft, draft: AlarmDraft | null, fired: AskedFor): void {
   const { event, actions, name } = fired;
   const place = device.asks.length;
   const type = draft ? 'opened' : 'notice';
@@ -128,7 +128,7 @@ export function ask(device: DeviceDraft, draft: Draft | null, fired: AskedFor): 
 }
 
 /** `isFiring` false: it is told of without one, and no event says so. */
-type AskedFor = Pick<Fired, 'device' | 'event' | 'actions' | 'name'> & {
+type AskedFor = Pick<FiredAlarm, 'device' | 'event' | 'actions' | 'name'> & {
   isFiring?: false;
 };
 

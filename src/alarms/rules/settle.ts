@@ -1,5 +1,5 @@
 import type { NotNotified } from '../../contract/not-notified.ts';
-import { note, type PlannedAsk, type RuleOptions, type Verdict } from './draft.ts';
+import { note, type PlannedAsk, type RuleOptions, type TellingVerdict } from './draft.ts';
 
 /** How many messages an ask made, for now and for later; both 0: why none. */
 export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
@@ -8,7 +8,7 @@ export type Told = { queued: number; planned: number; notNotified: NotNotified |
 export function settle(
   asks: readonly PlannedAsk[],
   told: readonly Told[],
-  verdicts: readonly Verdict[],
+  verdicts: readonly TellingVerdict[],
   at: { nowTs: number; options: RuleOptions },
 ): void {
   for (const [place, asked] of asks.entries()) settleAlarm(asked, answerOf(told[place]), at);

@@ -5,14 +5,14 @@ import { loadDevices, type LoadedDevice } from '../load.ts';
 import type { Ask, Telling } from '../ports.ts';
 import { closeDue } from '../rules/close.ts';
 import { beginDraft, quietUntil } from '../rules/draft.ts';
-import type { DeviceDraft, Draft, PlannedAsk, RuleOptions } from '../rules/draft.ts';
-import { ask } from '../rules/fire.ts';
+import type { DeviceDraft, AlarmDraft, PlannedAsk, RuleOptions } from '../rules/draft.ts';
+import { askPeople } from '../rules/fire.ts';
 import { settle } from '../rules/settle.ts';
 import { saveDrafts, type Drafted } from '../save-drafts.ts';
 import { lookAt } from './look.ts';
 import { claimDevices, listDueDevices, saveLooks, type NextLook } from './queries.ts';
 
-export type RunDeps = Telling & {
+export type RunAlarmsDeps = Telling & {
   db: Database;
   rules: RuleOptions;
   /** The newest time of each of these senses that has measured something; ms. */
@@ -36,7 +36,7 @@ const devicesAtOnce = 50;
  * Does what is due of alarms: closes them, tells of them, repeats. Gives how many devices it looked at; where
  * it is as many as fit into one transaction there may be more.
  */
-export async function runDue(deps: RunDeps, nowTs: number): Promise<{ isMore: boolean }> {
+export async function runDue(deps: RunAlarmsDeps, nowTs: number): Promise<{ isMore: boolean }> {
   const due = await listDueDevices(deps.db, { nowTs, limit: devicesAtOnce });
   if (due.length === 0) return { isMore: false };
   const { claimed, changed } = await deps.db.transaction(async (tx) => {
@@ -52,7 +52,7 @@ export async function runDue(deps: RunDeps, nowTs: number): Promise<{ isMore: bo
 
 async function lookAtDevices(
   tx: Sql,
-  deps: RunDeps,
+  deps: RunAlarmsDeps,
   { deviceIds, nowTs }: { deviceIds: number[]; nowTs: number },
 ): Promise<ChangedDevices> {
   const loaded = await loadDevices(tx, deviceIds);
@@ -85,7 +85,7 @@ async function lookAtDevices(
 
 function lookAtOne(
   device: DeviceDraft,
-  draft: Draft,
+  draft: AlarmDraft,
   { deps, nowTs, newest, repeats, looks }: LookContext,
 ): void {
   const { alarm } = draft;
@@ -95,7 +95,7 @@ function lookAtOne(
   const quietUntilTs = quietUntil(device, of);
   const look = lookAt(alarm, { nowTs, ringMaxAgeMs, quietUntilTs, newestTs });
   if (look.do === 'tell') {
-    ask(device, draft, { device: identity, event, actions, name, isFiring: false });
+    askPeople(device, draft, { device: identity, event, actions, name, isFiring: false });
     return;
   }
   const { alarmId, announcement, sinceTs, repeatMs, lookedTs, notNotified } = alarm;
@@ -116,7 +116,7 @@ function lookAtOne(
 }
 
 type LookContext = {
-  deps: RunDeps;
+  deps: RunAlarmsDeps;
   nowTs: number;
   newest: NewestTs;
   repeats: Ask[];

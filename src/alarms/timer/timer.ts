@@ -1,6 +1,6 @@
-import { runDue, type RunDeps } from './run-due.ts';
+import { runDue, type RunAlarmsDeps } from './run-due.ts';
 
-export type TimerOptions = RunDeps & {
+export type TimerOptions = RunAlarmsDeps & {
   clock: () => number;
   /** How often due alarms are looked for. */
   pollIntervalMs: number;

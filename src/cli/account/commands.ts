@@ -2,7 +2,9 @@ import { disableAccount, enableAccount } from '../../accounts/disable-account.ts
 import { deleteAccount } from '../../accounts/delete-account.ts';
 import { setPassword } from '../../accounts/change-password.ts';
 import { createPasswords } from '../../accounts/passwords.ts';
-import { allowSms, findAccountByEmail, listAccounts } from '../../accounts/queries.ts';
+import { allowSms } from '../../accounts/may-send-sms.ts';
+import { findAccountByEmail } from '../../accounts/find-account.ts';
+import { listAccounts } from '../../accounts/list-accounts.ts';
 import { createWorkQueue } from '../../accounts/work-queue.ts';
 import { registerAccount } from '../../accounts/register.ts';
 import { NewCredentials } from '../../accounts/schema.ts';

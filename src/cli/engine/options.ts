@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../lib/thrown.ts';
+import { UsageError } from '../usage-error.ts';
 
 /** What is asked for. Times in ms; null where they are not given. */
 export type Options =
@@ -16,9 +17,6 @@ export type Options =
       installedTs: number | null;
       untilTs: number | null;
     };
-
-/** Arguments that do not go together; the message says what to write. */
-export class UsageError extends Error {}
 
 const flags = {
   vectors: { type: 'string' },

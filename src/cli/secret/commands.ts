@@ -1,4 +1,4 @@
-import { listAccountIds } from '../../accounts/queries.ts';
+import { listAccountIds } from '../../accounts/list-accounts.ts';
 import type { Config } from '../../config/config.ts';
 import { acceptSecret } from '../../secret-check/accept.ts';
 import { examineSecret, type Examined } from '../../secret-check/examine.ts';

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { messageOf } from '../../lib/thrown.ts';
+import { UsageError } from '../usage-error.ts';
 
 const numberText = z
   .string()
@@ -22,9 +23,6 @@ const Options = z.object({
 });
 /** What a run is asked to do; `rate` in messages a second of each device. */
 export type Options = z.infer<typeof Options>;
-
-/** Arguments that say something impossible; `message` lists everything that is wrong, a line each. */
-export class UsageError extends Error {}
 
 /** Reads the command line. Throws `UsageError`. */
 export function parseOptions(args: string[]): Options {

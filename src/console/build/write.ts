@@ -2,7 +2,7 @@ import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { manifestName, type Manifest } from '../manifest.ts';
+import { manifestName, type PageManifest } from '../manifest.ts';
 import type { BuiltFile } from './bundle.ts';
 
 const compressBrotli = promisify(brotliCompress);
@@ -17,7 +17,7 @@ export async function writeBuild(
   const target = join(dir, hash);
   await mkdir(made, { recursive: true, mode });
   await Promise.all(files.map((file) => writeFileThrice(made, file)));
-  const manifest: Manifest = { files: files.map(({ name, type }) => ({ name, type })) };
+  const manifest: PageManifest = { files: files.map(({ name, type }) => ({ name, type })) };
   await writeFile(join(made, manifestName), JSON.stringify(manifest));
   await rm(target, { recursive: true, force: true });
   await rename(made, target);

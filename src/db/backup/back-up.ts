@@ -7,21 +7,21 @@ import { readSuperuser } from '../embedded/secrets.ts';
 import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
 import { copyRunning } from './copy-running.ts';
 import { makeBackup } from './make-backup.ts';
-import { clusterName, privateNames, writeManifest, type Manifest } from './manifest.ts';
+import { clusterName, privateNames, writeManifest, type BackupManifest } from './manifest.ts';
 import { copyPrivate } from './private-files.ts';
 
 /**
  * Copies the embedded database of a data directory into a new directory, with the secret and the
  * database's password: whoever has it has everything. The service may run and write meanwhile.
  */
-export async function backUp(dataDir: string, targetDir: string): Promise<Manifest> {
+export async function backUp(dataDir: string, targetDir: string): Promise<BackupManifest> {
   const clusterDir = await realpath(join(dataDir, clusterName)).catch((cause: unknown) => {
     throw new StartError(`DATA_DIR ${dataDir}: holds no database.`, { cause });
   });
   return makeBackup(targetDir, async (dir) => {
     for (const file of privateNames) await copyPrivate(join(dataDir, file), join(dir, file));
     const { files, bytes } = await copyCluster(dataDir, clusterDir, join(dir, clusterName));
-    const manifest: Manifest = {
+    const manifest: BackupManifest = {
       format: 1,
       createdTs: Date.now(),
       postgresqlMajor: (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim(),

@@ -4,14 +4,14 @@ import { z } from 'zod';
 import { StartError } from '../../start-error.ts';
 
 /** Says that a backup is whole: it is written last. */
-export const Manifest = z.object({
+export const BackupManifest = z.object({
   format: z.literal(1),
   createdTs: z.int(),
   postgresqlMajor: z.string(),
   files: z.int(),
   bytes: z.int(),
 });
-export type Manifest = z.infer<typeof Manifest>;
+export type BackupManifest = z.infer<typeof BackupManifest>;
 
 /** In a backup's directory: the cluster, and the private files of the data directory. */
 export const clusterName = 'postgresql';
@@ -19,14 +19,14 @@ export const privateNames = ['secret', 'database-password'] as const;
 
 const name = 'backup.json';
 
-export async function writeManifest(dir: string, manifest: Manifest): Promise<void> {
+export async function writeManifest(dir: string, manifest: BackupManifest): Promise<void> {
   await writeFile(join(dir, name), `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
 }
 
 /** Throws a StartError for what is no backup, or one that was interrupted. */
-export async function readManifest(dir: string): Promise<Manifest> {
+export async function readManifest(dir: string): Promise<BackupManifest> {
   try {
-    return Manifest.parse(JSON.parse(await readFile(join(dir, name), 'utf8')));
+    return BackupManifest.parse(JSON.parse(await readFile(join(dir, name), 'utf8')));
   } catch (error) {
     throw new StartError(`${dir}: is not a whole backup (no readable ${name}).`, { cause: error });
   }

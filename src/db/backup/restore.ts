@@ -6,14 +6,14 @@ import { placePrograms } from '../embedded/place-programs.ts';
 import { findPackagedPostgres, type SystemUser } from '../embedded/programs.ts';
 import { checkVersion } from '../embedded/launch.ts';
 import { copyFiles, copyLog } from './copy-cluster.ts';
-import { clusterName, privateNames, readManifest, type Manifest } from './manifest.ts';
+import { clusterName, privateNames, readManifest, type BackupManifest } from './manifest.ts';
 import { restorePrivate } from './private-files.ts';
 
 /**
  * Puts a backup into a data directory that has no database yet; the next start of the service
  * recovers it to the moment at which the backup ended. Throws a StartError for what its user can mend.
  */
-export async function restore(backupDir: string, dataDir: string): Promise<Manifest> {
+export async function restore(backupDir: string, dataDir: string): Promise<BackupManifest> {
   const manifest = await readManifest(backupDir);
   const { clusterDir, owner } = await findCluster(dataDir);
   if (clusterDir !== null)

@@ -3,17 +3,17 @@ import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
 import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
 import { createScramClient } from '../pg-driver.ts';
-import { takeServiceLock, type Held } from './guard.ts';
+import { takeServiceLock, type HeldLock } from './guard.ts';
 import { handOver, isHandedOver } from './hand-over.ts';
 import { readOrMakeService, readSuperuser } from './secrets.ts';
 
 const lockTimeoutMs = 3_000;
 
 /** The lock, and what the service logs in with. */
-export type Entered = { held: Held; service: RoleLogin };
+export type Entered = { held: HeldLock; service: RoleLogin };
 
 /** Logs in to a server that runs and takes the service's lock. */
-export function lockAs(address: ServerAddress, login: RoleLogin): Promise<Held> {
+export function lockAs(address: ServerAddress, login: RoleLogin): Promise<HeldLock> {
   return takeServiceLock(connectionStringOf(address, login, 'postgres'), lockTimeoutMs);
 }
 
@@ -21,7 +21,7 @@ export function lockAs(address: ServerAddress, login: RoleLogin): Promise<Held> 
 export async function lockAsSuperuser(
   dataDir: string,
   address: ServerAddress,
-): Promise<{ held: Held; admin: RoleLogin }> {
+): Promise<{ held: HeldLock; admin: RoleLogin }> {
   const admin = await readSuperuser(dataDir);
   const held = await unlessRefused(lockAs(address, admin));
   if (held === null)

@@ -9,13 +9,16 @@ const serviceLock = 7199;
 export type GuardConnection = { client: pg.Client; ended: Promise<void> };
 
 /** A connection that holds the lock, or which process holds it instead. */
-export type Held = (GuardConnection & { heldBy: null }) | { heldBy: string };
+export type HeldLock = (GuardConnection & { heldBy: null }) | { heldBy: string };
 
 /**
  * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so
  * it is asked for again until `timeoutMs` is over.
  */
-export async function takeServiceLock(connectionString: string, timeoutMs: number): Promise<Held> {
+export async function takeServiceLock(
+  connectionString: string,
+  timeoutMs: number,
+): Promise<HeldLock> {
   const client = createScramClient({
     connectionString,
     application_name: `sensorium ${process.pid}`,

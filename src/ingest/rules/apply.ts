@@ -10,7 +10,7 @@ import { plannedOutcomeOf } from './outcome.ts';
 import type { Unit, UnitContent } from './message.ts';
 import { runPending } from './pending.ts';
 import { applyAnswer, applyRequest } from './profile.ts';
-import type { Applied, ApplyLimits, Scope } from './scope.ts';
+import type { Applied, ApplyLimits, MessageScope } from './scope.ts';
 import { applyState } from './state.ts';
 import type { StoredAlready } from './stored-already.ts';
 import { runTicks } from './tick.ts';
@@ -39,7 +39,7 @@ export function apply(
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   const { topic, arrivedTs } = message.uplink;
-  const scope: Scope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
+  const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
   const ticked = runTicks(context, scope);
   const applied = ticked.isBehind
     ? waiting(ticked.context, unit.content)
@@ -55,7 +55,11 @@ function waiting(context: DeviceContext, content: UnitContent): Applied {
   return content.kind === 'tick' ? whole(context) : { context, items: 0 };
 }
 
-function applyUnit(context: DeviceContext, { content, rejections }: Unit, scope: Scope): Applied {
+function applyUnit(
+  context: DeviceContext,
+  { content, rejections }: Unit,
+  scope: MessageScope,
+): Applied {
   for (const rejection of rejections) scope.reject(rejection);
   if (content.kind === 'tick') return whole(context);
   if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));

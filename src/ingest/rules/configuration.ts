@@ -2,7 +2,7 @@ import { sensesOf } from '../../contract/senses.ts';
 import type { Configuration } from '../../contract/configuration.ts';
 import { checkConfigurationSizes } from '../../contract/sizes.ts';
 import type { DeviceContext } from './device-context.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { makesAlarms, signal } from './signal.ts';
 
 /**
@@ -12,7 +12,7 @@ import { makesAlarms, signal } from './signal.ts';
 export function applyConfiguration(
   context: DeviceContext,
   configuration: Configuration,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const { rows, limits, reject } = scope;
   const sizes = limits.sizesOf?.(context.device.accountId);

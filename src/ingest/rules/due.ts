@@ -14,7 +14,7 @@ export type DueRow = { deviceId: number; accountId: number; dueTs: number | null
 type NextDue = { ts: number | null; earliest: EarliestDue | null; cost: number };
 
 /** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
-export function findNextDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
+export function findDeviceDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
   const { ts: current, ...found } = findCurrentDue(context, nowTs, limits);
   const pending = findPendingDue(context, nowTs, limits);
   const both = current !== null && pending !== null;

@@ -8,19 +8,19 @@ import { logAfter } from './evidence-log.ts';
 import { hear } from './heard.ts';
 import { performFiring } from './perform-firing.ts';
 import { recordEvent } from './record-event.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { signal, signalMove } from './signal.ts';
 
 /** The evaluation of one message, or tick, where the service evaluates for its device. */
-export class Evaluation {
-  readonly #scope: Scope;
+export class MessageEvaluation {
+  readonly #scope: MessageScope;
   readonly #evaluator: Evaluator | null;
   readonly #before: DeviceContext;
   readonly #evaluated: Measurement[] = [];
   #context: DeviceContext;
   #hasFired = false;
 
-  constructor(context: DeviceContext, scope: Scope) {
+  constructor(context: DeviceContext, scope: MessageScope) {
     const { runtime, device } = context;
     const profile = evaluatedProfile(context);
     this.#scope = scope;
@@ -101,7 +101,7 @@ function move(
   context: DeviceContext,
   { to, event }: Transition,
   ts: number,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   if (event) recordEvent(context, event, scope);
   const { uuid } = context.device;

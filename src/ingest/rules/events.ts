@@ -4,7 +4,7 @@ import type { EventReport, Item } from '../../contract/uplink.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
-import type { Applied, Scope } from './scope.ts';
+import type { Applied, MessageScope } from './scope.ts';
 import { waitFor } from './perform-firing.ts';
 import { describe, signal } from './signal.ts';
 
@@ -15,7 +15,7 @@ import { describe, signal } from './signal.ts';
 export function applyEvents(
   before: DeviceContext,
   items: Item<EventReport>[],
-  scope: Scope,
+  scope: MessageScope,
 ): Applied {
   let context = before;
   let applied = 0;
@@ -29,7 +29,7 @@ export function applyEvents(
   return { context, items: Math.max(1, applied) };
 }
 
-function check(context: DeviceContext, { cause }: EventReport, scope: Scope, path: string) {
+function check(context: DeviceContext, { cause }: EventReport, scope: MessageScope, path: string) {
   const { eventMaxAgeMs } = scope.limits;
   const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;
@@ -44,7 +44,7 @@ function check(context: DeviceContext, { cause }: EventReport, scope: Scope, pat
 }
 
 /** Its key is what the device calls it, so that a redelivery is the same event. */
-function keep(context: DeviceContext, { cause }: EventReport, scope: Scope): DeviceContext {
+function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScope): DeviceContext {
   const { rows, arrivedTs, limits } = scope;
   const { deviceId, accountId } = context.device;
   const { pId, puId, stId, evId, ts } = cause.engine;

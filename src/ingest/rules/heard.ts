@@ -1,5 +1,5 @@
 import type { DeviceContext } from './device-context.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { signal } from './signal.ts';
 
 /**
@@ -9,7 +9,7 @@ import { signal } from './signal.ts';
 export function hear(
   context: DeviceContext,
   { sId, t }: { sId: string; t: number },
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const { waitingSenses } = context;
   const isFresh = t >= scope.arrivedTs - scope.limits.ringMaxAgeMs;

@@ -2,8 +2,8 @@ import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
 import type { MeasurementRow } from './changes.ts';
 import type { DeviceContext } from './device-context.ts';
-import { Evaluation } from './evaluation.ts';
-import type { Applied, Scope } from './scope.ts';
+import { MessageEvaluation } from './evaluation.ts';
+import type { Applied, MessageScope } from './scope.ts';
 import { TakeTime } from './take-time.ts';
 import { checkSense, checkTime } from './validate.ts';
 
@@ -14,12 +14,12 @@ import { checkSense, checkTime } from './validate.ts';
 export function applyMeasurements(
   before: DeviceContext,
   items: Item<SentMeasurement>[],
-  scope: Scope,
+  scope: MessageScope,
 ): Applied {
   const { senses } = before;
   const { deviceId } = before.device;
   const { limits, arrivedTs, budget, rows } = scope;
-  const evaluation = new Evaluation(before, scope);
+  const evaluation = new MessageEvaluation(before, scope);
   const times = new TakeTime(before, scope);
   let applied = 0;
   while (applied < items.length && (applied === 0 || !budget.isSpent)) {

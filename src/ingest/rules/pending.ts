@@ -3,7 +3,7 @@ import { startRuntime } from '../../engine/runtime.ts';
 import type { DeviceContext } from './device-context.ts';
 import { listeningUntil } from './listening-until.ts';
 import { becomeCurrent } from './profile.ts';
-import type { ApplyLimits, Scope } from './scope.ts';
+import type { ApplyLimits, MessageScope } from './scope.ts';
 
 /** Whether the device runs what is pending from its next message, or tick, on: it never asked for a profile. */
 const isPlain = ({ pending, answersProfiles }: DeviceContext) => pending && !answersProfiles;
@@ -12,7 +12,7 @@ const isPlain = ({ pending, answersProfiles }: DeviceContext) => pending && !ans
  * What a plain sensor has pending becomes current with its message, or with its tick. Silences count from the
  * installation.
  */
-export function runPending(context: DeviceContext, scope: Scope): DeviceContext {
+export function runPending(context: DeviceContext, scope: MessageScope): DeviceContext {
   const { pending, pendingTs } = context;
   if (!pending || !isPlain(context)) return context;
   const sinceTs = Math.min(pendingTs ?? scope.arrivedTs, scope.arrivedTs);

@@ -6,7 +6,7 @@ import type { Firing } from '../../engine/outcome.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
 import { recordEvent } from './record-event.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { describe, signal } from './signal.ts';
 import { addSilentSenses } from './silent-senses.ts';
 
@@ -15,7 +15,7 @@ export function performFiring(
   context: DeviceContext,
   firing: Firing,
   movedTo: Place | null,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const { event, actions, name, record, tells } = firing;
   const { device } = context;
@@ -38,7 +38,7 @@ function keepDisplay(
   { event, actions }: Firing,
   deviceId: number,
   message: Downlink,
-  { rows, arrivedTs, budget }: Scope,
+  { rows, arrivedTs, budget }: MessageScope,
 ): void {
   const { puId, stId } = event.cause.engine;
   const text = actions.display?.showText;
@@ -53,7 +53,7 @@ function signalFiring(
   context: DeviceContext,
   { event, record, isFirst, ageMs }: Firing,
   movedTo: Place | null,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const { current, place } = context;
   const { puId, stId, evId } = event.cause.engine;

@@ -4,14 +4,14 @@ import { startRuntime } from '../../engine/runtime.ts';
 import type { ProfileAnswer } from '../../contract/uplink.ts';
 import type { DeviceContext } from './device-context.ts';
 import { recordMove } from './record-event.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { makesAlarms, signal } from './signal.ts';
 
 /** A device's answer to a profile; counts only for the profile that is pending, or current. */
 export function applyAnswer(
   context: DeviceContext,
   given: ProfileAnswer,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const answer = withShortText(context, given, scope);
   const answering = { ...context, answersProfiles: true };
@@ -39,7 +39,7 @@ export function applyAnswer(
 function withShortText(
   { device }: DeviceContext,
   answer: ProfileAnswer,
-  { limits }: Scope,
+  { limits }: MessageScope,
 ): ProfileAnswer {
   const sizes = limits.sizesOf?.(device.accountId);
   if (answer.text === undefined || !sizes) return answer;
@@ -49,7 +49,7 @@ function withShortText(
 /** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
 export function applyRequest(
   context: DeviceContext,
-  { rows, outcome }: Pick<Scope, 'rows' | 'outcome'>,
+  { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
 ): DeviceContext {
   if (context.answersProfiles) outcome?.repeat();
   else outcome?.store();
@@ -62,7 +62,7 @@ export function becomeCurrent(
   context: DeviceContext,
   profile: Profile,
   { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
-  scope: Scope,
+  scope: MessageScope,
   sinceTs: number = scope.arrivedTs,
 ): DeviceContext {
   const { deviceId } = context.device;
@@ -82,7 +82,11 @@ export function becomeCurrent(
 }
 
 /** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
-function confirm(context: DeviceContext, answer: ProfileAnswer, scope: Scope): DeviceContext {
+function confirm(
+  context: DeviceContext,
+  answer: ProfileAnswer,
+  scope: MessageScope,
+): DeviceContext {
   const { rows, arrivedTs } = scope;
   const { current } = context;
   const engine = answer.engine ?? 'service';
@@ -99,7 +103,7 @@ function confirm(context: DeviceContext, answer: ProfileAnswer, scope: Scope): D
 }
 
 /** Alarms end with the profile that made them, and with who evaluated it. */
-function endAlarms(context: DeviceContext, scope: Scope): DeviceContext {
+function endAlarms(context: DeviceContext, scope: MessageScope): DeviceContext {
   if (!makesAlarms(context)) return context;
   signal(context, { kind: 'profile' }, scope);
   return { ...context, waitingSenses: null };
@@ -108,7 +112,7 @@ function endAlarms(context: DeviceContext, scope: Scope): DeviceContext {
 function refuse(
   context: DeviceContext,
   { pId, text }: ProfileAnswer,
-  { rows, arrivedTs: ts }: Scope,
+  { rows, arrivedTs: ts }: MessageScope,
 ): DeviceContext {
   const { deviceId } = context.device;
   rows.profiles.push({ deviceId, pId, state: 'rejected', engine: undefined, text, ts });

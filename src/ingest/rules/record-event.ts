@@ -2,13 +2,17 @@ import type { RecordedEvent } from '../../contract/event.ts';
 import type { Place } from '../../contract/place.ts';
 import { reportedMoveOf } from '../../engine/device-event.ts';
 import type { DeviceContext } from './device-context.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 
 /**
  * An event that the service itself found. Its key is unique, as a transaction computed from a version
  * of the device commits once, and sorts as text in the order in which events of one moment happened.
  */
-export function recordEvent(context: DeviceContext, event: RecordedEvent, { rows }: Scope): void {
+export function recordEvent(
+  context: DeviceContext,
+  event: RecordedEvent,
+  { rows }: MessageScope,
+): void {
   const { deviceId, accountId } = context.device;
   const key = `${sortable(context.version)}.${sortable(rows.events.length)}`;
   rows.events.push({ accountId, deviceId, key, event });
@@ -25,7 +29,7 @@ export function recordMove(
   context: DeviceContext,
   to: Place,
   said: { evId?: number | undefined; ts: number },
-  scope: Scope,
+  scope: MessageScope,
 ): void {
   const pId = context.current?.profile.pId ?? '';
   const event = reportedMoveOf(pId, context.place, to, said);

@@ -1,11 +1,13 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Changes } from './changes.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { ofDevice, type Remarked } from './sense-clock.ts';
 
 /** Who is told. */
-export type Told = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
-type Saying = Pick<Scope, 'topic' | 'arrivedTs'> & { rows: Pick<Changes, 'clocks' | 'effects'> };
+export type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
+type Saying = Pick<MessageScope, 'topic' | 'arrivedTs'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
 
 type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
 
@@ -15,7 +17,7 @@ const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
 
 /** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
 export function remark(
-  { device: { deviceId, uuid } }: { device: Told },
+  { device: { deviceId, uuid } }: { device: RemarkedDevice },
   before: Remarked | null,
   { reason, message, path }: Remark,
   { rows, arrivedTs, topic }: Saying,

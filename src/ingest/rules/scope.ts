@@ -26,7 +26,7 @@ export type ApplyLimits = {
 };
 
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */
-export type Scope = {
+export type MessageScope = {
   topic: string;
   arrivedTs: number;
   rows: Changes;

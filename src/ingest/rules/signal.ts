@@ -3,7 +3,7 @@ import type { EventName } from '../../contract/event.ts';
 import type { Place } from '../../contract/place.ts';
 import { findEvent, type Profile } from '../../engine/compile.ts';
 import type { DeviceContext } from './device-context.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 
 type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
 type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: number };
@@ -15,7 +15,7 @@ type Described = Pick<
 >;
 
 /** Alarms are told of it, in the transaction that stores the device; without an `arrivedTs` as of the message's. */
-export function signal({ device }: DeviceContext, told: Told, scope: Scope): void {
+export function signal({ device }: DeviceContext, told: Told, scope: MessageScope): void {
   scope.rows.signals.push({ device, ...told, arrivedTs: told.arrivedTs ?? scope.arrivedTs });
 }
 
@@ -23,7 +23,7 @@ export function signal({ device }: DeviceContext, told: Told, scope: Scope): voi
 export function signalMove(
   context: DeviceContext,
   move: { to: Place; isReport: boolean; arrivedTs?: number },
-  scope: Scope,
+  scope: MessageScope,
 ): void {
   const { place: from } = context;
   const { to } = move;

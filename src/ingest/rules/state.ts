@@ -5,14 +5,14 @@ import type { DeviceContext, Reported } from './device-context.ts';
 import { checkTime } from './validate.ts';
 import { evaluatedProfile } from './evaluated-profile.ts';
 import { recordMove } from './record-event.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 import { signalMove } from './signal.ts';
 
 /** A device reports its state: it counts unless it is older than the report before. */
 export function applyState(
   context: DeviceContext,
   report: StateReport,
-  scope: Scope,
+  scope: MessageScope,
 ): DeviceContext {
   const to: Place = { puId: report.puId, stId: report.stId };
   const ts = report.ts ?? scope.arrivedTs;

@@ -3,17 +3,17 @@ import type { Measurement } from '../../contract/measurement.ts';
 import type { Changes } from './changes.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Pages } from './pages.ts';
-import { remark, type Told } from './remark.ts';
-import type { Scope } from './scope.ts';
+import { remark, type RemarkedDevice } from './remark.ts';
+import type { MessageScope } from './scope.ts';
 import { aheadMs, extendRun, isSetBack } from './sense-clock.ts';
 import type { LateRun, Remarked, SenseClock } from './sense-clock.ts';
 import { nameOfStored } from './stored-already.ts';
 
 /** What it knows of a device. */
 export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
-  device: Told;
+  device: RemarkedDevice;
 };
-type Message = Pick<Scope, 'topic' | 'arrivedTs' | 'stored'> & {
+type Message = Pick<MessageScope, 'topic' | 'arrivedTs' | 'stored'> & {
   rows: Pick<Changes, 'clocks' | 'effects'>;
 };
 

@@ -1,9 +1,9 @@
 import type { DeviceContext } from './device-context.ts';
 import { isSurelyQuiet } from './due.ts';
 import { evaluatedProfile } from './evaluated-profile.ts';
-import { Evaluation } from './evaluation.ts';
+import { MessageEvaluation } from './evaluation.ts';
 import { findPendingDue, runPending } from './pending.ts';
-import type { Scope } from './scope.ts';
+import type { MessageScope } from './scope.ts';
 
 /** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
 export type Ticked = { context: DeviceContext; isBehind: boolean };
@@ -14,7 +14,7 @@ export type Ticked = { context: DeviceContext; isBehind: boolean };
  * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
  * does not allow is left, and comes before anything else of the device.
  */
-export function runTicks(context: DeviceContext, scope: Scope): Ticked {
+export function runTicks(context: DeviceContext, scope: MessageScope): Ticked {
   // Mostly neither is there: this is asked with each message.
   if (!context.current?.profile.isTimed && !context.pending?.isTimed)
     return { context, isBehind: false };
@@ -27,12 +27,12 @@ export function runTicks(context: DeviceContext, scope: Scope): Ticked {
   return runUntil(running, arrivedTs, scope);
 }
 
-function runUntil(context: DeviceContext, untilTs: number, scope: Scope): Ticked {
+function runUntil(context: DeviceContext, untilTs: number, scope: MessageScope): Ticked {
   const profile = evaluatedProfile(context);
   // Mostly nothing is: what waits was looked at when the message before this one was planned.
   if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs))
     return { context, isBehind: false };
-  const evaluation = new Evaluation(context, scope);
+  const evaluation = new MessageEvaluation(context, scope);
   const isBehind = !evaluation.runUntil(untilTs);
   return { context: evaluation.end(), isBehind };
 }

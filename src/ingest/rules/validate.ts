@@ -5,7 +5,7 @@ import type { Rejection } from '../../contract/rejection.ts';
 const year2001 = 978_307_200_000;
 
 /** What to say of such a time; empty for any other. */
-export function unitOf(ts: number): string {
+function unitOf(ts: number): string {
   if (ts >= year2001) return '';
   const meant = ts * 1_000 >= year2001 ? ' It looks like seconds.' : '';
   return ` Expected milliseconds since 1970-01-01 (UTC); this is before the year 2001.${meant}`;

@@ -50,3 +50,8 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
   });
   return new Set(rows.map(({ device_id }) => device_id));
 }
+
+/** What is known of these devices may not be so any more: it is read again. */
+export function forgetContexts(works: Work[]): void {
+  for (const { queue } of works) queue.context = null;
+}

@@ -1,4 +1,4 @@
-import { findNextDue } from '../rules/due.ts';
+import { findDeviceDue } from '../rules/due.ts';
 import type { DueRow } from '../rules/due.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import type { Unit } from '../rules/message.ts';
@@ -26,7 +26,7 @@ export function planDue(
 ): { context: DeviceContext; row: DueRow | null; cost: number } {
   if (!isTick && after.runtime === before.runtime && after.current === before.current)
     return { context: after, row: null, cost: 0 };
-  const { ts: next, earliest: earliestDue, cost } = findNextDue(after, arrivedTs, limits);
+  const { ts: next, earliest: earliestDue, cost } = findDeviceDue(after, arrivedTs, limits);
   if (!isTick && (next === null || (after.dueTs !== null && next >= after.dueTs)))
     return { context: { ...after, earliestDue }, row: null, cost };
   const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);

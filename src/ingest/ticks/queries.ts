@@ -83,7 +83,7 @@ export async function listDueOfEach(
 }
 
 /** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
-export async function putOff(db: Sql, deviceId: number, nowTs: number): Promise<void> {
+export async function putOffTick(db: Sql, deviceId: number, nowTs: number): Promise<void> {
   await db.query(
     `update device_due
         set failures = least(failures + 1, 10),

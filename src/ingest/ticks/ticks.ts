@@ -4,7 +4,7 @@ import { pause } from '../../lib/wait.ts';
 import type { Log } from '../../log/logger.ts';
 import { createTickFeed } from './feed.ts';
 import { usualTickPace, type TickObserver, type TickPace } from './pace.ts';
-import { listDue, listDueOfEach, putOff, type DueDevice } from './queries.ts';
+import { listDue, listDueOfEach, putOffTick, type DueDevice } from './queries.ts';
 
 export type TicksDeps = {
   db: Sql;
@@ -86,7 +86,7 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
       'What time brings to a device could not be stored; it is put off.',
     );
     // Where that cannot be written either it is tried again with the next look.
-    await putOff(db, device.deviceId, clock()).catch(() => undefined);
+    await putOffTick(db, device.deviceId, clock()).catch(() => undefined);
   }
 
   const running = run();

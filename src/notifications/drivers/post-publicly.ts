@@ -7,7 +7,7 @@ import { isPrivateAddress, isPrivateHost } from '../../lib/private-address.ts';
 import { DeliveryError } from './driver.ts';
 
 /** Where requests may go, and how long one may take from its beginning to the answer's status. */
-export type Reach = {
+export type PostOptions = {
   isPrivateAllowed: boolean;
   timeoutMs: number;
   /** Stands in for the system's own. */
@@ -28,7 +28,7 @@ const systemLookup: LookupAll = (hostname, callback) => lookup(hostname, { all: 
  */
 export async function postPublicly(
   url: string,
-  request: Reach & { headers: Record<string, string>; body: string },
+  request: PostOptions & { headers: Record<string, string>; body: string },
 ): Promise<number> {
   const { isPrivateAllowed, timeoutMs, lookupAll = systemLookup, headers, body } = request;
   const { protocol, hostname } = new URL(url);

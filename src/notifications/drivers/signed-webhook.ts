@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { DeliveryError } from './driver.ts';
-import { postPublicly, type Reach } from './post-publicly.ts';
+import { postPublicly, type PostOptions } from './post-publicly.ts';
 
 /** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. */
 export type OutgoingHook = { id: number; url: string; secrets: string[]; payload: object };
@@ -8,7 +8,7 @@ export type OutgoingHook = { id: number; url: string; secrets: string[]; payload
 export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
 
 /** Posts JSON that is signed as Standard Webhooks has it; `webhook-id` is the same at every attempt. */
-export function hookDriver(reach: Reach, clock: () => number): HookDriver {
+export function hookDriver(reach: PostOptions, clock: () => number): HookDriver {
   return {
     send: async ({ id, url, secrets, payload }) => {
       const body = JSON.stringify(payload);
@@ -37,7 +37,7 @@ export function hookDriver(reach: Reach, clock: () => number): HookDriver {
 }
 
 /** `v1,` and the HMAC with SHA-256 in base64, with the bytes behind `whsec_` as the key. */
-export function signature(secret: string, content: string): string {
+function signature(secret: string, content: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
 }

@@ -1,7 +1,8 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { help } from '../../../src/cli/simulate/help.ts';
-import { parseOptions, UsageError } from '../../../src/cli/simulate/options.ts';
+import { parseOptions } from '../../../src/cli/simulate/options.ts';
+import { UsageError } from '../../../src/cli/usage-error.ts';
 import { readPassword } from '../../../src/cli/simulate/password.ts';
 import { createScreen } from '../../../src/cli/simulate/screen.ts';
 

@@ -6,7 +6,7 @@ import { windowLength, type Log, type Outcome } from './log.ts';
 /** What is told of a cause: the outcomes it stands on, and since when it lasts. */
 type Standing = { outcomes: Outcome[]; sinceTs?: number };
 
-export function standingOf(log: Log, cause: Cause, index: number): Standing {
+function standingOf(log: Log, cause: Cause, index: number): Standing {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) return { outcomes: [], ...silenceOf(log, index) };
   if (forMs === undefined) return { outcomes: windowOf(log, cause, index) };
