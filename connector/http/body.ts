@@ -36,6 +36,17 @@ const tooLarge = (most: number) =>
   new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
 
 /**
+ * The body where it has arrived as a whole, as small ones have: nothing is to be waited for then; else null.
+ * Throws 413 beyond `most` bytes.
+ */
+export function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
+  if (!request.complete || request.readableDidRead) return null;
+  const body = (request.read() ?? Buffer.alloc(0)) as Buffer;
+  if (body.length > most) throw tooLarge(most);
+  return body;
+}
+
+/**
  * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
  * where the client goes away.
  */
