@@ -36,13 +36,15 @@ const tooLarge = (most: number) =>
   new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
 
 /**
- * The body where it has arrived as a whole, as small ones have: nothing is to be waited for then; else null.
- * Throws 413 beyond `most` bytes.
+ * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
+ * for then. Null where there may be more to come, or where it has more than `most` bytes.
  */
 export function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
-  if (!request.complete || request.readableDidRead) return null;
-  const body = (request.read() ?? Buffer.alloc(0)) as Buffer;
-  if (body.length > most) throw tooLarge(most);
+  const announced = Number(request.headers['content-length']);
+  if (announced === 0 || announced > most || request.readableLength !== announced) return null;
+  const body = request.read() as Buffer | null;
+  // Node sees only then that the request has ended.
+  request.resume();
   return body;
 }
 

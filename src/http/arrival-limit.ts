@@ -14,7 +14,7 @@ export function limitArrival(
 
   server.on('request', (request, response) => {
     if (!announcesBody(request)) return;
-    if (arriving.push(response) === 1) process.nextTick(limitThose);
+    if (arriving.push(response) === 1) setImmediate(limitThose);
   });
 
   function limitThose(): void {
