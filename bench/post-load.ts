@@ -12,6 +12,14 @@ export type PostLoad = {
   watched: Watched;
 };
 
+/** A device each, which shows its uuid and token with each request. */
+export function sendersOf(devices: { uuid: string; token: string }[]): PostLoad['senders'] {
+  return devices.map(({ uuid, token }) => ({
+    path: `/devices/${uuid}/up/measurements`,
+    authorization: `Basic ${Buffer.from(`${uuid}:${token}`).toString('base64')}`,
+  }));
+}
+
 /**
  * Each connection has one request at a time under way: a value of one sense. Beside answers a second, answers
  * for a second of the server's processor time. Throws where an answer is not 200.

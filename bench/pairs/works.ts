@@ -7,6 +7,7 @@ import { createMeter } from '../meter.ts';
 import type { Metrics } from '../rounds.ts';
 import type { BenchService } from '../service.ts';
 import type { Side } from './alternate.ts';
+import { openUplink, uplinkConnections } from './open-uplink.ts';
 
 /** A service that has just started on a database of its own, and what there is to measure it with. */
 type Place = {
@@ -45,6 +46,12 @@ export const works: Work[] = [
     title: `GET /v2/devices/{uuid}/configuration, authenticated, ${connections} connections`,
     measures: [...costs('a request'), throughput('requestsPerSecond', 'requests/s')],
     open: openRequests,
+  },
+  {
+    name: 'uplink',
+    title: `POST /devices/{uuid}/up/measurements, a value each, ${uplinkConnections} connections`,
+    measures: [...costs('a request'), throughput('answersPerSecond', 'answers/s')],
+    open: ({ service, databasePid }) => openUplink(service, databasePid, withCosts),
   },
 ];
 

@@ -36,6 +36,19 @@ const tooLarge = (most: number) =>
   new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
 
 /**
+ * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
+ * for then. Null where there may be more to come, or where it has more than `most` bytes.
+ */
+export function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
+  const announced = Number(request.headers['content-length']);
+  if (announced === 0 || announced > most || request.readableLength !== announced) return null;
+  const body = request.read() as Buffer | null;
+  // Node sees only then that the request has ended.
+  request.resume();
+  return body;
+}
+
+/**
  * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
  * where the client goes away.
  */

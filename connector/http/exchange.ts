@@ -94,10 +94,12 @@ function sendOutcome(
       : JSON.stringify(rejected.map(({ path = '', ...rest }) => ({ path, ...rest })));
   const more = echo === undefined ? '' : `,"echo":${JSON.stringify(echo)}`;
   const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}${more}}`;
+  // Where nothing of the device's comes back all of it is ASCII, and need not be encoded.
+  const isAscii = rejected.length === 0 && echo === undefined;
   response.writeHead(200, {
     'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
+    'Content-Length': isAscii ? body.length : Buffer.byteLength(body),
     'Cache-Control': 'no-store',
   });
-  response.end(body);
+  response.end(body, isAscii ? 'latin1' : 'utf8');
 }

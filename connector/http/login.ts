@@ -45,13 +45,7 @@ export function createLogin(deps: LoginDeps): Login {
     const { socket } = request;
     if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
     const given = readCredentials(request.headers.authorization, uuid);
-    // Looked for only by who keeps a refused login.
-    const credentials = given && {
-      ...given,
-      get address() {
-        return findAddress(request);
-      },
-    };
+    const credentials = given && new RequestLogin(given, request, findAddress);
     const device = credentials && (await ports.authenticateDevice(credentials));
     if (!device) {
       const address = findAddress(request);
@@ -66,6 +60,29 @@ export function createLogin(deps: LoginDeps): Login {
       throw notFound('This is not the path of the device that is logged in.');
     return device;
   };
+}
+
+/** Its address is looked for only by who keeps a refused login. */
+class RequestLogin implements DeviceLogin {
+  readonly username: string;
+  readonly password: string;
+  readonly #request: IncomingMessage;
+  readonly #findAddress: LoginDeps['findAddress'];
+
+  constructor(
+    { username, password }: DeviceLogin,
+    request: IncomingMessage,
+    findAddress: LoginDeps['findAddress'],
+  ) {
+    this.username = username;
+    this.password = password;
+    this.#request = request;
+    this.#findAddress = findAddress;
+  }
+
+  get address(): string {
+    return this.#findAddress(this.#request);
+  }
 }
 
 /** RFC 7617 section 2 and RFC 6750 section 2.1. Null where there is none that can be read. */

@@ -8,7 +8,7 @@ import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createBegunBodies } from './begun-bodies.ts';
-import { readBody, readFormat, checkLength } from './body.ts';
+import { checkLength, readBody, readFormat, takeArrivedBody } from './body.ts';
 import { longestDelayMs, type HttpDevice, type HttpDevices } from './devices.ts';
 import { Exchange, type ExchangeDeps } from './exchange.ts';
 import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
@@ -81,11 +81,12 @@ export function createHttpUplink(deps: UplinkDeps) {
     refuseBeyond(device, name);
     const exchange = new Exchange(identity, response, exchangeDeps);
     let place: Reservation | null = null;
-    response.once('close', () => {
+    // It is emitted once: without `once` there is nothing to wrap, and to remove.
+    response.on('close', () => {
       place?.leave();
       exchange.abandon();
     });
-    const body = await readBody(request, most, bodies);
+    const body = takeArrivedBody(request, most) ?? (await readBody(request, most, bodies));
     if (exchange.isOver) return;
     place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     if (!place.isIn) await waitForRoom(place);

@@ -9,7 +9,7 @@ import { createAccessFinder } from './find-access.ts';
 import { retirePreviousToken } from './access-queries.ts';
 import type { Access } from './access-queries.ts';
 import type { LoginWatch } from './login-watch.ts';
-import { isToken } from './token.ts';
+import { bytesOfToken, isSameToken, isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
 type DeviceCredentials = { username: string; password: string; address?: string | undefined };
@@ -45,6 +45,12 @@ const maxRefusals = 10_000;
 /** Tokens before the present ones that are still told from wrong ones. */
 const retiredVersions = 8;
 
+/**
+ * What is known of a device. `token`: its only one, remembered with the second login. Over HTTP each request
+ * is a login, and deriving the token costs more than the rest of it.
+ */
+type Known = { readonly access: Access; token: Buffer | null };
+
 /** Why nothing was opened; `unknown`: the uuid is no device's now, or its account is disabled. */
 type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?: number };
 
@@ -55,10 +61,10 @@ type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, bus, clock, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false, watch } = deps;
-  const known = new LRUCache<string, Access>({ max: maxRemembered });
+  const known = new LRUCache<string, Known>({ max: maxRemembered });
   const refusals = new LRUCache<string, Refusal & { untilTs: number }>({ max: maxRefusals });
   const finder = createAccessFinder(db, (access) => {
-    known.set(access.uuid, access);
+    known.set(access.uuid, { access, token: null });
   });
 
   const unsubscribe = [
@@ -78,15 +84,21 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
 
   async function authenticateDevice(credentials: DeviceCredentials) {
     const uuid = credentials.username.toLowerCase();
-    if (!isUuid(uuid)) return null;
     const remembered = known.get(uuid);
+    if (!remembered && !isUuid(uuid)) return null;
     const refuse = ({ reason, accountId }: Refusal) => {
       watch?.refused({ uuid, accountId, reason, address: credentials.address });
       return null;
     };
-    if (remembered && isDisabled(remembered.accountId)) return refuse({ reason: 'unknown' });
-    const which = remembered && whichToken(keys, remembered, credentials);
-    if (remembered && which) return letIn(remembered, which);
+    if (remembered) {
+      const { access, token } = remembered;
+      if (isDisabled(access.accountId)) return refuse({ reason: 'unknown' });
+      if (token && isSameToken(token, credentials.password)) return letIn(access, 'newest');
+      const which = whichToken(keys, access, credentials);
+      // With another token beside it, its use retires that one.
+      if (which && !access.previous) remembered.token = bytesOfToken(credentials.password);
+      if (which) return letIn(access, which);
+    }
     const before = refusals.get(uuid);
     if (before && before.untilTs > clock()) return refuse(before);
 
@@ -103,11 +115,15 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     return refuse(refusal);
   }
 
-  async function letIn(access: Access, which: 'newest' | 'previous'): Promise<DeviceIdentity> {
+  function letIn(
+    access: Access,
+    which: 'newest' | 'previous',
+  ): DeviceIdentity | Promise<DeviceIdentity> {
     const { deviceId, uuid, accountId } = access;
     watch?.letIn(access);
-    if (which === 'newest' && access.previous) await retire(access);
-    return { deviceId, uuid, accountId };
+    const identity = { deviceId, uuid, accountId };
+    if (which === 'newest' && access.previous) return retire(access).then(() => identity);
+    return identity;
   }
 
   /** The new token was used: from now on the one before it opens nothing, and closes what it opened. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /**
  * Ends connections of requests that take longer than `longestMs` to arrive, as Node's `requestTimeout` would,
@@ -9,8 +9,22 @@ export function limitArrival(
   longestMs: number,
   ownPace: WeakSet<IncomingMessage>,
 ): void {
+  /** Of this turn of the event loop: most have arrived as a whole by its end, and need no timer. */
+  let arriving: ServerResponse[] = [];
+
   server.on('request', (request, response) => {
     if (!announcesBody(request)) return;
+    if (arriving.push(response) === 1) setImmediate(limitThose);
+  });
+
+  function limitThose(): void {
+    const responses = arriving;
+    arriving = [];
+    for (const response of responses) if (!response.req.complete) limit(response);
+  }
+
+  function limit(response: ServerResponse): void {
+    const { req: request } = response;
     const timer = setTimeout(() => {
       if (request.complete || ownPace.has(request) || request.socket.destroyed) return;
       server.emit('clientError', tooLate(), request.socket);
@@ -20,7 +34,7 @@ export function limitArrival(
     response.once('close', () => {
       if (request.complete) clearTimeout(timer);
     });
-  });
+  }
 }
 
 /** RFC 9112 section 6. */

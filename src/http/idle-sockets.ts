@@ -1,31 +1,35 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
+export type IdleSockets = {
+  /** Closes connections without a request under way: those that wait now, and each of the others when it is through. */
+  closeIdle(isBusy: (socket: Socket) => boolean): void;
+  /** Its last request was answered. */
+  idle(socket: Socket): void;
+};
+
 /**
- * Watches which connections have no request under way, and closes them on demand: those that wait
- * now, and each of the others when it is through. (Node's own `closeIdleConnections` leaves out
- * connections that have not sent anything yet, and looks once.) Upgraded ones are not watched.
+ * Knows the open connections. (Node's own `closeIdleConnections` leaves out those that have not sent
+ * anything yet, and looks once.) Upgraded ones are not watched.
  */
-export function watchIdleSockets(server: Server): { closeIdle(): void } {
-  const idle = new Set<Socket>();
-  let closing = false;
-  const rest = (socket: Socket): void => {
-    if (closing) socket.destroySoon();
-    else if (!socket.destroyed) idle.add(socket);
-  };
-  server.on('connection', (socket) => {
-    rest(socket);
-    socket.once('close', () => idle.delete(socket));
-  });
-  server.on('request', (request, response) => {
-    idle.delete(request.socket);
-    response.once('close', () => rest(request.socket));
-  });
-  server.on('upgrade', (request) => idle.delete(request.socket));
+export function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
+  const open = new Set<Socket>();
+  let isClosing = false;
   return {
-    closeIdle() {
-      closing = true;
-      for (const socket of idle) socket.destroy();
+    watch(server) {
+      server.on('connection', (socket) => {
+        open.add(socket);
+        socket.once('close', () => open.delete(socket));
+        if (isClosing) socket.destroySoon();
+      });
+      server.on('upgrade', ({ socket }) => open.delete(socket));
+    },
+    idle(socket) {
+      if (isClosing) socket.destroySoon();
+    },
+    closeIdle(isBusy) {
+      isClosing = true;
+      for (const socket of open) if (!isBusy(socket)) socket.destroy();
     },
   };
 }

@@ -3,41 +3,64 @@ import type { Socket } from 'node:net';
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A streamed answer has eleven: four of ours, and what Node's `pipeline` adds. Twice as many are a leak. */
+export type OneByOne = {
+  handle: Handle;
+  /** Whether a request of the connection is under way. */
+  isBusy(socket: Socket): boolean;
+};
+
+/** A streamed answer has ten: three of ours, and what Node's `pipeline` adds. Twice as many are a leak. */
 const closeListeners = 20;
 
 /** Requests of a connection that wait for those before them; with one more it is closed. */
 const maxWaiting = 32;
 
+/** A connection's: one is under way, or none. */
+type Line = { isBusy: boolean; waiting: (() => void)[] | null };
+
 /**
  * Answers the requests of a connection one after the other. Node hands over all that a client has written
  * (RFC 9112 section 9.3.2, pipelining), thousands at once, and their answers leave in this order anyway.
+ * `onIdle` is told when the last one that had come is answered.
  */
-export function oneByOne(handle: Handle): Handle {
-  const busy = new WeakMap<Socket, (() => void)[]>();
+export function oneByOne(handle: Handle, onIdle: (socket: Socket) => void): OneByOne {
+  const lines = new WeakMap<Socket, Line>();
 
-  function start(socket: Socket, request: IncomingMessage, response: ServerResponse): void {
+  function lineOf(socket: Socket): Line {
+    const known = lines.get(socket);
+    if (known) return known;
+    const line: Line = { isBusy: false, waiting: null };
+    lines.set(socket, line);
+    return line;
+  }
+
+  function start(line: Line, request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    line.isBusy = true;
     response.setMaxListeners(closeListeners);
-    response.once('close', () => {
-      const next = busy.get(socket)?.shift();
-      if (next && !socket.destroyed) next();
-      else busy.delete(socket);
+    // It is emitted once: without `once` there is nothing to wrap, and to remove.
+    response.on('close', () => {
+      const next = socket.destroyed ? undefined : line.waiting?.shift();
+      if (next) return next();
+      line.isBusy = false;
+      line.waiting = null;
+      onIdle(socket);
     });
     handle(request, response);
   }
 
-  return (request, response) => {
-    const { socket } = request;
-    if (socket.destroyed) return;
-    const waiting = busy.get(socket);
-    if (waiting && waiting.length >= maxWaiting) {
-      waiting.length = 0;
-      socket.destroy();
-    } else if (waiting) {
-      waiting.push(() => start(socket, request, response));
-    } else {
-      busy.set(socket, []);
-      start(socket, request, response);
-    }
+  return {
+    handle(request, response) {
+      const { socket } = request;
+      if (socket.destroyed) return;
+      const line = lineOf(socket);
+      if (!line.isBusy) return start(line, request, response);
+      line.waiting ??= [];
+      if (line.waiting.length >= maxWaiting) {
+        line.waiting = null;
+        socket.destroy();
+      } else line.waiting.push(() => start(line, request, response));
+    },
+    isBusy: (socket) => lines.get(socket)?.isBusy ?? false,
   };
 }

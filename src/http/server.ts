@@ -46,6 +46,8 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     if (inFront && request.url?.startsWith(inFront.prefix)) inFront.handle(request, response);
     else void answer(request, response);
   };
+  const sockets = watchIdleSockets();
+  const requests = oneByOne(handle, sockets.idle);
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
   const server = createServer(
     {
@@ -59,8 +61,9 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
         request.headers.upgrade?.toLowerCase() === 'websocket' ||
         Object.hasOwn(upgrades, pathOf(request)),
     },
-    oneByOne(handle),
+    requests.handle,
   );
+  sockets.watch(server);
   limitArrival(server, requestTimeoutMs, ownPace);
   limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
   server.on('upgrade', (request, socket, head) => {
@@ -71,14 +74,13 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     else refuseUpgrade(socket, clock());
   });
   server.on('clientError', (error, socket) => refuseConnection(error, socket, clock()));
-  const sockets = watchIdleSockets(server);
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
     close: async (drainMs = 8_000) => {
       stop.abort();
       const closed = close(server, drainMs);
-      sockets.closeIdle();
+      sockets.closeIdle(requests.isBusy);
       await closed;
     },
   };

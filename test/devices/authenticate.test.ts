@@ -46,6 +46,32 @@ describe('credentials', () => {
     expect(door.queries).toBe(1);
   });
 
+  test('are refused beside right ones that were shown again and again, until these change', async () => {
+    const device = await app.device(token);
+    const right = credentials(device);
+    for (let n = 0; n < 4; n += 1) expect(await door.letIn(right)).not.toBeNull();
+    const { username, password } = right;
+    const wrong = [
+      password.slice(1),
+      `${password}x`,
+      `${password.slice(1)}x`,
+      `${password.slice(0, -1)}é`,
+      String.fromCodePoint(0x100 + (password.codePointAt(0) ?? 0)) + password.slice(1),
+      '',
+    ];
+    for (const one of wrong)
+      expect(
+        await door.authenticator.authenticateDevice({ username, password: one }),
+        one,
+      ).toBeNull();
+    expect(await door.letIn(right)).not.toBeNull();
+
+    const fresh = await door.rotate(device, true);
+    expect(await door.authenticator.authenticateDevice(right)).toBeNull();
+    for (let n = 0; n < 3; n += 1) expect(await door.letIn(fresh)).not.toBeNull();
+    expect(await door.authenticator.authenticateDevice(right)).toBeNull();
+  });
+
   test('of the device that was not used for longest are forgotten first', async () => {
     const [first, second, third] = [
       await app.device(token),
@@ -115,9 +141,11 @@ describe('rotation', () => {
   test('lets the old token in until the new one is first used', async () => {
     const device = await app.device(token);
     const old = credentials(device);
+    // Over HTTP each request is a login.
+    for (let n = 0; n < 3; n += 1) await door.letIn(old);
     const identity = await door.letIn(old);
     const fresh = await door.rotate(device, false);
-    expect(await door.letIn(old)).toEqual(identity);
+    for (let n = 0; n < 3; n += 1) expect(await door.letIn(old)).toEqual(identity);
     expect(await door.authenticator.isStillAllowed(identity, old)).toBe(true);
 
     app.told.length = 0;

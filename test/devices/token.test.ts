@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pickConnector } from '../../src/devices/pick-connector.ts';
-import { deriveToken, isToken } from '../../src/devices/token.ts';
+import { bytesOfToken, deriveToken, isSameToken, isToken } from '../../src/devices/token.ts';
 
 const key = Buffer.alloc(32, 1);
 const older = Buffer.alloc(32, 2);
@@ -40,6 +40,23 @@ describe('a device token', () => {
     // A character whose low byte is that of the right one.
     const lookalike = String.fromCodePoint(0x100 + (token.codePointAt(0) ?? 0)) + token.slice(1);
     expect(isToken([key], uuid, 1, lookalike)).toBe(false);
+  });
+
+  test('that is known is told from all others', () => {
+    const token = deriveToken([key], uuid, 1);
+    const known = bytesOfToken(token);
+    expect(isSameToken(known, token)).toBe(true);
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), fc.nat({ max: 31 }), (text, at) => {
+        expect(isSameToken(known, text)).toBe(false);
+        expect(isSameToken(known, token + text)).toBe(text === '');
+        // As long, and wrong from there on.
+        const changed = token.slice(0, at) + text.slice(0, 32 - at).padEnd(32 - at, '~');
+        expect(isSameToken(known, changed)).toBe(changed === token);
+        // As much of the right one as there is room for.
+        expect(isSameToken(known, `${token.slice(0, 31)}\u00e9`)).toBe(false);
+      }),
+    );
   });
 });
 
