@@ -52,6 +52,8 @@ export type Tuning = {
   maxLargeBytes: number;
   /** One that is not whole for this long closes its connection, from when it had room. */
   largeTimeoutMs: number;
+  /** How long a request waits until its large body has room. */
+  largePatienceMs: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
@@ -77,6 +79,7 @@ export const defaultTuning: Tuning = {
   maxBegunBytes: 33_554_432,
   maxLargeBytes: 16_777_216,
   largeTimeoutMs: 120_000,
+  largePatienceMs: 5_000,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
   maxDownlinkBytes: 33_554_432,

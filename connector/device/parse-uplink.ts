@@ -25,6 +25,9 @@ const excerptBytes = 1_024;
 const maxTopicLength = 1_024;
 /** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
 const bytesPerCost = 100;
+/** From here on a payload counts as a measurement for each so many bytes, however few items it has. */
+const largeBytes = 65_537;
+const bytesCountedAsItem = 256;
 
 /** Its texts are made only when a rejection asks for them. */
 class ParsedUplink implements Uplink {
@@ -52,7 +55,7 @@ class ParsedUplink implements Uplink {
   }
 }
 
-/** `items`: how many measurements or events were sent, good and bad; 1 for anything else. */
+/** `items`: as how many measurements it counts: so many as were sent, or events, good and bad; 1 for anything else. */
 export type Parsed = Uplink & { readonly items: number };
 
 /**
@@ -72,6 +75,8 @@ export function parseUplink(
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
   uplink.parsingCost = costOf(uplink, payload.length);
+  if (payload.length >= largeBytes)
+    uplink.items = Math.max(uplink.items, Math.floor(payload.length / bytesCountedAsItem));
   return uplink;
 }
 

@@ -8,7 +8,7 @@ import { comeLater, HttpProblem } from './problem.ts';
 
 export type BodiesOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
-  tuning: Pick<Tuning, 'maxLargeBytes'>;
+  tuning: Pick<Tuning, 'maxLargeBytes' | 'largePatienceMs'>;
   /** Those that are no larger than others may be. */
   bodies: BegunBodies;
 };
@@ -18,7 +18,6 @@ export type BodyOf = { name: string; accountId: number };
 
 /** Its room is reserved before it is read: it makes way for nobody. */
 const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: () => 0 };
-const patienceMs = 5_000;
 
 /** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
 export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
@@ -29,7 +28,7 @@ export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
   async function enter(accountId: number, bytes: number): Promise<LargePlace> {
     const { promise: entered, resolve } = Promise.withResolvers<void>();
     const place = room.enter(accountId, bytes, resolve);
-    if (!place.isIn) await waitAtMost(entered, patienceMs);
+    if (!place.isIn) await waitAtMost(entered, tuning.largePatienceMs);
     if (place.isIn) return place;
     place.leave();
     throw comeLater('Other large bodies of the account are still coming: try again later.');

@@ -17,7 +17,8 @@ import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
 export type UplinkDeps = {
   ports: ConnectorPorts;
   devices: HttpDevices;
-  limits: Pick<ConnectorLimits, 'storeTimeoutMs' | 'rejectionsPerMessage'> & BodiesOptions['limits'];
+  limits: Pick<ConnectorLimits, 'storeTimeoutMs' | 'rejectionsPerMessage'> &
+    BodiesOptions['limits'];
   tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'maxBegunBytes' | 'messageOverheadBytes'> &
     BodiesOptions['tuning'];
   observe: Pick<Observer, 'message' | 'acknowledged'>;

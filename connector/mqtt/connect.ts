@@ -138,7 +138,10 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
   }
 
   /** What the CONNACK says of this connection. */
-  function welcomeOf({ clientId, keepaliveMs, isWebSocket }: Connection, session: V5Session): Welcome {
+  function welcomeOf(
+    { clientId, keepaliveMs, isWebSocket }: Connection,
+    session: V5Session,
+  ): Welcome {
     const keepaliveSeconds = keepaliveMs / 1_000;
     return {
       maxPacketBytes: isWebSocket ? limits.maxPacketBytes : mostMeasurementBytes(limits),

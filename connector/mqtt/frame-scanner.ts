@@ -156,7 +156,8 @@ export class FrameScanner {
   #readTopic(byte: number): boolean {
     const { length } = this.#topic;
     const at = this.#topicBytes;
-    const expected = at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
+    const expected =
+      at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
     if (byte !== expected) return this.#isTooLarge();
     this.#topicBytes += 1;
     this.#bodyLeft -= 1;

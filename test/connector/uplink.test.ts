@@ -231,6 +231,15 @@ describe('the other topics', () => {
   });
 });
 
+test('a payload of more than 64 KiB counts as one for every 256 bytes at least', () => {
+  const padded = (items: number, bytes: number) =>
+    parse(
+      'measurements',
+      Buffer.from(JSON.stringify(Array(items).fill({ sId: '0x1', val: 1 })).padEnd(bytes)),
+    ).items;
+  expect([padded(1, 65_536), padded(1, 65_537), padded(900, 131_072)]).toEqual([1, 256, 900]);
+});
+
 describe('what is kept of a payload', () => {
   test('is its first KiB, and for what the database refuses all of it', () => {
     const long = parse('state', 'x'.repeat(5_000));
