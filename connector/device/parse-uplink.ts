@@ -4,7 +4,14 @@ import { Configuration } from '../../src/contract/configuration.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
-import { emptyLine, parseJson, parseLines, readText, tooManyItems } from './read-payload.ts';
+import {
+  emptyLine,
+  largeBytes,
+  parseJson,
+  parseLines,
+  readText,
+  tooManyItems,
+} from './read-payload.ts';
 import type { PayloadFormat } from './read-payload.ts';
 import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
@@ -25,8 +32,7 @@ const excerptBytes = 1_024;
 const maxTopicLength = 1_024;
 /** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
 const bytesPerCost = 100;
-/** From here on a payload counts as a measurement for each so many bytes, however few items it has. */
-const largeBytes = 65_537;
+/** A large payload counts as a measurement for each so many bytes, however few items it has. */
 const bytesCountedAsItem = 256;
 
 /** Its texts are made only when a rejection asks for them. */
@@ -75,7 +81,7 @@ export function parseUplink(
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
   uplink.parsingCost = costOf(uplink, payload.length);
-  if (payload.length >= largeBytes)
+  if (payload.length > largeBytes)
     uplink.items = Math.max(uplink.items, Math.floor(payload.length / bytesCountedAsItem));
   return uplink;
 }

@@ -67,7 +67,7 @@ function merge(one: Known, other: Known): Known {
 }
 
 /** Names that anybody may add for themselves. */
-const isPrivate = (name: string) => name.startsWith('x-');
+export const isPrivate = (name: string): boolean => name.startsWith('x-');
 
 /** Whether there is such a member; makes nothing, for what is asked of every message. */
 export function hasUnknownMember({ members, elements }: Known, value: unknown): boolean {
