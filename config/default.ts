@@ -56,6 +56,12 @@ const settings: SettingsInput = {
   mqtt: {
     /** Largest MQTT packet; a larger one closes the connection. */
     maxPacketBytes: 65_536,
+    /**
+     * Largest PUBLISH to up/measurements, and largest body of measurements over HTTP; 262,144 at most.
+     * null: maxPacketBytes, which also holds where it is more, over WebSocket and through a bridge. A message
+     * has at most 1,000 measurements all the same.
+     */
+    maxMeasurementPacketBytes: null,
     /** Largest CONNECT packet. */
     maxConnectBytes: 4_096,
     /** Time a new connection has for its CONNECT. */

@@ -3,6 +3,8 @@ import type { Log } from '../src/log/logger.ts';
 /** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
 export type ConnectorLimits = {
   maxPacketBytes: number;
+  /** Of a PUBLISH to `up/measurements`, where it is more; null: as all others. */
+  maxMeasurementPacketBytes: number | null;
   maxConnectBytes: number;
   connectTimeoutMs: number;
   maxKeepaliveSeconds: number;
@@ -25,6 +27,13 @@ export type ConnectorLimits = {
   rejectionsPerMessage: number;
 };
 
+/** The most bytes that a message of measurements may have, with its packet's head. */
+export const mostMeasurementBytes = ({
+  maxPacketBytes,
+  maxMeasurementPacketBytes,
+}: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>): number =>
+  Math.max(maxPacketBytes, maxMeasurementPacketBytes ?? 0);
+
 /** Bounds that no user has a reason to turn. */
 export type Tuning = {
   /** Messages of one connection that wait for their commit; beyond, its socket is not read. */
@@ -39,6 +48,12 @@ export type Tuning = {
   messageOverheadBytes: number;
   /** Packets that have begun and not ended, of all connections; beyond, the one that began first is closed. */
   maxBegunBytes: number;
+  /** Measurements that are larger than other packets may be, and have begun and not ended. */
+  maxLargeBytes: number;
+  /** One that is not whole for this long closes its connection, from when it had room. */
+  largeTimeoutMs: number;
+  /** How long a request waits until its large body has room. */
+  largePatienceMs: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
@@ -62,6 +77,9 @@ export const defaultTuning: Tuning = {
   maxHeldTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
   maxBegunBytes: 33_554_432,
+  maxLargeBytes: 16_777_216,
+  largeTimeoutMs: 120_000,
+  largePatienceMs: 5_000,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
   maxDownlinkBytes: 33_554_432,

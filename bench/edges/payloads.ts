@@ -78,6 +78,16 @@ export const messages = {
     Array.from({ length: 400 }, () => ({ cause: { engine, senses: [sense] } })),
   ),
   measurements: arrayOf('{"sId":"0x10","val":21.5,"ts":1795219200000}', 1_000),
+  /** As large as a message of measurements may be made: positions with long names, many members, a text. */
+  largeMeasurements: arrayOf(
+    `{"sId":"${'x'.repeat(180)}","val":{"lat":52.1234567,"long":13.1234567},"ts":1795219200000}`,
+    1_000,
+  ),
+  largeKeys:
+    `{${Array.from({ length: 11_990 }, (_, n) => `"k${n.toString(36)}":1`).join(',')}}`.padEnd(
+      262_000,
+    ),
+  largeText: JSON.stringify({ sId: 'x'.repeat(261_900), val: 1 }),
   badMeasurements: arrayOf('{"sId":"0x10","val":"x"}', 1_000),
   badSenses: `{"cause":{"engine":${JSON.stringify(engine)},"senses":${arrayWithin('{}', 64_000)}}}`,
 };

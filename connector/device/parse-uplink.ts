@@ -4,7 +4,14 @@ import { Configuration } from '../../src/contract/configuration.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
-import { emptyLine, parseJson, parseLines, readText, tooManyItems } from './read-payload.ts';
+import {
+  emptyLine,
+  largeBytes,
+  parseJson,
+  parseLines,
+  readText,
+  tooManyItems,
+} from './read-payload.ts';
 import type { PayloadFormat } from './read-payload.ts';
 import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
@@ -25,6 +32,8 @@ const excerptBytes = 1_024;
 const maxTopicLength = 1_024;
 /** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
 const bytesPerCost = 100;
+/** A large payload counts as a measurement for each so many bytes, however few items it has. */
+const bytesCountedAsItem = 256;
 
 /** Its texts are made only when a rejection asks for them. */
 class ParsedUplink implements Uplink {
@@ -52,7 +61,7 @@ class ParsedUplink implements Uplink {
   }
 }
 
-/** `items`: how many measurements or events were sent, good and bad; 1 for anything else. */
+/** `items`: as how many measurements it counts: so many as were sent, or events, good and bad; 1 for anything else. */
 export type Parsed = Uplink & { readonly items: number };
 
 /**
@@ -72,6 +81,8 @@ export function parseUplink(
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
   uplink.parsingCost = costOf(uplink, payload.length);
+  if (payload.length > largeBytes)
+    uplink.items = Math.max(uplink.items, Math.floor(payload.length / bytesCountedAsItem));
   return uplink;
 }
 

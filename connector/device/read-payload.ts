@@ -6,6 +6,11 @@ import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
 /** How a payload is to be read: one JSON text, or an item on each line. */
 export type PayloadFormat = 'json' | 'ndjson';
 
+/** Beyond so many bytes a payload is large: it may have fewer parts, and counts as more measurements. */
+export const largeBytes = 65_536;
+/** A thousand positions with their times have 7,000. */
+const maxLargeParts = 12_000;
+
 /** The text of a payload. Null, and a rejection, where it is none or has too many parts to be parsed. */
 export function readText(payload: Buffer, rejections: Rejection[]): string | null {
   if (!isUtf8(payload)) {
@@ -13,8 +18,9 @@ export function readText(payload: Buffer, rejections: Rejection[]): string | nul
     return null;
   }
   const text = payload.toString();
-  if (text.length > maxJsonParts && measureJson(text).parts > maxJsonParts) {
-    const message = `The payload has more than ${maxJsonParts} {, [ and , beside its texts.`;
+  const max = payload.length > largeBytes ? maxLargeParts : maxJsonParts;
+  if (text.length > max && measureJson(text, Infinity, max).parts > max) {
+    const message = `The payload has more than ${max} {, [ and , beside its texts.`;
     rejections.push({ reason: 'invalid-payload', message, path: '' });
     return null;
   }
@@ -37,7 +43,8 @@ export function parseJson(text: string, rejections: Rejection[]): unknown {
  * many, or where none can be read. A line that is empty counts, and is no item.
  */
 export function parseLines(text: string, rejections: Rejection[], maxRejections: number): unknown {
-  const lines = text.split('\n');
+  const lines = text.split('\n', maxItems + 2);
+  if (lines.length > maxItems + 1) return tooManyItems(countLines(text), rejections);
   if (lines.at(-1)?.trim() === '') lines.pop();
   if (lines.length > maxItems) return tooManyItems(lines.length, rejections);
   let more = 0;
@@ -57,6 +64,13 @@ export function parseLines(text: string, rejections: Rejection[], maxRejections:
   if (lines.length === 0)
     rejections.push({ reason: 'invalid-json', message: 'The payload has no lines.' });
   return items.every((item) => item === emptyLine) ? undefined : items;
+}
+
+/** Without an array of them: there may be a quarter of a million. */
+function countLines(text: string): number {
+  let lines = text.slice(text.lastIndexOf('\n') + 1).trim() === '' ? 0 : 1;
+  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) === 0x0a) lines += 1;
+  return lines;
 }
 
 /** Stands for a line that is no item. JSON has no such value. */

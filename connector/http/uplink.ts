@@ -8,16 +8,19 @@ import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createBegunBodies } from './begun-bodies.ts';
-import { checkLength, readBody, readFormat, takeArrivedBody } from './body.ts';
+import { readFormat, takeArrivedBody } from './body.ts';
 import { longestDelayMs, type HttpDevice, type HttpDevices } from './devices.ts';
 import { Exchange, type ExchangeDeps } from './exchange.ts';
+import { createBodies, type BodiesOptions } from './large-bodies.ts';
 import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
 
 export type UplinkDeps = {
   ports: ConnectorPorts;
   devices: HttpDevices;
-  limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'storeTimeoutMs' | 'rejectionsPerMessage'>;
-  tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'maxBegunBytes' | 'messageOverheadBytes'>;
+  limits: Pick<ConnectorLimits, 'storeTimeoutMs' | 'rejectionsPerMessage'> &
+    BodiesOptions['limits'];
+  tuning: Pick<Tuning, 'maxUnackedTotalBytes' | 'maxBegunBytes' | 'messageOverheadBytes'> &
+    BodiesOptions['tuning'];
   observe: Pick<Observer, 'message' | 'acknowledged'>;
   log: Log;
   now: () => number;
@@ -36,7 +39,11 @@ export type HttpUplink = ReturnType<typeof createHttpUplink>;
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;
   const room = new ByteRoom({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
-  const bodies = createBegunBodies(tuning.maxBegunBytes);
+  const bodies = createBodies({
+    limits,
+    tuning,
+    bodies: createBegunBodies(tuning.maxBegunBytes),
+  });
   const takeTurn = createUnknownMemberTurns(now);
   /** In the order in which they were handed on. */
   const underWay = new Set<Exchange>();
@@ -75,8 +82,7 @@ export function createHttpUplink(deps: UplinkDeps) {
         headers: { Allow: 'POST' },
       });
     const format = readFormat(request);
-    const most = limits.maxPacketBytes;
-    checkLength(request, most);
+    bodies.check(request, name);
     const device = devices.of(identity);
     refuseBeyond(device, name);
     const exchange = new Exchange(identity, response, exchangeDeps);
@@ -86,7 +92,9 @@ export function createHttpUplink(deps: UplinkDeps) {
       place?.leave();
       exchange.abandon();
     });
-    const body = takeArrivedBody(request, most) ?? (await readBody(request, most, bodies));
+    const body =
+      takeArrivedBody(request, limits.maxPacketBytes) ??
+      (await bodies.read(request, { name, accountId: identity.accountId }));
     if (exchange.isOver) return;
     place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
     if (!place.isIn) await waitForRoom(place);

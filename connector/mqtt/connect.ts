@@ -4,7 +4,8 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
 import { tellOfExcess } from './excess.ts';
 import { isUnavailableError } from '../failure.ts';
-import type { ConnectorLimits, Log, ConnectionRefusal } from '../options.ts';
+import { mostMeasurementBytes } from '../options.ts';
+import type { ConnectorLimits, ConnectionRefusal, Log } from '../options.ts';
 import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
 import { answerConnect } from './aedes.ts';
 import { isOwn } from './publish.ts';
@@ -12,7 +13,7 @@ import { refusalCodes } from './reason-codes.ts';
 import type { LogRefusedLogin } from '../device/refused-logins.ts';
 import type { Registry } from './registry.ts';
 import type { V5Session } from './v5-connect.ts';
-import { connack, connackRefusal } from './v5-write.ts';
+import { connack, connackRefusal, type Welcome } from './v5-write.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
 const identifierRejected = 2;
@@ -34,7 +35,6 @@ export type AuthenticatorDeps = {
 /** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
 export function createAuthenticator(deps: AuthenticatorDeps) {
   const { ports, registry, limits, maxUnackedMessages, log, logRefused } = deps;
-  const connackLimits = { maxPacketBytes: limits.maxPacketBytes, maxUnackedMessages };
   const underCheck = new Set<Connection>();
 
   /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
@@ -133,14 +133,19 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     underCheck.delete(connection);
     if (refusal) return refuse(connection, refusal, done);
     const { client, v5 } = connection;
-    if (client && v5) answerConnect(client, connack(connackLimits, welcomeOf(connection, v5)));
+    if (client && v5) answerConnect(client, connack(welcomeOf(connection, v5)));
     done(null, true);
   }
 
   /** What the CONNACK says of this connection. */
-  function welcomeOf({ clientId, keepaliveMs }: Connection, session: V5Session) {
+  function welcomeOf(
+    { clientId, keepaliveMs, isWebSocket }: Connection,
+    session: V5Session,
+  ): Welcome {
     const keepaliveSeconds = keepaliveMs / 1_000;
     return {
+      maxPacketBytes: isWebSocket ? limits.maxPacketBytes : mostMeasurementBytes(limits),
+      receiveMaximum: maxUnackedMessages,
       assignedClientId: session.hasIdentifier ? null : clientId,
       keepaliveSeconds: keepaliveSeconds === session.keepaliveSeconds ? null : keepaliveSeconds,
     };

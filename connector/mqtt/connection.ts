@@ -4,7 +4,8 @@ import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/upli
 import type { Bucket, Rate } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
 import { FrameScanner } from './frame-scanner.ts';
-import { PacketBuffer } from './packet-buffer.ts';
+import type { LargePacket } from './large-packets.ts';
+import type { PacketBuffer } from './packet-buffer.ts';
 import { disconnectCodes } from './reason-codes.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
@@ -98,8 +99,9 @@ export class Connection {
 
   /** Null: it speaks MQTT 3.1.1, or 3.1. */
   v5: V5Session | null = null;
-  /** Null once a CONNECT of MQTT 3.1.1 has come: aedes's parser takes what comes then as it comes. */
-  packets: PacketBuffer | null = new PacketBuffer();
+  /** Null while no packet has begun and not ended. */
+  packets: PacketBuffer | null = null;
+  isWebSocket = false;
 
   /** The device's own client identifier; '' where it gave none. */
   clientId = '';
@@ -119,8 +121,10 @@ export class Connection {
   /** In the order in which they came, and are acknowledged. */
   unacked: UnackedPublish[] = [];
   unackedBytes = 0;
-  /** Of a packet that has not ended yet. */
+  /** Of a packet that has not ended yet, unless it is a large one. */
   begunBytes = 0;
+  /** A message of measurements that is larger than other packets may be, and is not whole yet. */
+  large: LargePacket | null = null;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
   /** Messages stored in this turn of the event loop, acknowledged at its end. */

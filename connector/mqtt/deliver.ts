@@ -4,7 +4,7 @@ import { findConnection, type Connection, type Device, type Sent } from './conne
 import type { DownlinkChannel, Encoded } from '../device/downlink-queue.ts';
 import { write } from './puback.ts';
 import { expirySecondsOf } from './v5-deliver.ts';
-import { publish as v5Publish } from './v5-write.ts';
+import { publish as v5Publish, publishBytes } from './v5-write.ts';
 
 export type DeliverDeps = {
   /** Forward only, ms. */
@@ -42,9 +42,9 @@ function fits(
   if (expirySeconds !== null && expirySeconds <= 0) return false;
   if (v5.maxPacketBytes === Infinity) return true;
   const topic = device.downPrefix + message.topic;
-  const packet = v5Publish({ topic, qos: 1, messageId: 1, body: message.body, expirySeconds });
-  if (packet.length <= v5.maxPacketBytes) return true;
-  onTooLarge(device, { topic, bytes: packet.length, mostBytes: v5.maxPacketBytes });
+  const bytes = publishBytes({ topic, qos: 1, messageId: 1, body: message.body, expirySeconds });
+  if (bytes <= v5.maxPacketBytes) return true;
+  onTooLarge(device, { topic, bytes, mostBytes: v5.maxPacketBytes });
   return false;
 }
 

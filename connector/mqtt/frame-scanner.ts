@@ -1,10 +1,5 @@
+import { connect, lengthsOf, publish, subscribe, unsubscribe } from './frame-lengths.ts';
 import { reason } from './reason-codes.ts';
-
-// Control packet types, MQTT 3.1.1 section 2.2.1.
-const connect = 1;
-const publish = 3;
-const subscribe = 8;
-const unsubscribe = 10;
 
 /** Longest filter that is granted, in bytes. */
 export const maxFilterLength = 256;
@@ -17,32 +12,10 @@ export const maxFilterBytes = (maxSubscriptions: number): number =>
 /** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
 const bytesCountedAsPacket = 25;
 
-/** Least and greatest remaining length of what a client of MQTT 3 may send once it is connected. */
-const lengths: Partial<Record<number, [number, number]>> = {
-  3: [2, Infinity],
-  4: [2, 2],
-  5: [2, 2],
-  6: [2, 2],
-  7: [2, 2],
-  8: [2, Infinity],
-  10: [2, Infinity],
-  12: [0, 0],
-  14: [0, 0],
-};
-
-/** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
-const v5Lengths: typeof lengths = {
-  ...lengths,
-  4: [2, Infinity],
-  5: [2, Infinity],
-  6: [2, Infinity],
-  7: [2, Infinity],
-  14: [0, Infinity],
-};
-
 export type FrameLimits = {
   maxConnectBytes: number;
   maxPacketBytes: number;
+  maxMeasurementPacketBytes: number | null;
   maxSubscriptions: number;
 };
 
@@ -60,25 +33,40 @@ export class FrameScanner {
   isBetween = true;
   /** Bytes of a packet that has begun and not ended: a parser keeps them. */
   begunBytes = 0;
+  /** The length of that packet with its fixed header, as soon as it is known. */
+  wholeBytes = 0;
+  /** Whether that packet is larger than others may be: measurements, of which only the head was taken so far. */
+  isLarge = false;
+  /** The chunk ended where such a packet's topic does: its body needs room. */
+  beganLarge = false;
   /** Set once its CONNECT is read. */
   isV5 = false;
   /** Where the connection breaks the protocol or a limit: the reason code of MQTT 5. */
   fault: number = reason.malformed;
-  #expects: 'type' | 'length' | 'body' = 'type';
+  #expects: 'type' | 'length' | 'topic' | 'body' = 'type';
   #type = 0;
   #length = 0;
   #lengthBytes = 0;
   #bodyLeft = 0;
+  #topic = '';
+  #topicBytes = 0;
   #isConnected = false;
 
   /**
-   * How many bytes of `chunk` may be taken: up to where the packet after `maxPackets` begins.
-   * -1: nothing, the connection breaks the protocol or a limit.
+   * How many bytes of `chunk` may be taken: up to where the packet after `maxPackets` begins, or the body of
+   * a large one. -1: nothing, the connection breaks the protocol or a limit. `largeTopic`: where packets may be
+   * large; null: nowhere.
    */
-  advance(chunk: Uint8Array, maxPackets: number, limits: FrameLimits): number {
+  advance(
+    chunk: Uint8Array,
+    maxPackets: number,
+    limits: FrameLimits,
+    largeTopic: string | null = null,
+  ): number {
     this.publishes = 0;
     this.others = 0;
     this.otherUnits = 0;
+    this.beganLarge = false;
     let at = 0;
     while (at < chunk.length) {
       switch (this.#expects) {
@@ -87,7 +75,11 @@ export class FrameScanner {
           if (!this.#begin(chunk[at++] as number)) return -1;
           break;
         case 'length':
-          if (!this.#readLength(chunk[at++] as number, limits)) return -1;
+          if (!this.#readLength(chunk[at++] as number, limits, largeTopic)) return -1;
+          break;
+        case 'topic':
+          if (!this.#readTopic(chunk[at++] as number)) return -1;
+          if (this.beganLarge) return this.#end(at);
           break;
         case 'body': {
           const taken = Math.min(this.#bodyLeft, chunk.length - at);
@@ -103,8 +95,9 @@ export class FrameScanner {
 
   #end(at: number): number {
     this.isBetween = this.#expects === 'type';
-    const begun = 1 + this.#lengthBytes + this.#length - this.#bodyLeft;
-    this.begunBytes = this.isBetween ? 0 : begun;
+    this.wholeBytes = 1 + this.#lengthBytes + this.#length;
+    this.begunBytes = this.isBetween ? 0 : this.wholeBytes - this.#bodyLeft;
+    if (this.isBetween) this.isLarge = false;
     return at;
   }
 
@@ -112,6 +105,7 @@ export class FrameScanner {
     this.#type = byte >> 4;
     this.#length = 0;
     this.#lengthBytes = 0;
+    this.isLarge = false;
     this.#expects = 'length';
     if (this.#type === publish) this.publishes += 1;
     else {
@@ -120,34 +114,58 @@ export class FrameScanner {
     }
     // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
     const isExpected = this.#isConnected
-      ? this.#lengths[this.#type] !== undefined
+      ? lengthsOf(this.#type, this.isV5) !== undefined
       : this.#type === connect;
     if (!isExpected) this.fault = reason.protocolError;
     return isExpected;
   }
 
-  #readLength(byte: number, limits: FrameLimits): boolean {
+  #readLength(byte: number, limits: FrameLimits, largeTopic: string | null): boolean {
     this.#length += (byte & 127) * 128 ** this.#lengthBytes;
     this.#lengthBytes += 1;
     // At most four bytes, section 2.2.3.
     if (byte & 128) return this.#lengthBytes < 4;
     const total = 1 + this.#lengthBytes + this.#length;
-    if (total > this.#mostBytes(limits)) {
-      this.fault = reason.tooLarge;
-      return false;
-    }
-    const [least, greatest] = this.#lengths[this.#type] ?? [0, Infinity];
+    const isTooLarge = total > this.#mostBytes(limits);
+    const mayBeLarge = this.#type === publish && largeTopic !== null;
+    if (isTooLarge && !(mayBeLarge && total <= (limits.maxMeasurementPacketBytes ?? 0)))
+      return this.#isTooLarge();
+    const [least, greatest] = lengthsOf(this.#type, this.isV5) ?? [0, Infinity];
     if (this.#length < least || this.#length > greatest) return false;
     this.#isConnected = true;
     if (isOfFilters(this.#type) || (this.isV5 && this.#type !== publish))
       this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
     this.#bodyLeft = this.#length;
     this.#expects = this.#length === 0 ? 'type' : 'body';
+    if (isTooLarge) this.#expectTopic(largeTopic ?? '');
     return true;
   }
 
-  get #lengths(): typeof lengths {
-    return this.isV5 ? v5Lengths : lengths;
+  #isTooLarge(): false {
+    this.fault = reason.tooLarge;
+    return false;
+  }
+
+  #expectTopic(topic: string): void {
+    this.#topic = topic;
+    this.#topicBytes = 0;
+    this.#expects = 'topic';
+  }
+
+  /** A topic begins with its length, of two bytes; the one that is expected is ASCII. */
+  #readTopic(byte: number): boolean {
+    const { length } = this.#topic;
+    const at = this.#topicBytes;
+    const expected =
+      at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
+    if (byte !== expected) return this.#isTooLarge();
+    this.#topicBytes += 1;
+    this.#bodyLeft -= 1;
+    if (at < length + 1) return true;
+    this.#expects = 'body';
+    this.isLarge = true;
+    this.beganLarge = true;
+    return true;
   }
 
   /** A list of filters has room for all that a connection may have; more would be refused one by one. */

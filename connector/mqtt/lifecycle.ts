@@ -58,6 +58,7 @@ export function createConnections(deps: ConnectionsDeps) {
     open(socket: Duplex, entry: Admitted, request?: IncomingMessage): void {
       if (socket.destroyed) return;
       const connection = new Connection(`${runId}.${(count += 1)}`, socket, entry, now());
+      connection.isWebSocket = request !== undefined;
       linkConnection(connection);
       registry.connections.add(connection);
       socket.once('close', () => onClose(connection));

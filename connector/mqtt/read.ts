@@ -2,7 +2,8 @@ import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
 import type { Connection, Device } from './connection.ts';
 import type { HeldMessages } from './held-messages.ts';
-import type { PacketBuffer } from './packet-buffer.ts';
+import type { LargePackets } from './large-packets.ts';
+import { PacketBuffer } from './packet-buffer.ts';
 import type { Publisher } from './publish.ts';
 import type { RateGate, Rates } from './rates.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
@@ -17,6 +18,7 @@ export type ReaderOptions = {
   now: () => number;
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
   room: UnackedRoom;
+  large: LargePackets;
   rateGate: RateGate;
   holding: Pick<HeldMessages, 'canReadOrWait'>;
   /** Takes the messages that a chunk of whole packets begins with. */
@@ -48,8 +50,8 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rates, now, room, rateGate, holding, publisher, intake } =
-    options;
+  const { presence, limits, tuning, rates, now, room, rateGate, holding } = options;
+  const { large, publisher, intake } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -73,7 +75,7 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (!room.isFor(connection)) return false;
+    if (large.mustWait(connection) || !room.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
@@ -81,7 +83,6 @@ export function createReader(options: ReaderOptions): Reader {
 
   function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
-    const { isBetween } = scanner;
     if (!canReadOrWait(connection)) {
       connection.isStarved = true;
       return null;
@@ -90,29 +91,36 @@ export function createReader(options: ReaderOptions): Reader {
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
     const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
-    const end = scanner.advance(chunk, most, limits);
+    const end = scanner.advance(chunk, most, limits, large.topicOf(connection));
     if (end < 0) {
       connection.close('malformed', scanner.fault);
       return null;
     }
     connection.heardMs = now();
-    if (scanner.begunBytes !== connection.begunBytes) followBegun(connection, scanner.begunBytes);
+    large.follow(connection);
+    const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
+    if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
     if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
-    if (connection.packets) return takeWhole(connection, connection.packets, taken);
-    return isBetween ? publisher.acceptLeading(connection, taken) : taken;
+    return takeWhole(connection, taken, isOpening);
   }
 
-  /** A CONNECT, or packets of MQTT 5, once they are whole. */
-  function takeWhole(connection: Connection, packets: PacketBuffer, chunk: Buffer): Buffer | null {
-    const whole = packets.take(chunk, connection.scanner.begunBytes);
+  /** Gives aedes what it is to read of the packets that are whole. Others are kept until they are. */
+  function takeWhole(connection: Connection, chunk: Buffer, isOpening: boolean): Buffer | null {
+    const { begunBytes, wholeBytes } = connection.scanner;
+    let whole: Buffer | null = chunk;
+    if (connection.packets || begunBytes > 0) {
+      connection.packets ??= new PacketBuffer();
+      whole = connection.packets.take(chunk, begunBytes, wholeBytes);
+      if (begunBytes === 0) connection.packets = null;
+    }
     if (whole === null) return null;
-    if (connection.v5) return intake.takePackets(connection, connection.v5, whole);
-    const bytes = intake.takeConnect(connection, whole);
-    if (!connection.v5) connection.packets = null;
-    return bytes;
+    if (isOpening) return intake.takeConnect(connection, whole);
+    return connection.v5
+      ? intake.takePackets(connection, connection.v5, whole)
+      : publisher.acceptLeading(connection, whole);
   }
 
   /** A device may send slowly; many that never end a packet may not fill the memory. */
@@ -168,6 +176,7 @@ export function createReader(options: ReaderOptions): Reader {
     forget(connection: Connection): void {
       paused.delete(connection);
       forgetBegun(connection);
+      large.forget(connection);
       room.forget(connection);
       rateGate.forget(connection);
     },
@@ -176,7 +185,7 @@ export function createReader(options: ReaderOptions): Reader {
       isStopped = true;
     },
 
-    midwayBytes: () => midwayBytes,
+    midwayBytes: () => midwayBytes + large.bytes(),
   };
   return reader;
 }

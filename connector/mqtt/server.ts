@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import { createAcknowledger } from './ack.ts';
 import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './connect.ts';
+import { createLargePackets } from './large-packets.ts';
 import { createConnections } from './lifecycle.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
@@ -93,6 +94,7 @@ export async function startConnector(
     rates,
     now,
     room,
+    large: createLargePackets({ limits, tuning, now }),
     rateGate,
     holding,
     publisher,

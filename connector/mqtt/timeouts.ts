@@ -1,6 +1,7 @@
 import type { Connection } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { Acknowledger } from './ack.ts';
+import { isTooSlow } from './large-packets.ts';
 import type { Registry } from './registry.ts';
 
 export type TimeoutDeps = {
@@ -40,6 +41,7 @@ function visit(
   if (connection.isStarved || waitsForStore) connection.heardMs = nowMs;
   // One and a half times the keep-alive. [MQTT-3.1.2-24]
   if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
+  if (isTooSlow(connection, tuning, nowMs)) connection.close('unfinished');
   if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) connection.close('unread');
   if (blockedSinceMs !== null && nowMs - blockedSinceMs > tuning.drainTimeoutMs)
     connection.close('unread');

@@ -1,16 +1,16 @@
-import type { ConnectorLimits, Tuning } from '../options.ts';
 import { packet, varint } from './v5-frames.ts';
 import { property } from './v5-properties.ts';
 
-/** What a CONNACK of MQTT 5 says of this connection beside the limits that are everybody's. */
+/** What a CONNACK of MQTT 5 says of this connection. */
 export type Welcome = {
+  /** The largest packet that it may send; larger than others may only measurements be. */
+  maxPacketBytes: number;
+  receiveMaximum: number;
   /** Set where the client gave no identifier. [MQTT-3.2.2-16] */
   assignedClientId: string | null;
   /** Set where it is another one than the client asked for. [MQTT-3.2.2-21] */
   keepaliveSeconds: number | null;
 };
-
-type Limits = Pick<ConnectorLimits, 'maxPacketBytes'> & Pick<Tuning, 'maxUnackedMessages'>;
 
 const number = (identifier: number, value: number, bytes: 1 | 2 | 4): Buffer => {
   const field = Buffer.alloc(1 + bytes, identifier);
@@ -24,12 +24,12 @@ function text(value: string): Buffer {
 }
 
 /** The answer to a CONNECT that is let in, section 3.2: a session that is new and ends with its connection. */
-export function connack(limits: Limits, welcome: Welcome): Buffer {
+export function connack(welcome: Welcome): Buffer {
   const properties = [
     number(property.sessionExpiry, 0, 4),
-    number(property.receiveMaximum, Math.min(limits.maxUnackedMessages, 65_535), 2),
+    number(property.receiveMaximum, Math.min(welcome.receiveMaximum, 65_535), 2),
     number(property.retainAvailable, 0, 1),
-    number(property.maximumPacketSize, limits.maxPacketBytes, 4),
+    number(property.maximumPacketSize, welcome.maxPacketBytes, 4),
     number(property.topicAliasMaximum, 0, 2),
     number(property.subscriptionIdentifiersAvailable, 0, 1),
     number(property.sharedSubscriptionAvailable, 0, 1),
@@ -94,3 +94,10 @@ export function publish({ topic, qos, messageId, body, expirySeconds }: Publishe
 }
 
 const noProperties = Buffer.alloc(0);
+
+/** How long such a packet is, in bytes, without making it. */
+export function publishBytes({ topic, qos, body, expirySeconds }: Published): number {
+  const properties = 1 + (expirySeconds === null ? 0 : 5);
+  const length = 2 + Buffer.byteLength(topic) + (qos === 0 ? 0 : 2) + properties + body.length;
+  return 1 + varint(length).length + length;
+}

@@ -65,6 +65,7 @@ export const Settings = z.strictObject({
   }),
   mqtt: z.strictObject({
     maxPacketBytes: count,
+    maxMeasurementPacketBytes: count.max(262_144).nullable(),
     maxConnectBytes: count,
     connectTimeoutMs: ms,
     maxKeepaliveSeconds: z.int().min(1).max(65_535),

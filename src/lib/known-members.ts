@@ -67,7 +67,7 @@ function merge(one: KnownMembers, other: KnownMembers): KnownMembers {
 }
 
 /** Names that anybody may add for themselves. */
-const isPrivate = (name: string) => name.startsWith('x-');
+export const isPrivate = (name: string): boolean => name.startsWith('x-');
 
 /** Whether there is such a member; makes nothing, for what is asked of every message. */
 export function hasUnknownMember({ members, elements }: KnownMembers, value: unknown): boolean {

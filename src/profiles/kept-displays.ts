@@ -46,8 +46,8 @@ async function upsert(tx: Sql, rows: DisplayRow[]): Promise<StoredRow[]> {
   const { rows: stored } = await tx.query<StoredRow>({
     name: 'displays-keep',
     text: `
-      insert into kept_display (device_id, pu_id, st_id, text, ts)
-      select device_id, pu_id, st_id, text::json #>> '{}', ts
+      insert into kept_display (device_id, pu_id, st_id, text, ts, kept_at)
+      select device_id, pu_id, st_id, text::json #>> '{}', ts, service_now()
         from unnest($1::bigint[], $2::integer[], $3::integer[], ${documentsOf('$4')}, $5::bigint[])
           as n (device_id, pu_id, st_id, text, ts)
           on conflict (device_id, pu_id, st_id) do update
@@ -87,7 +87,7 @@ export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number
       select device_id, id, text, ts
         from kept_display
        where device_id = any(${unseenArray('$1', 'bigint')})
-         and kept_at > now() - ${displayLifetime}
+         and kept_at + ${displayLifetime} > service_now()
        order by device_id, id`,
     values: [deviceIds],
   });
@@ -126,7 +126,7 @@ export async function forgetOldDisplays(db: Database, signal?: AbortSignal): Pro
       `delete from kept_display
         where ctid = any(array(
           select ctid from kept_display
-           where kept_at < now() - ${displayLifetime}
+           where kept_at + ${displayLifetime} < service_now()
            limit $1
              for update skip locked))`,
       [limit],

@@ -11,6 +11,7 @@ import { monotonicClock } from '../../src/lib/clock.ts';
 
 export const limits: ConnectorOptions['limits'] = {
   maxPacketBytes: 65_536,
+  maxMeasurementPacketBytes: null,
   maxConnectBytes: 4_096,
   connectTimeoutMs: 10_000,
   maxKeepaliveSeconds: 3_600,

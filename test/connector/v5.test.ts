@@ -8,6 +8,7 @@ repeatInV5([
   'connecting',
   'filters',
   'holding',
+  'large-packets',
   'limits',
   'pushing',
   'room',

@@ -27,6 +27,7 @@ import { hookSecrets } from './kinds/hook-secrets.ts';
 import { httpConnections } from './kinds/http-connections.ts';
 import { imports } from './kinds/imports.ts';
 import { loginStorm } from './kinds/login-storm.ts';
+import { largePackets } from './kinds/large-packets.ts';
 import { longLists } from './kinds/long-lists.ts';
 import { manyAddresses } from './kinds/many-addresses.ts';
 import { manyDevices } from './kinds/many-devices.ts';
@@ -93,6 +94,7 @@ export const kinds: NoisyKind[] = [
   reconnects,
   subscribeStorm,
   bigPayloads,
+  largePackets,
   deepJson,
   hookSecrets,
   slowReader,

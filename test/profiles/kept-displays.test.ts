@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { forgetOldDisplays, keepDisplays, listKept } from '../../src/profiles/kept-displays.ts';
+import { type App, startApp } from '../devices/app.ts';
+
+let app: App;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.close());
+
+const setClock = (aheadHours: number) =>
+  app.db.query(
+    `create or replace function service_now() returns timestamptz language sql volatile parallel safe
+     return clock_timestamp() + ${aheadHours} * interval '1 hour'`,
+  );
+
+test("texts for a display live a day by the service's clock, not by the database server's", async () => {
+  const { deviceId } = await app.device(await app.account());
+  const keep = (stId: number) => {
+    const payload = { text: `text ${stId}`, ts: 1 };
+    const message = { topic: 'display' as const, payload };
+    return keepDisplays(app.db, [{ deviceId, puId: 1, stId, ...payload, message }]);
+  };
+  const listTexts = async () => (await listKept(app.db, [deviceId])).get(deviceId) ?? [];
+  await keep(1);
+  expect(await listTexts()).toMatchObject([{ payload: { text: 'text 1' } }]);
+  await setClock(25);
+  expect(await listTexts()).toEqual([]);
+  await keep(2);
+  await forgetOldDisplays(app.db);
+  expect(await listTexts()).toMatchObject([{ payload: { text: 'text 2' } }]);
+  await setClock(48);
+  expect(await listTexts()).toHaveLength(1);
+  await setClock(50);
+  expect(await listTexts()).toEqual([]);
+});
