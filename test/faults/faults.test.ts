@@ -33,6 +33,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
       expect(verdict.overHttp).toBeGreaterThan(0);
       expect(verdict.acknowledged).toBeGreaterThan(verdict.overHttp);
       expect(verdict.alarms).toBeGreaterThan(0);
+      expect(verdict.handOvers).toBeGreaterThan(0);
       expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
   }

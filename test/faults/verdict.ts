@@ -5,7 +5,7 @@ import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
 import { agrees } from './receipts.ts';
 import { hasProfile } from './register.ts';
-import { noWrongs, type AlarmVerdict } from './watch/judge-alarms.ts';
+import { unwatched, type WatchVerdict } from './watch/watch.ts';
 import type { World } from './world.ts';
 
 /** The evidence: the load, its devices, and the service to ask. */
@@ -16,7 +16,7 @@ export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'>
 };
 
 /** The outcome: all counts of what is wrong must be 0, and `toldAgain` where nothing was killed. */
-export type Verdict = AlarmVerdict & {
+export type Verdict = WatchVerdict & {
   sent: number;
   acknowledged: number;
   /** Of those, answered over HTTP. */
@@ -54,7 +54,7 @@ export async function judge(world: Witnessed): Promise<Verdict> {
     wrongEvents: 0,
     wrongReceipts: sayWrong(world.load.receipts.wrong()),
     restDiffers: 0,
-    ...((await world.watch?.judge()) ?? noWrongs),
+    ...((await world.watch?.judge()) ?? unwatched),
   };
   await runOn(world.cluster.url(), async (client) => {
     for (const [index, { uuid, accountToken }] of world.devices.entries()) {
@@ -163,11 +163,11 @@ async function differsOverRest(
 /** The counts that must be 0. */
 export function faultsOf(verdict: Verdict) {
   const { sent: _s, acknowledged: _a, overHttp: _h, stored: _d, ...rest } = verdict;
-  const { alarms: _n, toldAgain: _t, ...broken } = rest;
+  const { alarms: _n, toldAgain: _t, handOvers: _o, ...broken } = rest;
   return broken;
 }
 
-const { alarms: _n, toldAgain: _t, ...noWrongAlarms } = noWrongs;
+const { alarms: _n, toldAgain: _t, handOvers: _o, ...noWrongs } = unwatched;
 /** What `faultsOf` gives where nothing went wrong. */
 export const noFaults = {
   lost: 0,
@@ -177,5 +177,5 @@ export const noFaults = {
   wrongEvents: 0,
   wrongReceipts: 0,
   restDiffers: 0,
-  ...noWrongAlarms,
+  ...noWrongs,
 };

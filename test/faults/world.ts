@@ -105,9 +105,9 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const load = await startFleet({ dir, devices, port, httpPort, rate: options.rate });
     releases.push(() => load.close());
     const { url, mqttPort } = service;
-    const databaseUrlNow = () => cluster.url();
+    const at = { url, mqttPort, httpPort: servicePorts.http, pollPort: httpPort };
     const watch = options.watch
-      ? await startWatch({ url, mqttPort, databaseUrl: databaseUrlNow })
+      ? await startWatch({ ...at, databaseUrl: () => cluster.url() })
       : null;
     releases.push(() => watch?.close());
     const [{ token: accountToken, email: accountEmail }] = accounts;
