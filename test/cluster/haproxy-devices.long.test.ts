@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectorSettings } from '../../src/config/settings.ts';
+import { faultsOf, judge, noFaults } from '../faults/verdict.ts';
+import { startHandOvers } from '../faults/watch/hand-overs.ts';
 import { configuration, openApp, type App, type Registration } from '../journeys/app.ts';
 import { smugglingForms } from '../connector/http/smuggling-forms.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
@@ -9,30 +11,34 @@ import { hasRedis } from '../support/redis.ts';
 import { haproxyProgram, startShippedHaproxy, type ShippedHaproxy } from './shipped-haproxy.ts';
 import { startInstallation, type Installation } from './world.ts';
 
-const uplink = (id: number): ConnectorSettings => {
-  const reached = { protocol: 'http' as const, host: null, port: null };
-  return { kind: 'http', id, name: `connector-${id}`, ...reached };
-};
+const at = (id: number) => ({ id, name: `connector-${id}`, host: null, port: null });
+const mqtt = (id: number): ConnectorSettings => ({ kind: 'mqtt', protocol: 'mqtt', ...at(id) });
+const http = (id: number): ConnectorSettings => ({ kind: 'http', protocol: 'http', ...at(id) });
+const devices = 60;
 
 describe.skipIf(haproxyProgram === null || !hasRedis)(
-  'HTTP uplink behind the shipped HAProxy',
+  'devices of every protocol behind the shipped HAProxy',
   () => {
     let installation: Installation;
     let haproxy: ShippedHaproxy;
     let app: App;
     let device: Registration;
+    const closing: (() => Promise<void>)[] = [];
 
     beforeAll(async () => {
       installation = await startInstallation({
         apis: 1,
-        connectors: [uplink(4), uplink(5)],
-        settings: { http: { trustedProxies: ['127.0.0.1'] } },
+        connectors: [mqtt(1), mqtt(2), http(4), http(5)],
+        settings: {
+          http: { trustedProxies: ['127.0.0.1'] },
+          mqtt: { trustedProxies: ['127.0.0.1'] },
+        },
       });
       const { apis, connectors } = installation;
       haproxy = await startShippedHaproxy(makeTemporaryDir(), {
         apis,
-        connectors: [],
-        uplinks: connectors,
+        connectors: connectors.slice(0, 2),
+        uplinks: connectors.slice(2),
       });
       app = await openApp(haproxy.url);
       device = await app.call<Registration>('POST', '/v2/devices', {
@@ -41,8 +47,45 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
       });
     });
     afterAll(async () => {
-      await haproxy?.close();
+      for (const close of closing) await close();
       await installation?.close();
+      await haproxy?.close();
+    });
+
+    test('nothing is lost or doubled while one connector after the other is killed', async () => {
+      const { databaseUrl } = installation;
+      const [port, httpPort] = [haproxy.mqttPort, Number(new URL(haproxy.url).port)];
+      const witnessed = await installation.startLoad({ port, httpPort, devices, rate: 300 });
+      const profiles = await startHandOvers({
+        url: haproxy.url,
+        httpPort,
+        databaseUrl: () => databaseUrl,
+      });
+      closing.push(profiles.close);
+      const { load } = witnessed;
+      const runFor = async (acknowledgements: number) => {
+        const goal = load.counts().acknowledged + acknowledgements;
+        while (load.counts().acknowledged < goal) await load.nextAck();
+      };
+      load.start();
+      for (const one of installation.connectors) {
+        await runFor(200);
+        await one.kill();
+        await load.online(devices);
+        await runFor(200);
+        await one.start();
+      }
+      await runFor(200);
+      expect(await load.stop(60_000)).toBe(true);
+      const verdict = await judge(witnessed);
+      expect(faultsOf(verdict)).toEqual(noFaults);
+      expect(verdict.overHttp).toBeGreaterThan(0);
+      expect(verdict.acknowledged).toBeGreaterThan(2 * verdict.overHttp);
+      const { handOvers, ...wrong } = await profiles.judge();
+      expect(wrong).toEqual({ sentEarly: 0, unsent: 0, uncurrent: 0, stuck: 0 });
+      expect(handOvers).toBeGreaterThan(0);
+      const servers = Object.values(await haproxy.servers());
+      for (const { sessions } of servers) expect(sessions).toBeGreaterThan(0);
     });
 
     const path = (topic = 'measurements') => `/devices/${device.deviceAuthUuid}/up/${topic}`;
@@ -63,33 +106,6 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
       );
       return measurements.filter(({ sId }) => sId === '0x02').map(({ val }) => val);
     };
-
-    test('what was answered is stored once, while one process after the other is killed', async () => {
-      const firstTs = Date.now() - 600_000;
-      let answered = 0;
-      const sendUntilAnswered = async (n: number) => {
-        for (;;) {
-          const response = await post({ sId: '0x02', val: n, ts: firstTs + n }).catch(() => null);
-          const body = (await response?.json().catch(() => null)) as Record<string, number> | null;
-          if (response?.status !== 200 || !body) continue;
-          expect([body['stored'], body['repeated']].toSorted()).toEqual([0, 1]);
-          answered += 1;
-          return;
-        }
-      };
-      const next = Array.from({ length: 400 }, (_, n) => n).values();
-      const workers = Array.from({ length: 8 }, async () => {
-        for (const n of next) await sendUntilAnswered(n);
-      });
-      for (const [n, one] of installation.connectors.entries()) {
-        await expect.poll(() => answered, { timeout: 60_000 }).toBeGreaterThan(100 * (n + 1));
-        await one.kill();
-        await one.start();
-      }
-      await Promise.all(workers);
-      const values = await listValues();
-      expect(values.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 400 }, (_, n) => n));
-    });
 
     /** With one behind it that would be smuggled. */
     const request = (headers: string[], body: string, hidden: string) => {
