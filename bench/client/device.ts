@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { createFrameReader } from './frames.ts';
+import type { HttpReceipt, HttpWay } from './http-body.ts';
 import { createInFlight } from './in-flight.ts';
 import {
   disconnectNotice,
@@ -19,6 +20,8 @@ export type DeviceSpec = {
   password?: string;
   /** Absent: it speaks MQTT 3.1.1. */
   version?: 5;
+  /** It posts its messages instead. */
+  http?: HttpWay;
   topic: string;
   /** Subscribed with QoS 1 after every connect; what arrives is acknowledged at once. */
   subscriptions?: string[];
@@ -43,6 +46,8 @@ export type DeviceHooks = {
   next: (seq: number) => Buffer | string | null;
   acknowledged: (seq: number, latencyMs: number) => void;
   received: (topic: string, payload: Buffer) => void;
+  /** Right before what was answered over HTTP counts as acknowledged. */
+  receipt?: (receipt: HttpReceipt) => void;
 };
 
 export type Device = {

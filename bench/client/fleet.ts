@@ -1,6 +1,8 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createDevice, type Device, type DeviceSpec } from './device.ts';
+import { createDevice, type Device, type DeviceHooks, type DeviceSpec } from './device.ts';
+import type { HttpReceipt } from './http-body.ts';
+import { createHttpDevice } from './http-device.ts';
 import { createOpener } from './opener.ts';
 import { createPacer, unpaced } from './pacer.ts';
 
@@ -32,6 +34,8 @@ export type FleetOptions = {
   keepaliveSeconds?: number;
   /** The acknowledgement of one message (PUBACK) arrived. */
   onAcknowledged?: (device: number, seq: number, latencyMs: number) => void;
+  /** A request of a device was answered with 200. */
+  onReceipt?: (device: number, receipt: HttpReceipt) => void;
   /** A message for a device arrived; its acknowledgement is sent right after this returns. */
   onReceived?: (device: number, topic: string, payload: Buffer) => void;
   onOnline?: (device: number) => void;
@@ -94,7 +98,8 @@ export function createFleet(options: FleetOptions): Fleet {
 
   function simulate(spec: DeviceSpec, index: number): Device {
     let isUp = false;
-    const device = createDevice(spec, settings, {
+    const { http } = spec;
+    const hooks: DeviceHooks = {
       online() {
         isUp = true;
         counts.online += 1;
@@ -129,7 +134,11 @@ export function createFleet(options: FleetOptions): Fleet {
         if (!running) notify();
       },
       received: (topic, payload) => options.onReceived?.(index, topic, payload),
-    });
+      receipt: (receipt) => options.onReceipt?.(index, receipt),
+    };
+    const device = http
+      ? createHttpDevice({ ...spec, http }, settings, hooks)
+      : createDevice(spec, settings, hooks);
     return device;
   }
 

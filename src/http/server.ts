@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type AppOptions, createApp } from './app.ts';
 import { limitArrival } from './arrival-limit.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
+import { listen, type Listening } from './listen.ts';
 import { oneByOne, type Handle } from './one-by-one.ts';
 import { refuseConnection, refuseUpgrade } from './refuse.ts';
 
@@ -74,40 +74,20 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     else refuseUpgrade(socket, clock());
   });
   server.on('clientError', (error, socket) => refuseConnection(error, socket, clock()));
-  await listen(server, options.host, options.port);
+  const listening = await listen(server, options.host, options.port);
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listening.port,
     close: async (drainMs = 8_000) => {
       stop.abort();
-      const closed = close(server, drainMs);
+      const closed = close(server, listening, drainMs);
       sockets.closeIdle(requests.isBusy);
       await closed;
     },
   };
 }
 
-/**
- * Connections that wait to be accepted; the kernel may hold fewer (`net.core.somaxconn`). Beyond it the
- * first packet is dropped, and who comes waits for a second or more: a burst of one client's must not do that.
- */
-const backlog = 4_096;
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port, backlog }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-function close(server: Server, drainMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => server.closeAllConnections(), drainMs);
-    server.close(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
+async function close(server: Server, listening: Listening, drainMs: number): Promise<void> {
+  const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+  await listening.close();
+  clearTimeout(timer);
 }

@@ -20,11 +20,12 @@ export type Installation = {
   connectors: ServiceProcess[];
   databaseUrl: string;
   /**
-   * Devices under load, sent to this port; judged like any other load. `watch`: with others whose alarms are judged,
-   * which needs webhooks on this machine.
+   * Devices under load, sent to this port; judged like any other load. `httpPort`: where some send over HTTP. `watch`:
+   * with others whose alarms are judged, which needs webhooks on this machine.
    */
   startLoad(options: {
     port: number;
+    httpPort?: number;
     devices: number;
     rate: number;
     watch?: boolean;
@@ -91,12 +92,12 @@ export async function startInstallation(options: InstallationOptions): Promise<I
       apis,
       connectors,
       databaseUrl: cluster.url(),
-      async startLoad({ port, devices: count, rate, watch: isWatched = false }) {
+      async startLoad({ port, httpPort, devices: count, rate, watch: isWatched = false }) {
         const service = apis[0] as ServiceProcess;
         const { token: accountToken } = await registerAccount(service.url);
         const devices = await registerDevices(service.url, accountToken, count);
         const pId = await installOnHalf(service.url, accountToken, devices, witnessPurpose);
-        const load = await startFleet({ dir, devices, port, rate });
+        const load = await startFleet({ dir, devices, port, httpPort, rate });
         releases.push(() => load.close());
         const { url } = service;
         const at = { url, mqttPort: port, databaseUrl: () => cluster.url() };

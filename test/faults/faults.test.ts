@@ -20,7 +20,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   let world: World;
 
   beforeAll(async () => {
-    const proxies = { databaseProxy: true, mqttProxy: true };
+    const proxies = { databaseProxy: true, deviceProxy: true };
     world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   }, 60_000);
   afterAll(() => world.close(), 60_000);
@@ -30,8 +30,10 @@ describe('nothing acknowledged is lost, whatever happens', () => {
     it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, { timeout: 120_000 }, async () => {
       const { verdict, observations } = await runFault(world, fault, fault.short);
       expect(faultsOf(verdict)).toEqual(noFaults);
-      expect(verdict.acknowledged).toBeGreaterThan(0);
+      expect(verdict.overHttp).toBeGreaterThan(0);
+      expect(verdict.acknowledged).toBeGreaterThan(verdict.overHttp);
       expect(verdict.alarms).toBeGreaterThan(0);
+      expect(verdict.handOvers).toBeGreaterThan(0);
       expect(observations['grown MB'] ?? 0).toBeLessThan(100);
     });
   }

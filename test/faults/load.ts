@@ -6,7 +6,9 @@ import type { Absence } from './absences.ts';
 import { openLedger } from './ledger.ts';
 import type { Testimony } from './ledger.ts';
 import { measurementOf } from './messages.ts';
+import { createReceipts, type Receipts } from './receipts.ts';
 import type { WitnessDevice } from './register.ts';
+import { wayOf } from './ways-in.ts';
 
 /** Devices that send without a pause, reconnect when they are disconnected, and record what happens. */
 export type Load = {
@@ -28,10 +30,19 @@ export type Load = {
   /** No new messages; true when all were acknowledged within `drainMs`. */
   stop(drainMs: number): Promise<boolean>;
   testimony(): Testimony;
+  /** Of the devices that send over HTTP. */
+  receipts: Pick<Receipts, 'of' | 'wrong'>;
   close(): Promise<void>;
 };
 
-export type LoadOptions = { dir: string; devices: WitnessDevice[]; port: number; rate: number };
+export type LoadOptions = {
+  dir: string;
+  devices: WitnessDevice[];
+  port: number;
+  /** Where devices send over HTTP; absent: none does. */
+  httpPort?: number | undefined;
+  rate: number;
+};
 
 const reconnectDelayMs = 300;
 /**
@@ -40,7 +51,9 @@ const reconnectDelayMs = 300;
  */
 const retriesPerSecond = 2_000;
 
-export async function startFleet({ dir, devices, port, rate }: LoadOptions): Promise<Load> {
+export async function startFleet(options: LoadOptions): Promise<Load> {
+  const { dir, devices, port, httpPort = null, rate } = options;
+  const receipts = createReceipts();
   const ledger = openLedger(dir);
   const absences = watchAbsences(devices.length);
   const startTs = Date.now() - 3_600_000;
@@ -51,14 +64,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
   const fleet = createFleet({
     host: '127.0.0.1',
     port,
-    // Each third device speaks MQTT 5.
-    devices: devices.map(({ uuid, token }, n) => ({
-      ...(n % 3 === 1 ? { version: 5 as const } : {}),
-      clientId: uuid,
-      username: uuid,
-      password: token,
-      topic: `devices/${uuid}/up/measurements`,
-    })),
+    devices: devices.map((device, n) => wayOf(device, n, httpPort)),
     inFlight: 5,
     ratePerSecond: rate,
     reconnectDelayMs,
@@ -77,6 +83,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
       absences.offline(device);
       onOffline();
     },
+    onReceipt: receipts.add,
     onAcknowledged(device, seq) {
       ledger.acknowledged(device, seq);
       absences.acknowledged(device);
@@ -108,6 +115,7 @@ export async function startFleet({ dir, devices, port, rate }: LoadOptions): Pro
         onOffline();
       }),
     stop: fleet.stop,
+    receipts,
     testimony: () => ledger.read(devices.length),
     async close() {
       await fleet.close('reset');

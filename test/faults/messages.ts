@@ -8,6 +8,9 @@ export const configuration = {
   module: [{ moduleId: 'm', senses: [{ sId, min: 0, max: 10_000_000 }, { sId: '0x02' }] }],
 };
 
+/** An item that is always rejected, as the device has no such sense. */
+export const wrongItem = JSON.stringify({ sId: '0x0f', val: 1 });
+
 /** Message `seq` of any device: its value identifies it, its time is a millisecond after the one before. */
 export const measurementOf = (startTs: number, seq: number) => ({
   sId,

@@ -3,8 +3,9 @@ import { call } from '../../bench/api.ts';
 import { runOn } from '../support/template.ts';
 import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
+import { agrees } from './receipts.ts';
 import { hasProfile } from './register.ts';
-import { noWrongs, type AlarmVerdict } from './watch/judge-alarms.ts';
+import { unwatched, type WatchVerdict } from './watch/watch.ts';
 import type { World } from './world.ts';
 
 /** The evidence: the load, its devices, and the service to ask. */
@@ -15,9 +16,11 @@ export type Witnessed = Pick<World, 'load' | 'devices' | 'pId' | 'accountToken'>
 };
 
 /** The outcome: all counts of what is wrong must be 0, and `toldAgain` where nothing was killed. */
-export type Verdict = AlarmVerdict & {
+export type Verdict = WatchVerdict & {
   sent: number;
   acknowledged: number;
+  /** Of those, answered over HTTP. */
+  overHttp: number;
   stored: number;
   /** Acknowledged and not stored. */
   lost: number;
@@ -28,6 +31,8 @@ export type Verdict = AlarmVerdict & {
   reordered: number;
   /** Devices whose events are not those that the engine gives for what is stored. */
   wrongEvents: number;
+  /** Answers over HTTP that cannot be true of what was sent, and devices that have not stored what their answers say. */
+  wrongReceipts: number;
   /** Devices for which REST says something else than SQL. */
   restDiffers: number;
 };
@@ -40,14 +45,16 @@ export async function judge(world: Witnessed): Promise<Verdict> {
   const verdict: Verdict = {
     sent: sent.reduce((sum, count) => sum + count, 0),
     acknowledged: acknowledged.reduce((sum, seqs) => sum + seqs.size, 0),
+    overHttp: 0,
     stored: 0,
     lost: 0,
     invented: 0,
     doubled: 0,
     reordered: 0,
     wrongEvents: 0,
+    wrongReceipts: sayWrong(world.load.receipts.wrong()),
     restDiffers: 0,
-    ...((await world.watch?.judge()) ?? noWrongs),
+    ...((await world.watch?.judge()) ?? unwatched),
   };
   await runOn(world.cluster.url(), async (client) => {
     for (const [index, { uuid, accountToken }] of world.devices.entries()) {
@@ -71,6 +78,14 @@ export async function judge(world: Witnessed): Promise<Verdict> {
           )
         : [];
       if (JSON.stringify(events) !== JSON.stringify(expected)) verdict.wrongEvents += 1;
+      const told = world.load.receipts.of(index);
+      if (told) verdict.overHttp += acknowledged[index]?.size ?? 0;
+      const open = (sent[index] ?? 0) - (acknowledged[index]?.size ?? 0);
+      const rejections = told ? await countRejections(client, uuid) : 0;
+      if (told && !agrees(told, { measurements: stored.length, rejections }, open))
+        verdict.wrongReceipts += sayWrong([
+          `device ${index}: ${JSON.stringify({ told, stored: stored.length, rejections, open })}`,
+        ]);
       const token = accountToken ?? world.accountToken;
       if (
         index < askedOverRest &&
@@ -93,6 +108,21 @@ async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored
     [uuid],
   );
   return rows.map(({ val, ms }) => ({ val, ts: Number(ms) }));
+}
+
+async function countRejections(client: pg.Client, uuid: string): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(*)::integer as count
+       from rejection r join device d on d.id = r.device_id where d.uuid = $1`,
+    [uuid],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** The first few of them, as a count alone would say too little. */
+function sayWrong(receipts: string[]): number {
+  for (const each of receipts.slice(0, 5)) process.stderr.write(`    wrong receipt: ${each}\n`);
+  return receipts.length;
 }
 
 async function readEvents(client: pg.Client, uuid: string): Promise<string[]> {
@@ -132,11 +162,12 @@ async function differsOverRest(
 
 /** The counts that must be 0. */
 export function faultsOf(verdict: Verdict) {
-  const { sent: _s, acknowledged: _a, stored: _d, alarms: _n, toldAgain: _t, ...broken } = verdict;
+  const { sent: _s, acknowledged: _a, overHttp: _h, stored: _d, ...rest } = verdict;
+  const { alarms: _n, toldAgain: _t, handOvers: _o, ...broken } = rest;
   return broken;
 }
 
-const { alarms: _n, toldAgain: _t, ...noWrongAlarms } = noWrongs;
+const { alarms: _n, toldAgain: _t, handOvers: _o, ...noWrongs } = unwatched;
 /** What `faultsOf` gives where nothing went wrong. */
 export const noFaults = {
   lost: 0,
@@ -144,6 +175,7 @@ export const noFaults = {
   doubled: 0,
   reordered: 0,
   wrongEvents: 0,
+  wrongReceipts: 0,
   restDiffers: 0,
-  ...noWrongAlarms,
+  ...noWrongs,
 };

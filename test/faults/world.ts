@@ -30,7 +30,7 @@ export type WorldOptions = {
    */
   databaseProxy?: boolean;
   /** Devices reach the service through a proxy in this process: two more open files for each. */
-  mqttProxy?: boolean;
+  deviceProxy?: boolean;
   /** Where PostgreSQL keeps its files, if not in a temporary directory. */
   databaseDir?: string;
   /** What differs from config/default.ts; without it webhooks on this machine are allowed. */
@@ -48,7 +48,7 @@ export type World = {
   dir: string;
   cluster: Cluster;
   databaseProxy: Proxy | null;
-  mqttProxy: Proxy | null;
+  deviceProxy: Pick<Proxy, 'deafen' | 'heal'> | null;
   redis: Redis | null;
   service: ServiceProcess;
   devices: WitnessDevice[];
@@ -93,20 +93,21 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     });
     await service.start();
     releases.push(() => service.kill());
-    const mqttProxy = options.mqttProxy ? await startProxy(service.mqttPort) : null;
-    releases.push(() => mqttProxy?.close());
+    const servicePorts = { mqtt: service.mqttPort, http: Number(new URL(service.url).port) };
+    const deviceProxy = options.deviceProxy ? await startDeviceProxy(servicePorts) : null;
+    releases.push(() => deviceProxy?.close());
 
     const { accounts, devices, pId } = await registerWitnesses(service.url, {
       devices: options.devices,
       accounts: options.accounts ?? 1,
     });
-    const port = mqttProxy?.port ?? service.mqttPort;
-    const load = await startFleet({ dir, devices, port, rate: options.rate });
+    const { mqtt: port, http: httpPort } = deviceProxy?.ports ?? servicePorts;
+    const load = await startFleet({ dir, devices, port, httpPort, rate: options.rate });
     releases.push(() => load.close());
     const { url, mqttPort } = service;
-    const databaseUrlNow = () => cluster.url();
+    const at = { url, mqttPort, httpPort: servicePorts.http, pollPort: httpPort };
     const watch = options.watch
-      ? await startWatch({ url, mqttPort, databaseUrl: databaseUrlNow })
+      ? await startWatch({ ...at, databaseUrl: () => cluster.url() })
       : null;
     releases.push(() => watch?.close());
     const [{ token: accountToken, email: accountEmail }] = accounts;
@@ -114,7 +115,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       dir,
       cluster,
       databaseProxy,
-      mqttProxy,
+      deviceProxy,
       redis,
       service,
       devices,
@@ -132,9 +133,30 @@ export async function startWorld(options: WorldOptions): Promise<World> {
   }
 }
 
+type Ports = { mqtt: number; http: number };
+
+/** Both ways in, which fail together. */
+async function startDeviceProxy(to: Ports) {
+  const [mqtt, http] = [await startProxy(to.mqtt), await startProxy(to.http)];
+  return {
+    ports: { mqtt: mqtt.port, http: http.port },
+    deafen() {
+      mqtt.deafen();
+      http.deafen();
+    },
+    heal() {
+      mqtt.heal();
+      http.heal();
+    },
+    close: () => Promise.all([mqtt.close(), http.close()]),
+  };
+}
+
 function writeSettings(dir: string): string {
   const file = join(dir, 'settings.json');
   const notifications = { webhooks: { allowPrivateAddresses: true } };
-  writeFileSync(file, JSON.stringify({ notifications }));
+  // All devices have one address here, and those of HTTP up to three connections each.
+  const http = { connectionsPerAddress: 20_000 };
+  writeFileSync(file, JSON.stringify({ notifications, http }));
   return file;
 }

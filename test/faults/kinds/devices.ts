@@ -9,19 +9,19 @@ export const acknowledgementLost: Fault = {
   name: 'ack-lost',
   sparesDeliveries: true,
   promise: 'stored once, evaluated once',
-  world: { mqttProxy: true },
+  world: { deviceProxy: true },
   short: { times: 2, awaySeconds: 0 },
   long: { times: 30, awaySeconds: 0 },
   async inflict(world, { times }) {
-    const { mqttProxy, load, devices } = world;
-    if (!mqttProxy) throw new Error('This fault is in the network between devices and service.');
+    const { deviceProxy, load, devices } = world;
+    if (!deviceProxy) throw new Error('This fault is in the network between devices and service.');
     for (let time = 0; time < times; time++) {
       await runFor(world, 300);
-      mqttProxy.deafen();
-      // One message of each device, on average; each has five in flight.
+      deviceProxy.deafen();
+      // One message of each device, on average; each has up to five in flight.
       while ((await countUnheard(world)) < devices.length) await delay(20);
       await load.cut(1);
-      mqttProxy.heal();
+      deviceProxy.heal();
       await load.online(devices.length);
     }
     await runFor(world, 300);

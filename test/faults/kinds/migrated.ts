@@ -134,7 +134,8 @@ async function undo(world: World): Promise<void> {
 async function countRejections(world: World): Promise<number> {
   return runOn(world.cluster.url(), async (client) => {
     const { rows } = await client.query<{ count: number }>(
-      'select count(*)::integer as count from rejection',
+      // Devices send such an item now and then, to have it rejected.
+      "select count(*)::integer as count from rejection where reason <> 'unknown-sense'",
     );
     return rows[0]?.count ?? -1;
   });

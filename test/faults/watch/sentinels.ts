@@ -33,9 +33,10 @@ const devicesOfRole: Record<Role, number> = {
   lively: 2,
 };
 const askEveryMs = 50;
+const oneByOne = { connections: 1, isKept: true, body: 'json', most: 1 } as const;
 
 export async function startSentinels(
-  { url, mqttPort }: { url: string; mqttPort: number },
+  { url, mqttPort, httpPort }: { url: string; mqttPort: number; httpPort?: number },
   token: string,
 ): Promise<Sentinels> {
   let aheadMs = 0;
@@ -46,7 +47,9 @@ export async function startSentinels(
   const fleet = createFleet({
     host: '127.0.0.1',
     port: mqttPort,
-    devices: devices.map(({ uuid, token: password }) => ({
+    // Every second one sends over HTTP.
+    devices: devices.map(({ uuid, token: password }, n) => ({
+      ...(httpPort !== undefined && n % 2 === 1 ? { http: { ...oneByOne, port: httpPort } } : {}),
       clientId: uuid,
       username: uuid,
       password,

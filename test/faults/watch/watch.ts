@@ -2,30 +2,47 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { call, registerAccount } from '../../../bench/api.ts';
 import { startHookReceiver, type HookReceiver } from '../../support/hook-receiver.ts';
 import type { Evidence, Told } from './evidence.ts';
-import { describeWrong, judgeAlarms, type AlarmVerdict } from './judge-alarms.ts';
+import { noHandOvers, startHandOvers, type HandOverVerdict } from './hand-overs.ts';
+import { describeWrong, judgeAlarms, noWrongs, type AlarmVerdict } from './judge-alarms.ts';
 import { endLeases, readStored } from './read-evidence.ts';
 import { roles } from './roles.ts';
 import { startSentinels, type Sentinels } from './sentinels.ts';
 
-/** Devices with alarms that measurements and time bring, and who is told of them; from the start of a world on. */
+export type WatchVerdict = AlarmVerdict & HandOverVerdict;
+
+/** What a world without a watch is judged by. */
+export const unwatched: WatchVerdict = { ...noWrongs, ...noHandOvers };
+
+/**
+ * Devices with alarms that measurements and time bring, and who is told of them; devices that take profiles over HTTP;
+ * from the start of a world on.
+ */
 export type Watch = {
   /**
    * Of all since the start; `toldAgain` since it was last asked. Looks again while something is wrong, or waits to be
    * told: what is late is not lost.
    */
-  judge(): Promise<AlarmVerdict>;
+  judge(): Promise<WatchVerdict>;
   /** The service's time is set forward by this: devices know it too, and are silent while it happens. */
   setForward(ms: number, during: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 };
 
-export type WatchOptions = { url: string; mqttPort: number; databaseUrl: () => string };
+export type WatchOptions = {
+  url: string;
+  mqttPort: number;
+  /** Where devices come in over HTTP, and where those do that take profiles; absent: none does. */
+  httpPort?: number;
+  pollPort?: number | undefined;
+  databaseUrl: () => string;
+};
 
 /** No webhook of a process that lives is under way for so long. */
 const leaseMs = 8_000;
 const lateMs = 60_000;
 
-export async function startWatch({ databaseUrl, ...service }: WatchOptions): Promise<Watch> {
+export async function startWatch(options: WatchOptions): Promise<Watch> {
+  const { databaseUrl, pollPort, ...service } = options;
   const receiver = await startHookReceiver();
   const { token } = await registerAccount(service.url);
   await call(service.url, 'PUT', '/v2/accounts/contacts', {
@@ -33,6 +50,10 @@ export async function startWatch({ databaseUrl, ...service }: WatchOptions): Pro
     body: { webhooks: [{ url: receiver.url, whenOver: true }] },
   });
   const sentinels = await startSentinels(service, token);
+  const handOvers =
+    pollPort === undefined
+      ? null
+      : await startHandOvers({ url: service.url, httpPort: pollPort, databaseUrl });
   const busy = roles.filter((role) => role !== 'lively');
   let toldAgain = 0;
 
@@ -62,7 +83,8 @@ export async function startWatch({ databaseUrl, ...service }: WatchOptions): Pro
       const verdict = await sentinels.pausing(busy, judgeLate);
       const before = toldAgain;
       ({ toldAgain } = verdict);
-      return { ...verdict, toldAgain: toldAgain - before };
+      const profiles = (await handOvers?.judge()) ?? noHandOvers;
+      return { ...verdict, ...profiles, toldAgain: toldAgain - before };
     },
     setForward: (ms, during) =>
       sentinels.pausing(roles, async () => {
@@ -70,6 +92,7 @@ export async function startWatch({ databaseUrl, ...service }: WatchOptions): Pro
         await during();
       }),
     async close() {
+      await handOvers?.close();
       await sentinels.close();
       await receiver.close();
     },

@@ -22,13 +22,13 @@ export const slowExports: NoisyKind = {
       `GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\n` +
       `Authorization: Bearer ${enemy.account.token}\r\n\r\n`;
     const readSlowly = async (signal: AbortSignal) => {
-      const socket = enemy.dial(port).on('error', () => undefined);
+      const socket = enemy.dial(port).on('data', () => socket.pause());
       socket.write(asked);
       enemy.tally.count('slow readers');
       for (let read = 0; read < 40 && !signal.aborted && !socket.closed; read += 1) {
         socket.pause();
         await pause(100, signal);
-        socket.once('data', () => socket.pause()).resume();
+        socket.resume();
       }
       socket.destroy();
     };

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import type { HttpReceipt } from '../../bench/client/http-body.ts';
+import { agrees, createReceipts } from './receipts.ts';
+
+const wrong = [{ reason: 'unknown-sense' }];
+const right: HttpReceipt = {
+  first: 3,
+  again: 2,
+  known: 1,
+  wrong: 1,
+  answer: { stored: 4, repeated: 2, rejected: wrong },
+};
+const saying = (answer: HttpReceipt['answer']) => ({ ...right, answer });
+
+describe('a receipt', () => {
+  it('may say that what was sent before was stored then', () => {
+    const receipts = createReceipts();
+    receipts.add(0, right);
+    expect(receipts.wrong()).toEqual([]);
+    expect(receipts.of(0)).toEqual({ stored: 4, repeated: 1, rejected: 1 });
+    expect(receipts.of(1)).toBeNull();
+  });
+
+  it.each([
+    ['says nothing', saying(null)],
+    ['leaves an item out', saying({ stored: 3, repeated: 2, rejected: wrong })],
+    ['has one item more', saying({ stored: 5, repeated: 2, rejected: wrong })],
+    ['takes what is new for a repetition', saying({ stored: 2, repeated: 4, rejected: wrong })],
+    ['takes a repetition for news', saying({ stored: 6, repeated: 0, rejected: wrong })],
+    ['rejects nothing', saying({ stored: 4, repeated: 2, rejected: [] })],
+  ])('is wrong where it %s', (_what, receipt) => {
+    const receipts = createReceipts();
+    receipts.add(0, receipt);
+    expect(receipts.wrong()).toHaveLength(1);
+  });
+
+  it('is compared with what is stored, and what was not answered may be there or not', () => {
+    const told = { stored: 10, repeated: 2, rejected: 1 };
+    expect(agrees(told, { measurements: 12, rejections: 1 }, 0)).toBe(true);
+    expect(agrees(told, { measurements: 13, rejections: 2 }, 1)).toBe(true);
+    expect(agrees(told, { measurements: 13, rejections: 1 }, 0)).toBe(false);
+    expect(agrees(told, { measurements: 11, rejections: 1 }, 5)).toBe(false);
+    expect(agrees(told, { measurements: 12, rejections: 0 }, 0)).toBe(false);
+  });
+});
