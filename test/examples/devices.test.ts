@@ -7,6 +7,7 @@ import { projectDir, runProgram } from '../journeys/process.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 import { findProgram } from '../support/program.ts';
 import { debianPython, hasPaho } from '../support/python.ts';
+import { hasUmqtt, micropython, onBoard } from './micropython.ts';
 import { liveThroughOutages, type Example } from './outage.ts';
 
 const devices = join(projectDir, 'examples/devices');
@@ -20,6 +21,7 @@ function withEnvironment(program: string, name: string, interval = '0.2'): Examp
     protocol,
     cwd,
     file,
+    hasClock: true,
     start: ({ uuid, token, port }) =>
       runProgram(program, [join(devices, name)], {
         cwd,
@@ -57,5 +59,18 @@ describe.concurrent('a device loses nothing that it measured, and takes its prof
 
   test.skipIf(findProgram('curl') === null)('http-device.sh', (context) =>
     liveThroughOutages(context, withEnvironment('sh', 'http-device.sh', '1'), service),
+  );
+
+  test.skipIf(micropython === null)('micropython/ over HTTP', (context) =>
+    liveThroughOutages(context, onBoard(micropython ?? '', 'http'), service),
+  );
+
+  test.skipIf(!hasUmqtt)('micropython/ over MQTT', (context) =>
+    liveThroughOutages(context, onBoard(micropython ?? '', 'mqtt'), service),
+  );
+
+  // What it is written in is Python too: run also where there is no MicroPython.
+  test.skipIf(findProgram('python3') === null)('micropython/ over HTTP, in Python', (context) =>
+    liveThroughOutages(context, onBoard('python3', 'http'), service),
   );
 });
