@@ -7,6 +7,7 @@ import { projectDir, runProgram } from '../journeys/process.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 import { findProgram } from '../support/program.ts';
 import { debianPython, hasPaho } from '../support/python.ts';
+import { asSketch, compiler, mqttLibrary } from './arduino.ts';
 import { hasUmqtt, micropython, onBoard } from './micropython.ts';
 import { liveThroughOutages, type Example } from './outage.ts';
 
@@ -16,11 +17,10 @@ const devices = join(projectDir, 'examples/devices');
 function withEnvironment(program: string, name: string, interval = '0.2'): Example {
   const protocol = name.startsWith('http') ? 'http' : 'mqtt';
   const cwd = mkdtempSync(join(tmpdir(), 'sensorium-example-'));
-  const file = 'unsent.ndjson';
   return {
     protocol,
     cwd,
-    file,
+    files: ['unsent.ndjson'],
     hasClock: true,
     start: ({ uuid, token, port }) =>
       runProgram(program, [join(devices, name)], {
@@ -72,5 +72,13 @@ describe.concurrent('a device loses nothing that it measured, and takes its prof
   // What it is written in is Python too: run also where there is no MicroPython.
   test.skipIf(findProgram('python3') === null)('micropython/ over HTTP, in Python', (context) =>
     liveThroughOutages(context, onBoard('python3', 'http'), service),
+  );
+
+  test.skipIf(compiler === null)('arduino/ over HTTP', (context) =>
+    liveThroughOutages(context, asSketch('http'), service),
+  );
+
+  test.skipIf(compiler === null || mqttLibrary === null)('arduino/ over MQTT', (context) =>
+    liveThroughOutages(context, asSketch('mqtt'), service),
   );
 });

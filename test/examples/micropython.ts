@@ -28,7 +28,7 @@ export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example
   return {
     protocol,
     cwd,
-    file: 'unsent.ndjson',
+    files: ['unsent.ndjson'],
     hasClock: false,
     start({ uuid, token, port }) {
       const lines = [

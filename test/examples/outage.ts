@@ -8,11 +8,11 @@ import { startProxy } from '../faults/proxy.ts';
 export type Example = {
   protocol: 'mqtt' | 'http';
   cwd: string;
-  /** Where in `cwd` it keeps that. */
-  file: string;
+  /** Where in `cwd` it keeps that, the oldest first. */
+  files: string[];
   /** False: a board that has to be told the time before it can keep a value in its file. */
   hasClock: boolean;
-  start(at: { uuid: string; token: string; port: number }): Running;
+  start(at: { uuid: string; token: string; port: number }): Running | Promise<Running>;
 };
 
 type Value = { val: number; ts: number };
@@ -35,12 +35,12 @@ const purpose = {
   ],
 };
 
-/** Its last line may be being written. */
-function readKept({ cwd, file }: Example): Value[] {
-  const path = `${cwd}/${file}`;
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  const lines = text.match(/\{[^}]*\}/g) ?? [];
-  return lines.map((line) => JSON.parse(line) as Value);
+/** The newest one may be being written. */
+function readKept({ cwd, files }: Example): Value[] {
+  const paths = files.map((file) => `${cwd}/${file}`).filter((path) => existsSync(path));
+  const text = paths.map((path) => readFileSync(path, 'utf8')).join('');
+  const found = text.match(/\{[^}]*\}/g) ?? [];
+  return found.map((value) => JSON.parse(value) as Value);
 }
 
 /**
@@ -61,11 +61,11 @@ export async function liveThroughOutages(
   const { deviceAuthUuid: uuid, deviceAuthToken: token } = registered;
   const target = example.protocol === 'http' ? Number(new URL(service.url).port) : service.mqttPort;
   const proxy = await startProxy(target);
-  const start = () => example.start({ uuid, token, port: proxy.port });
+  const start = async () => example.start({ uuid, token, port: proxy.port });
   const programs: Running[] = [];
   try {
     if (example.hasClock) proxy.cut();
-    programs.push(start());
+    programs.push(await start());
     if (!example.hasClock) {
       await storedMore(1);
       proxy.cut();
@@ -74,7 +74,7 @@ export async function liveThroughOutages(
     await stop(programs[0]);
     const before = unique([...(await listValues(app, uuid)), ...readKept(example)]);
 
-    programs.push(start());
+    programs.push(await start());
     const pId = await install(app, uuid);
     proxy.heal();
     await storedMore(before.length + 1);
