@@ -7,7 +7,7 @@ const {
   DEVICE_UUID: uuid,
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
-  UNSENT_FILE = 'unsent.ndjson',
+  UNSENT_FILE = `unsent-${uuid}.ndjson`,
   INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;

@@ -13,7 +13,7 @@ uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
 interval = float(os.environ.get("INTERVAL", 10))
 up, down = f"devices/{uuid}/up", f"devices/{uuid}/down"
 senses = {"0x10"}
-unsent = Unsent(os.environ.get("UNSENT_FILE", "unsent.ndjson"), max_bytes=1_000_000)
+unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_bytes=1_000_000)
 acknowledged = queue.Queue()
 in_flight = None
 

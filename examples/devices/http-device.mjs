@@ -6,7 +6,7 @@ const {
   DEVICE_UUID: uuid,
   DEVICE_TOKEN,
   DEVICE_HTTP_URL = 'http://127.0.0.1:8080', // or https://… behind a proxy
-  UNSENT_FILE = 'unsent.ndjson',
+  UNSENT_FILE = `unsent-${uuid}.ndjson`,
   INTERVAL = '10',
 } = process.env;
 const intervalMs = Number(INTERVAL) * 1_000;

@@ -2,7 +2,7 @@
 # A sensor device in shell, with curl. What could not be sent waits in a file, and is sent first.
 set -eu
 url="${DEVICE_HTTP_URL:-http://127.0.0.1:8080}/devices/$DEVICE_UUID"
-unsent="${UNSENT_FILE:-unsent.ndjson}"
+unsent="${UNSENT_FILE:-unsent-$DEVICE_UUID.ndjson}"
 interval="${INTERVAL:-10}" # whole seconds
 after=''
 newline='

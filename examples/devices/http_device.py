@@ -18,7 +18,7 @@ headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"
 kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
 # One connection for all requests: a new one for each costs several times the bytes.
 connection = kind(url.hostname, url.port, timeout=60)
-unsent = Unsent(os.environ.get("UNSENT_FILE", "unsent.ndjson"), max_bytes=1_000_000)
+unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_bytes=1_000_000)
 after = ""
 not_before = 0.0
 failures = 0

@@ -32,6 +32,7 @@ function withEnvironment(program: string, name: string, interval = '0.2'): Examp
           DEVICE_URL: `mqtt://127.0.0.1:${port}`,
           DEVICE_HTTP_URL: `http://127.0.0.1:${port}`,
           INTERVAL: interval,
+          UNSENT_FILE: 'unsent.ndjson',
           PYTHONUNBUFFERED: '1',
         },
       }),
