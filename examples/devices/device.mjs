@@ -1,37 +1,70 @@
-// A sensor device in Node: npm install mqtt
+// A sensor device in Node over MQTT: npm install mqtt
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectAsync } from 'mqtt';
+import { connect } from 'mqtt';
+import { Unsent } from './unsent.mjs';
 
 const {
   DEVICE_UUID: uuid,
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
+  UNSENT_FILE = `unsent-${uuid}.ndjson`,
+  INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;
 const down = `devices/${uuid}/down`;
+const unsent = new Unsent(UNSENT_FILE, 1_000_000);
 
-const client = await connectAsync(DEVICE_URL, {
+const client = connect(DEVICE_URL, {
   protocolVersion: 4,
   clientId: 'sensor',
   username: uuid,
   password: DEVICE_TOKEN,
+  // A fleet that lost its connections at once is not to come back at once.
+  reconnectPeriod: 1_000 + Math.random() * 4_000,
+});
+client.on('error', (error) => console.log('no connection:', error.message));
+client.on('connect', () => {
+  console.log('connected');
+  // Subscribing is how a device asks: its profile, configuration and state follow.
+  client.subscribe(`${down}/#`, { qos: 1 });
 });
 
 client.on('message', (topic, bytes) => {
   const payload = JSON.parse(bytes.toString());
   console.log(topic.slice(down.length + 1), payload);
   if (topic !== `${down}/profile`) return;
+  // It takes every profile; the service evaluates it.
   const answer = { pId: payload.pId, state: 'current', engine: 'service' };
   client.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
 });
-// Subscribing is how a device asks: its profile, configuration and state follow.
-await client.subscribeAsync(`${down}/#`, { qos: 1 });
 
-for (let count = 0; count < 3; count++) {
-  const measurement = { sId: '0x10', val: 20 + count, ts: Date.now() };
-  // Resolves when the service has acknowledged it: from then on it is stored.
-  await client.publishAsync(`${up}/measurements`, JSON.stringify(measurement), { qos: 1 });
-  console.log('stored:', measurement);
-  await sleep(1_000);
+/** Stands in for a sensor. @param {number} count */
+const readSensor = (count) => 20 + (count % 10);
+
+let isSending = false;
+
+/** Sends what is kept, in its order. What was sent is forgotten when its PUBACK has come. */
+async function sendUnsent() {
+  if (isSending) return;
+  isSending = true;
+  try {
+    for (let batch; client.connected && (batch = unsent.oldest(500));) {
+      // After a lost connection mqtt.js sends it again by itself: it is stored once, as it has its ts.
+      await client.publishAsync(`${up}/measurements`, batch, { qos: 1 });
+      unsent.forget();
+      console.log('stored:', batch);
+    }
+  } catch (error) {
+    console.log('kept for later:', error);
+  } finally {
+    isSending = false;
+  }
 }
-await client.endAsync();
+
+for (let count = 0; ; count++) {
+  // Kept first, with its ts: what is sent again is then recognised.
+  unsent.add({ sId: '0x10', val: readSensor(count), ts: Date.now() });
+  if (!client.connected) console.log('kept for later');
+  void sendUnsent();
+  await sleep(Number(INTERVAL) * 1_000);
+}

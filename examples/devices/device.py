@@ -1,16 +1,29 @@
-"""A sensor device in Python: pip install paho-mqtt (2.x)."""
+"""A sensor device in Python over MQTT: pip install paho-mqtt (1.6 or 2), or Debian's python3-paho-mqtt."""
 
 import json
 import os
+import queue
 import time
 
 import paho.mqtt.client as mqtt
 
-uuid = os.environ["DEVICE_UUID"]
+from unsent import Unsent
+
+uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
+interval = float(os.environ.get("INTERVAL", 10))
 up, down = f"devices/{uuid}/up", f"devices/{uuid}/down"
+senses = {"0x10"}
+unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_bytes=1_000_000)
+acknowledged = queue.Queue()
+in_flight = None
 
 
-def on_connect(client, userdata, flags, reason, properties):
+def read_sensor(count):
+    """Stands in for a sensor."""
+    return 20 + count % 10
+
+
+def on_connect(client, userdata, flags, reason, properties=None):
     print("connected:", reason)
     # Subscribing is how a device asks: its profile, configuration and state follow.
     client.subscribe(f"{down}/#", qos=1)
@@ -18,26 +31,64 @@ def on_connect(client, userdata, flags, reason, properties):
 
 def on_message(client, userdata, message):
     payload = json.loads(message.payload)
-    print(message.topic.removeprefix(f"{down}/"), payload)
+    print(message.topic[len(down) + 1 :], payload)
     if message.topic == f"{down}/profile":
-        answer = {"pId": payload["pId"], "state": "current", "engine": "service"}
-        client.publish(f"{up}/profile", json.dumps(answer), qos=1)
+        client.publish(f"{up}/profile", json.dumps(answer_to(payload)), qos=1)
 
 
-client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="sensor", protocol=mqtt.MQTTv311)
-client.username_pw_set(uuid, os.environ["DEVICE_TOKEN"])
+def answer_to(profile):
+    """Takes a profile whose senses it has. The service evaluates it (`engine`)."""
+    needed = {
+        cause["sId"]
+        for purpose in profile["purposes"]
+        for state in purpose["states"]
+        for event in state["events"]
+        for cause in event["causes"]
+    }
+    if needed <= senses:
+        return {"pId": profile["pId"], "state": "current", "engine": "service"}
+    text = "No such sense: " + ", ".join(sorted(needed - senses))
+    return {"pId": profile["pId"], "state": "rejected", "text": text}
+
+
+def send_unsent(client):
+    """Sends what is kept, in its order. What was sent is forgotten when its PUBACK has come."""
+    global in_flight
+    while client.is_connected():
+        if in_flight is None:
+            lines = unsent.oldest(500)
+            if not lines:
+                return
+            in_flight = client.publish(f"{up}/measurements", f"[{','.join(lines)}]", qos=1).mid
+        # After a lost connection paho sends it again by itself: it is stored once, as it has its ts.
+        try:
+            while acknowledged.get(timeout=30) != in_flight:
+                pass
+        except queue.Empty:
+            return
+        in_flight = None
+        print("stored:", unsent.given)
+        unsent.forget()
+
+
+# paho 2 wants to know which callbacks are meant; 1.6 knows one kind.
+kind = [mqtt.CallbackAPIVersion.VERSION2] if hasattr(mqtt, "CallbackAPIVersion") else []
+client = mqtt.Client(*kind, client_id="sensor", protocol=mqtt.MQTTv311)
+client.username_pw_set(uuid, token)
 client.on_connect = on_connect
 client.on_message = on_message
-client.connect(os.environ.get("DEVICE_HOST", "127.0.0.1"), int(os.environ.get("DEVICE_PORT", 1883)))
+client.on_publish = lambda client, userdata, mid, *more: acknowledged.put(mid)
+client.reconnect_delay_set(min_delay=1, max_delay=120)
+client.connect_async(os.environ.get("DEVICE_HOST", "127.0.0.1"), int(os.environ.get("DEVICE_PORT", 1883)))
 client.loop_start()
 
-for count in range(3):
-    measurement = {"sId": "0x10", "val": 20 + count, "ts": time.time_ns() // 1_000_000}
-    sent = client.publish(f"{up}/measurements", json.dumps(measurement), qos=1)
-    # Returns when the service has acknowledged it: from then on it is stored.
-    sent.wait_for_publish(timeout=30)
-    print("stored:", measurement)
-    time.sleep(1)
-
-client.disconnect()
-client.loop_stop()
+count = 0
+while True:
+    measurement = {"sId": "0x10", "val": read_sensor(count), "ts": time.time_ns() // 1_000_000}
+    # Kept first, with its ts: what is sent again is then recognised.
+    unsent.add(json.dumps(measurement))
+    if not client.is_connected():
+        print("kept for later")
+    send_unsent(client)
+    count += 1
+    time.sleep(interval)

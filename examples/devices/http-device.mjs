@@ -1,53 +1,94 @@
 // A sensor device in Node over HTTP, with nothing but Node (fetch keeps its connection).
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Unsent } from './unsent.mjs';
 
 const {
   DEVICE_UUID: uuid,
   DEVICE_TOKEN,
   DEVICE_HTTP_URL = 'http://127.0.0.1:8080', // or https://… behind a proxy
+  UNSENT_FILE = `unsent-${uuid}.ndjson`,
+  INTERVAL = '10',
 } = process.env;
-/** @type {{ sId: string, val: number, ts: number }[]} */
-const unsent = [];
+const intervalMs = Number(INTERVAL) * 1_000;
+const unsent = new Unsent(UNSENT_FILE, 1_000_000);
+
+let failures = 0;
+let after = '';
 
 /**
- * The answer; null where it is to be sent again later.
- * @typedef {{ stored: number, repeated: number, rejected: { path: string, message: string }[] }} Answer
- * @param {string} topic
- * @param {unknown} payload
+ * The answer of a POST, or of a GET where there is no body; null where it is to be asked again later.
+ * @typedef {{ topic: string, payload: { pId?: string } }} Message
+ * @typedef {{ stored: number, rejected?: object[], detail?: string, messages?: Message[], after: string }} Answer
+ * @param {string} path
+ * @param {string} [body]
  * @returns {Promise<Answer | null>}
  */
-async function post(topic, payload) {
+async function ask(path, body) {
   const request = {
-    method: 'POST',
     headers: { Authorization: `Bearer ${DEVICE_TOKEN}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify(payload),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(60_000),
+    ...(body === undefined ? {} : { method: 'POST', body }),
   };
-  const response = await fetch(`${DEVICE_HTTP_URL}/devices/${uuid}/up/${topic}`, request).catch(
-    (error) => console.log('not sent:', error.message),
-  );
-  if (!response) return null;
-  const answer = /** @type {Answer & { detail: string }} */ (await response.json());
-  if (response.status === 200) return answer;
-  if (response.status !== 429 && response.status !== 503) throw new Error(answer.detail);
-  await sleep(Number(response.headers.get('retry-after')) * 1_000);
+  try {
+    const response = await fetch(`${DEVICE_HTTP_URL}/devices/${uuid}/${path}`, request);
+    const answer = /** @type {Answer} */ (await response.json());
+    failures = 0;
+    if ([401, 404].includes(response.status)) throw new Refused(answer.detail);
+    if (response.status !== 429 && response.status < 500) return answer;
+    console.log('told to wait:', response.status);
+    await sleep(Number(response.headers.get('retry-after') ?? 10) * 1_000);
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    console.log('no answer:', error);
+    // Longer after each failure, and not all devices at once.
+    await sleep(Math.min(intervalMs * 2 ** ++failures, 300_000) * Math.random());
+  }
   return null;
 }
 
-/** Sends what was kept, in its order; the same again changes nothing, as each value has its ts. */
-async function sendUnsent() {
-  while (unsent.length > 0) {
-    const batch = unsent.slice(0, 500);
-    const answer = await post('measurements', batch);
-    if (!answer) return;
-    unsent.splice(0, batch.length);
-    console.log('stored:', answer.stored, 'repeated:', answer.repeated);
-    for (const { path, message } of answer.rejected) console.log('rejected:', path, message);
-  }
+class Refused extends Error {}
+
+/** Stands in for a sensor. @param {number} count */
+const readSensor = (count) => 20 + (count % 10);
+
+for (let count = 0; ; count++) {
+  // Kept first, with its ts: what is sent again is then recognised.
+  unsent.add({ sId: '0x10', val: readSensor(count), ts: Date.now() });
+  const nextMs = Date.now() + intervalMs;
+  if (await sendUnsent()) await listenUntil(nextMs);
+  await sleep(Math.max(0, nextMs - Date.now()));
 }
 
-for (let count = 0; count < 3; count++) {
-  unsent.push({ sId: '0x10', val: 20 + count, ts: Date.now() });
-  await sendUnsent();
-  await sleep(1_000);
+/** Sends what is kept, in its order. It is forgotten when the service has answered that it is stored. */
+async function sendUnsent() {
+  for (let batch; (batch = unsent.oldest(500));) {
+    const answer = await ask('up/measurements', batch);
+    if (!answer) {
+      console.log('kept for later');
+      return false;
+    }
+    unsent.forget();
+    // A 400 has `detail`: nothing of it can be read, however often it is sent.
+    console.log('stored:', answer.stored, answer.rejected ?? answer.detail);
+  }
+  return true;
+}
+
+/** Takes what the service has for the device, until the next value is due. @param {number} untilMs */
+async function listenUntil(untilMs) {
+  for (let wait = -1; wait !== 0;) {
+    wait = Math.min(25, Math.max(0, Math.round((untilMs - Date.now()) / 1_000)));
+    const query = `wait=${wait}&topics=profile,display,state&after=${encodeURIComponent(after)}`;
+    const answer = await ask(`down?${query}`);
+    if (!answer?.messages) return;
+    for (const { topic, payload } of answer.messages) {
+      console.log(topic, payload);
+      if (topic !== 'profile') continue;
+      // It takes every profile; the service evaluates it.
+      const taken = JSON.stringify({ pId: payload.pId, state: 'current', engine: 'service' });
+      if (!(await ask('up/profile', taken))) return;
+    }
+    // Given back with the next poll, it acknowledges the messages.
+    after = answer.after;
+  }
 }

@@ -1,29 +1,77 @@
 #!/bin/sh
 # A sensor device in shell, with curl. What could not be sent waits in a file, and is sent first.
 set -eu
-url="${DEVICE_HTTP_URL:-http://127.0.0.1:8080}/devices/$DEVICE_UUID/up"
-unsent="${UNSENT_FILE:-unsent.ndjson}"
+url="${DEVICE_HTTP_URL:-http://127.0.0.1:8080}/devices/$DEVICE_UUID"
+unsent="${UNSENT_FILE:-unsent-$DEVICE_UUID.ndjson}"
+interval="${INTERVAL:-10}" # whole seconds
+after=''
+newline='
+'
 
-# send TOPIC TYPE DATA: prints the answer; fails where there is none, or it is no 2xx.
-send() {
-  curl -sS --fail --max-time 30 -u "$DEVICE_UUID:$DEVICE_TOKEN" \
-    -H "Content-Type: $2" --data-binary "$3" "$url/$1"
+# ask PATH CURL'S OPTIONS: sets $answer. Fails where it is to be asked again later.
+# The token goes to curl through a pipe: arguments are seen by every user of the machine.
+ask() {
+  path=$1
+  shift
+  answer=$(printf 'user = "%s:%s"\n' "$DEVICE_UUID" "$DEVICE_TOKEN" |
+    curl -sS --max-time 60 -w '\n%{http_code}' --config - "$@" "$url/$path") || return 1
+  status=${answer##*"$newline"}
+  answer=${answer%"$newline"*}
+  case $status in
+    200) ;;
+    400) echo "not understood: $answer" ;; # sending it again changes nothing
+    401 | 404) echo "$answer" >&2; exit 1 ;;
+    *) echo "told to wait: $status"; return 1 ;;
+  esac
 }
 
-# Keeps the value first: it is gone from the file only when the service says that it is stored.
-measure() {
+# Keeps the value first, with its ts, and at most 10,000 of them.
+keep() {
   printf '{"sId":"%s","val":%s,"ts":%s}\n' "$1" "$2" "$(date +%s)000" >> "$unsent"
-  if answer=$(send measurements application/x-ndjson "@$unsent"); then
-    echo "stored: $answer"
-    : > "$unsent"
-  else
-    echo 'kept for later' >&2
-  fi
+  [ "$(wc -l < "$unsent")" -le 10000 ] || drop 1000
 }
 
-# What time it is, for a board that has no clock.
-send time application/json '{}' || echo 'no answer' >&2
-for value in 20 21 22; do
-  measure 0x10 "$value"
-  sleep 1
+# drop N: without the N oldest values. After a power cut there is the file before, or the one after.
+drop() {
+  tail -n "+$(($1 + 1))" "$unsent" > "$unsent.new"
+  mv "$unsent.new" "$unsent"
+}
+
+# Sends what is kept, in its order; it is dropped only when the service has answered that it is stored.
+send_unsent() {
+  while [ -s "$unsent" ]; do
+    head -n 500 "$unsent" > "$unsent.batch"
+    ask up/measurements -H 'Content-Type: application/x-ndjson' --data-binary "@$unsent.batch" || return 1
+    drop 500
+    echo "stored: $answer"
+  done
+}
+
+# listen SECONDS: takes what the service has for the device. `after` acknowledges it, with the next poll.
+listen() {
+  ask "down?wait=$1&topics=profile&after=$after" || return 1
+  next=$(printf %s "$answer" | sed -n 's/.*"after":"\([^"]*\)".*/\1/p')
+  pid=$(printf %s "$answer" | sed -n 's/^{"messages":\[{"topic":"profile","payload":{"pId":"\([^"]*\)".*/\1/p')
+  if [ -n "$pid" ]; then
+    # It takes every profile; the service evaluates it.
+    taken="{\"pId\":\"$pid\",\"state\":\"current\",\"engine\":\"service\"}"
+    ask up/profile -H 'Content-Type: application/json' --data "$taken" || return 1
+    echo "took profile $pid"
+  fi
+  after=$next
+}
+
+touch "$unsent"
+# A last line without its end was cut off while it was written: it is refused, and no other one with it.
+[ -z "$(tail -c 1 "$unsent")" ] || echo >> "$unsent"
+count=0
+while :; do
+  due=$(($(date +%s) + interval))
+  keep 0x10 $((20 + count % 10))
+  count=$((count + 1))
+  send_unsent || echo 'kept for later'
+  # The pause is spent listening.
+  while left=$((due - $(date +%s))) && [ "$left" -gt 0 ]; do
+    listen $((left < 25 ? left : 25)) || sleep "$left"
+  done
 done

@@ -4,57 +4,96 @@ import base64
 import http.client
 import json
 import os
+import random
 import time
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
+
+from unsent import Unsent
 
 uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
+interval = float(os.environ.get("INTERVAL", 10))
 url = urlsplit(os.environ.get("DEVICE_HTTP_URL", "http://127.0.0.1:8080"))
 login = base64.b64encode(f"{uuid}:{token}".encode()).decode()
 headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
 kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
 # One connection for all requests: a new one for each costs several times the bytes.
-connection = kind(url.hostname, url.port, timeout=30)
-unsent = []
+connection = kind(url.hostname, url.port, timeout=60)
+unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_bytes=1_000_000)
+after = ""
+not_before = 0.0
+failures = 0
 
 
-def post(topic, payload):
-    """The answer; None where it is to be sent again later."""
+def read_sensor(count):
+    """Stands in for a sensor."""
+    return 20 + count % 10
+
+
+def ask(method, path, payload=None):
+    """The answer; None where it is to be asked again later."""
+    global not_before, failures
+    if time.monotonic() < not_before:
+        return None
+    body = None if payload is None else json.dumps(payload)
     try:
-        connection.request("POST", f"/devices/{uuid}/up/{topic}", json.dumps(payload), headers)
+        connection.request(method, f"/devices/{uuid}/{path}", body, headers)
         response = connection.getresponse()
         answer = json.loads(response.read())
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         connection.close()
-        print("not sent:", error)
+        print("no answer:", error)
+        # Longer after each failure, and not all devices at once.
+        failures += 1
+        not_before = time.monotonic() + min(interval * 2**failures, 300) * random.random()
         return None
-    if response.status in (429, 503):
-        print("told to wait for", response.headers["Retry-After"], "s")
+    failures = 0
+    if response.status == 429 or response.status >= 500:
+        not_before = time.monotonic() + int(response.headers.get("Retry-After", 10))
+        print("told to wait:", response.status)
         return None
-    if response.status != 200:
+    if response.status in (401, 404):
         raise SystemExit(f"{response.status}: {answer['detail']}")
     return answer
 
 
 def send_unsent():
-    """Sends what was kept, in its order; the same again changes nothing, as each value has its ts."""
-    while unsent:
-        batch = unsent[:500]
-        answer = post("measurements", batch)
+    """Sends what is kept, in its order. It is forgotten when the service has answered that it is stored."""
+    while lines := unsent.oldest(500):
+        answer = ask("POST", "up/measurements", [json.loads(line) for line in lines])
         if answer is None:
-            return
-        del unsent[: len(batch)]
-        print("stored:", answer["stored"], "repeated:", answer["repeated"])
-        for one in answer["rejected"]:
-            print("rejected:", one["path"], one["message"])
+            return print("kept for later")
+        unsent.forget()
+        # 400 has `detail`: nothing of it can be read, however often it is sent.
+        print("stored:", answer.get("stored"), answer.get("rejected") or answer.get("detail", ""))
 
 
-# A board without a clock begins with what the service says. 0: as far as this machine's is off.
-answer = post("time", {})
-offset_ms = answer["timestamp"] - time.time_ns() // 1_000_000 if answer else 0
+def listen(seconds):
+    """Waits for what the service has for the device; False: without success."""
+    global after
+    query = f"down?wait={seconds}&topics=profile,display,state&after={quote(after)}"
+    answer = ask("GET", query)
+    if answer is None or "messages" not in answer:
+        return False
+    for message in answer["messages"]:
+        print(message["topic"], message["payload"])
+        if message["topic"] == "profile":
+            taken = {"pId": message["payload"]["pId"], "state": "current", "engine": "service"}
+            if ask("POST", "up/profile", taken) is None:
+                return False
+    # Given back with the next poll, it acknowledges the messages.
+    after = answer["after"]
+    return True
 
-for count in range(3):
-    ts = time.time_ns() // 1_000_000 + offset_ms
-    unsent.append({"sId": "0x10", "val": 20 + count, "ts": ts})
+
+count = 0
+while True:
+    next_at = time.monotonic() + interval
+    measurement = {"sId": "0x10", "val": read_sensor(count), "ts": time.time_ns() // 1_000_000}
+    # Kept first, with its ts: what is sent again is then recognised.
+    unsent.add(json.dumps(measurement))
     send_unsent()
-    time.sleep(1)
-connection.close()
+    count += 1
+    # The pause is spent listening.
+    while listen(wait := min(25, max(0, round(next_at - time.monotonic())))) and wait > 0:
+        pass
+    time.sleep(max(0, next_at - time.monotonic()))

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findProgram } from '../support/program.ts';
-import { startWorld, until, type World } from './harness.ts';
+import { startWorld, type World } from './harness.ts';
 
 // What docs/devices.md tells people to copy is run as it stands there.
 const root = new URL('../../', import.meta.url);
@@ -18,8 +17,7 @@ beforeEach(async () => {
   const { uuid, token } = world.device;
   const { PATH } = process.env;
   const [DEVICE_HOST, DEVICE_PORT] = ['127.0.0.1', String(world.port)];
-  const DEVICE_URL = `mqtt://${DEVICE_HOST}:${DEVICE_PORT}`;
-  env = { PATH, DEVICE_HOST, DEVICE_PORT, DEVICE_URL, DEVICE_UUID: uuid, DEVICE_TOKEN: token };
+  env = { PATH, DEVICE_HOST, DEVICE_PORT, DEVICE_UUID: uuid, DEVICE_TOKEN: token };
 });
 afterEach(() => world.close());
 
@@ -31,15 +29,4 @@ describe.skipIf(findProgram('mosquitto_pub') === null)('the mosquitto clients', 
     expect(world.store.stored.map(({ uplink }) => uplink.content.kind)).toEqual(['measurements']);
     expect(world.store.stored[0]?.uplink.rejections).toEqual([]);
   });
-});
-
-test('the example for Node connects, answers a profile and sends three measurements', async () => {
-  world.store.onSubscribed = () => [{ topic: 'profile', payload: { pId: 'p1' }, pId: 'p1' }];
-  const file = fileURLToPath(new URL('examples/devices/device.mjs', root));
-  const { stdout } = await promisify(execFile)(process.execPath, [file], { env, timeout: 15_000 });
-  expect(stdout.match(/stored:/g)).toHaveLength(3);
-  await until(() => world.store.stored.length === 4);
-  const kinds = world.store.stored.map(({ uplink }) => uplink.content.kind);
-  expect(kinds.filter((kind) => kind === 'measurements')).toHaveLength(3);
-  expect(kinds).toContain('profile-answer');
 });

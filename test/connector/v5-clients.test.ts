@@ -1,9 +1,10 @@
 // Clients of MQTT 5 that nobody changed. mqtt.js: v5.test.ts.
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { findProgram } from '../support/program.ts';
+import { debianPython, hasPaho } from '../support/python.ts';
 import { startWorld, until, type World } from './harness.ts';
 
 let world: World;
@@ -68,12 +69,10 @@ describe.skipIf(findProgram('mosquitto_pub') === null)('mosquitto_pub and mosqui
   });
 });
 
-const hasPaho = spawnSync('python3', ['-c', 'import paho.mqtt.client']).status === 0;
-
 test.skipIf(!hasPaho)('paho (Python) connects, publishes, subscribes and is told why', async () => {
   const script = fileURLToPath(new URL('v5-paho.py', import.meta.url));
   const { uuid, token } = world.device;
-  const client = execFile('python3', ['-W', 'ignore', script, String(world.port), uuid, token], {
+  const client = execFile(debianPython, ['-W', 'ignore', script, String(world.port), uuid, token], {
     timeout: 60_000,
   });
   let output = '';

@@ -5,13 +5,19 @@ import type { AddressInfo, Socket } from 'node:net';
 /** A TCP proxy between two programs, for tests that cut or stall the connection. */
 export type Proxy = {
   port: number;
-  /** Breaks every connection and refuses new ones. */
-  cut(): void;
+  /** Breaks every connection and refuses new ones; with `at` once this is sent, which is not carried. */
+  cut(at?: string): void;
+  isCut(): boolean;
   /** Keeps connections and carries nothing: what a dead cable looks like. */
   stall(): void;
-  /** Loses what comes back from the target from now on, and carries what goes there. */
-  deafen(): void;
+  /**
+   * Carries what goes to the target, and loses what comes back from now on; with `at` from the next time that
+   * this is sent.
+   */
+  deafen(at?: string): void;
   heal(): void;
+  /** Bytes of TCP's payload that both sides have sent so far. */
+  carried(): { toTarget: number; fromTarget: number };
   close(): Promise<void>;
 };
 
@@ -20,6 +26,9 @@ type Mode = 'open' | 'cut' | 'stalled' | 'deaf';
 export async function startProxy(targetPort: number): Promise<Proxy> {
   let mode: Mode = 'open';
   const pairs = new Set<[Socket, Socket]>();
+  let change: { mode: Mode; at: string } | null = null;
+  const bytes = { toTarget: 0, fromTarget: 0 };
+  const each = (act: (socket: Socket) => void) => pairs.forEach((pair) => pair.forEach(act));
   const server = createServer((client) => {
     if (mode === 'cut') return void client.resetAndDestroy();
     const target = connect(targetPort, '127.0.0.1');
@@ -30,28 +39,42 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
       for (const socket of pair) socket.destroy();
     };
     for (const socket of pair) socket.on('error', end).on('close', end).setNoDelay();
-    client.on('data', (chunk) => target.write(chunk));
-    target.on('data', (chunk) => mode !== 'deaf' && client.write(chunk));
+    client.on('data', (chunk: Buffer) => {
+      bytes.toTarget += chunk.length;
+      if (change && chunk.includes(change.at)) mode = change.mode;
+      if (mode === 'cut') each((socket) => socket.destroy());
+      else target.write(chunk);
+    });
+    target.on('data', (chunk: Buffer) => {
+      bytes.fromTarget += chunk.length;
+      if (mode !== 'deaf') client.write(chunk);
+    });
     if (mode === 'stalled') pair.forEach((socket) => socket.pause());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const each = (act: (socket: Socket) => void) => pairs.forEach((pair) => pair.forEach(act));
   return {
     port: (server.address() as AddressInfo).port,
-    cut() {
+    cut(at) {
+      if (at !== undefined) return void (change = { mode: 'cut', at });
       mode = 'cut';
       each((socket) => socket.destroy());
     },
+    isCut: () => mode === 'cut',
     stall() {
       mode = 'stalled';
       each((socket) => socket.pause());
     },
-    deafen: () => void (mode = 'deaf'),
+    deafen(at) {
+      if (at === undefined) mode = 'deaf';
+      else change = { mode: 'deaf', at };
+    },
     heal() {
       mode = 'open';
+      change = null;
       each((socket) => socket.resume());
     },
+    carried: () => ({ ...bytes }),
     async close() {
       each((socket) => socket.destroy());
       server.close();

@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
 
-/** Debian's, whose packages have pandas and matplotlib; another one may be first in the PATH. */
+/** Debian's, whose packages have pandas, matplotlib and paho; another one may be first in the PATH. */
 export const debianPython = '/usr/bin/python3';
 
-const find = `
-import importlib.util, sys
-sys.exit(not all(map(importlib.util.find_spec, ["pandas", "matplotlib"])))
-`;
+const find =
+  'import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))';
+const has = (...modules: string[]) =>
+  spawnSync(debianPython, ['-c', find, ...modules]).status === 0;
 
-export const hasPandas = spawnSync(debianPython, ['-c', find]).status === 0;
+export const hasPandas = has('pandas', 'matplotlib');
+export const hasPaho = has('paho');

@@ -1,0 +1,127 @@
+// A sensor device on an ESP32 or ESP8266, over HTTP or MQTT (secrets.h says which).
+#ifdef ESP8266
+#include <ESP8266WiFi.h>
+#else
+#include <WiFi.h>
+#endif
+#include <LittleFS.h>
+#include "secrets.h"
+#include "unsent.h"
+#if OVER_MQTT
+#include "over_mqtt.h"
+#else
+#include "over_http.h"
+#endif
+
+Service service;
+Unsent unsent;
+
+/** Measured before the board knew what time it was; in memory only. */
+struct Undated {
+  uint64_t atMs;
+  float value;
+};
+const int maxUndated = 100;
+Undated undated[maxUndated];
+int undatedCount = 0;
+
+/** What to add to uptimeMs(); 0: the service has not been asked yet. */
+uint64_t offsetMs = 0;
+int failures = 0;
+int pauses = 0;
+int measured = 0;
+
+/** millis() begins anew after 49 days. */
+uint64_t uptimeMs() {
+  static uint32_t last = 0, rounds = 0;
+  uint32_t now = millis();
+  if (now < last) rounds += 1;
+  last = now;
+  return ((uint64_t)rounds << 32) | now;
+}
+
+/** Stands in for a sensor. */
+float readSensor() { return 20 + measured % 10; }
+
+void measure() {
+  if (undatedCount == maxUndated) memmove(undated, undated + 1, --undatedCount * sizeof(Undated));
+  undated[undatedCount++] = {uptimeMs(), readSensor()};
+  measured += 1;
+}
+
+/** Into flash, with a ts that stays: what is sent again is then recognised. */
+void keepDated() {
+  for (int n = 0; n < undatedCount; n++) {
+    uint64_t ts = undated[n].atMs + offsetMs;
+    char json[80];
+    // Not every board's printf knows 64 bits.
+    snprintf(json, sizeof json, "{\"sId\":\"0x10\",\"val\":%.2f,\"ts\":%lu%03lu}", undated[n].value,
+             (unsigned long)(ts / 1000), (unsigned long)(ts % 1000));
+    unsent.add(json);
+  }
+  undatedCount = 0;
+}
+
+/** In its order. It is forgotten when the service has acknowledged it. False: out of reach. */
+bool sendUnsent() {
+  for (;;) {
+    String values = unsent.oldest();
+    if (values.length() == 0) return true;
+    if (!service.send(values)) {
+      Serial.println("kept for later");
+      return false;
+    }
+    unsent.forget();
+    Serial.println("stored: " + values);
+  }
+}
+
+/** False: out of reach. */
+bool listen(uint32_t ms) {
+  String profileId;
+  if (!service.listen(ms, profileId)) return false;
+  if (profileId.length() > 0) {
+    // It takes every profile; the service evaluates it.
+    String answer = "{\"pId\":\"" + profileId + "\",\"state\":\"current\",\"engine\":\"service\"}";
+    if (!service.answerProfile(answer)) return false;
+    Serial.println("took profile " + profileId);
+  }
+  service.acknowledge();
+  return true;
+}
+
+void setup() {
+  Serial.begin(115200);
+#ifdef ESP8266
+  LittleFS.begin();
+#else
+  LittleFS.begin(true);  // formats a flash that never was
+#endif
+  WiFi.mode(WIFI_STA);
+  // Not waited for: values are kept meanwhile.
+  WiFi.begin(wifiName, wifiPassword);
+}
+
+void loop() {
+  uint64_t dueMs = uptimeMs() + intervalMs;
+  // The board's own clock may be off by a minute a month.
+  if (pauses == 0 && (offsetMs == 0 || measured % 1000 == 999) && service.askTime())
+    offsetMs = service.timestamp - uptimeMs();
+  measure();
+  if (offsetMs != 0) keepDated();
+  if (pauses > 0) {
+    pauses -= 1;
+  } else if (offsetMs != 0 && sendUnsent()) {
+    failures = 0;
+  } else {
+    // Longer after each failure, and not all devices at once.
+    failures = failures < 6 ? failures + 1 : 6;
+    pauses = random(0, 1 << failures);
+  }
+  // The rest of the time is spent listening.
+  while (failures == 0 && uptimeMs() < dueMs) {
+    uint32_t leftMs = dueMs - uptimeMs();
+    if (!listen(leftMs) || leftMs < 1000) break;
+  }
+  while (uptimeMs() < dueMs) delay(10);
+}

@@ -1,0 +1,105 @@
+"""The service over HTTP, by one connection that is kept. For MicroPython (and Python)."""
+
+import binascii
+import json
+import socket
+
+# What came over it is in no state to be read on: a connection is closed after any of these.
+problems = (OSError, ValueError, IndexError, MemoryError)
+
+
+class Service:
+    def __init__(self, config):
+        self.config = config
+        self.stream = None
+        self.topics = ["profile", "display"]
+        self.after = self.next_after = ""
+        # The service's time, ms, as its newest answer has it.
+        self.timestamp = None
+        login = binascii.b2a_base64("{}:{}".format(config.UUID, config.TOKEN).encode()).decode().strip()
+        self.headers = "Host: {}\r\nAuthorization: Basic {}\r\n".format(config.HOST, login)
+
+    def ask_time(self):
+        """Whether there was an answer; then `timestamp` is set."""
+        return self.ask("POST", "up/time", "{}") is not None
+
+    def send(self, lines):
+        """Whether these measurements are done with: stored, or such as can never be."""
+        answer = self.ask("POST", "up/measurements", "[" + ",".join(lines) + "]")
+        if answer is not None and answer.get("rejected"):
+            print("rejected:", answer["rejected"])
+        return answer is not None
+
+    def listen(self, seconds):
+        """Waits for messages, and gives them: [{topic, payload}]. None where that fails."""
+        wait = max(0, min(25, round(seconds)))
+        query = "down?wait={}&topics={}&after={}".format(wait, ",".join(self.topics), self.after)
+        answer = self.ask("GET", query)
+        if answer is None or "messages" not in answer:
+            return None
+        # Given back with the next poll it acknowledges them.
+        self.next_after = answer["after"]
+        return answer["messages"]
+
+    def acknowledge(self):
+        self.after = self.next_after
+
+    def answer_profile(self, answer):
+        return self.ask("POST", "up/profile", json.dumps(answer)) is not None
+
+    def ask(self, method, path, body=""):
+        """The answer; None where it is to be asked again later."""
+        try:
+            if self.stream is None:
+                self.stream = self.open()
+            request = "{} /devices/{}/{} HTTP/1.1\r\n{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}"
+            self.stream.write(
+                request.format(method, self.config.UUID, path, self.headers, len(body), body).encode()
+            )
+            status, answer = self.read_answer()
+        except problems as error:
+            print("no answer:", repr(error))
+            self.close()
+            if isinstance(error, MemoryError) and "profile" in self.topics:
+                # It would come again and again.
+                print("the profile does not fit into this board's memory")
+                self.topics.remove("profile")
+            return None
+        self.timestamp = answer.get("timestamp", self.timestamp)
+        if status not in (200, 400):
+            print(status, answer.get("detail"))
+            return None
+        return answer
+
+    def open(self):
+        connection = socket.socket()
+        # Longer than a poll waits.
+        connection.settimeout(40)
+        connection.connect(socket.getaddrinfo(self.config.HOST, self.config.PORT)[0][-1])
+        if self.config.TLS:
+            import ssl
+
+            connection = ssl.wrap_socket(connection, server_hostname=self.config.HOST)
+        return connection.makefile("rwb", 0)
+
+    def read_answer(self):
+        status = int(self.stream.readline().split()[1])
+        length = 0
+        while True:
+            line = self.stream.readline().strip().lower()
+            if not line:
+                break
+            if line.startswith(b"content-length:"):
+                length = int(line[15:])
+        body = b""
+        while len(body) < length:
+            part = self.stream.read(length - len(body))
+            if not part:
+                raise OSError("cut off")
+            body += part
+        return status, json.loads(body)
+
+    def close(self):
+        if self.stream is not None:
+            self.stream.close()
+        self.stream = None

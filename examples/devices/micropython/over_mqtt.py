@@ -1,0 +1,113 @@
+"""The service over MQTT, by umqtt.simple (mip install umqtt.simple). Publishes with QoS 1. For MicroPython."""
+
+import json
+import time
+
+from umqtt.simple import MQTTClient, MQTTException
+
+problems = (OSError, ValueError, MQTTException, IndexError, AssertionError, MemoryError)
+keepalive = 60
+
+
+class Service:
+    def __init__(self, config):
+        self.config = config
+        self.client = None
+        # The service's time, ms, as it was told when it was asked.
+        self.timestamp = None
+        self.messages = []
+        self.topics = ["profile", "display", "time"]
+        self.next_ping = 0
+
+    def ask_time(self):
+        """Whether there was an answer; then `timestamp` is set."""
+        self.timestamp = None
+        return self.publish("time", "{}") and self.wait(5, lambda: self.timestamp is not None)
+
+    def send(self, lines):
+        """Whether these measurements are acknowledged."""
+        return self.publish("measurements", "[" + ",".join(lines) + "]")
+
+    def answer_profile(self, answer):
+        return self.publish("profile", json.dumps(answer))
+
+    def listen(self, seconds):
+        """Waits, and gives what was sent meanwhile: [{topic, payload}]. None where the connection is lost."""
+        if not self.wait(seconds):
+            return None
+        messages, self.messages = self.messages, []
+        return messages
+
+    def wait(self, seconds, is_over=lambda: False):
+        """False where the connection is lost."""
+        end = time.time_ns() + int(seconds * 1_000_000_000)
+        try:
+            while time.time_ns() < end and not is_over():
+                client = self.connected()
+                if time.time_ns() >= self.next_ping:
+                    self.next_ping = time.time_ns() + keepalive * 500_000_000
+                    client.ping()
+                client.check_msg()
+                time.sleep(0.05)
+        except problems as error:
+            self.close(error)
+            return False
+        return True
+
+    def acknowledge(self):
+        """Has nothing to do: umqtt sent PUBACK. A profile is sent again until it is answered."""
+
+    def publish(self, topic, text):
+        try:
+            client = self.connected()
+            # umqtt waits without end for what does not come, unless it is told so before each wait.
+            client.sock.settimeout(30)
+            client.publish(self.name("up/" + topic), text.encode(), qos=1)
+            return True
+        except problems as error:
+            self.close(error)
+            return False
+
+    def connected(self):
+        # umqtt counts on beyond the 65,535 that MQTT has, and would wait for ever.
+        if self.client and self.client.pid > 60000:
+            self.client.disconnect()
+            self.client = None
+        if self.client:
+            return self.client
+        config = self.config
+        client = MQTTClient(
+            config.UUID, config.HOST, config.PORT, config.UUID, config.TOKEN, keepalive, ssl=config.TLS
+        )
+        client.set_callback(self.keep)
+        client.connect(timeout=30)
+        self.client = client
+        # Subscribing is how a device asks: what waits for it follows.
+        for topic in self.topics:
+            client.sock.settimeout(30)
+            client.subscribe(self.name("down/" + topic), 1)
+        return client
+
+    def keep(self, topic, payload):
+        topic = topic.decode()[len(self.name("down/")) :]
+        payload = json.loads(payload)
+        if topic == "time":
+            self.timestamp = payload["ts"]
+        else:
+            self.messages.append({"topic": topic, "payload": payload})
+
+    def name(self, rest):
+        return "devices/" + self.config.UUID + "/" + rest
+
+    def close(self, error):
+        print("no connection:", repr(error))
+        try:
+            if self.client:
+                self.client.sock.close()
+        except OSError:
+            pass
+        self.client = None
+        if isinstance(error, MemoryError) and "profile" in self.topics:
+            # It would come again and again.
+            print("the profile does not fit into this board's memory")
+            self.topics.remove("profile")

@@ -1,0 +1,85 @@
+// What docs/devices.md tells people to copy, each as its user runs it, against the running service.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { projectDir, runProgram } from '../journeys/process.ts';
+import { testService, type TestService } from '../journeys/service.ts';
+import { findProgram } from '../support/program.ts';
+import { debianPython, hasPaho } from '../support/python.ts';
+import { asSketch, compiler, mqttLibrary } from './arduino.ts';
+import { hasUmqtt, micropython, onBoard } from './micropython.ts';
+import { liveThroughOutages, type Example } from './outage.ts';
+
+const devices = join(projectDir, 'examples/devices');
+
+/** One that is told where to connect by the environment. `interval` in seconds. */
+function withEnvironment(program: string, name: string, interval = '0.2'): Example {
+  const protocol = name.startsWith('http') ? 'http' : 'mqtt';
+  const cwd = mkdtempSync(join(tmpdir(), 'sensorium-example-'));
+  return {
+    protocol,
+    cwd,
+    files: ['unsent.ndjson'],
+    hasClock: true,
+    start: ({ uuid, token, port }) =>
+      runProgram(program, [join(devices, name)], {
+        cwd,
+        env: {
+          DEVICE_UUID: uuid,
+          DEVICE_TOKEN: token,
+          DEVICE_PORT: String(port),
+          DEVICE_URL: `mqtt://127.0.0.1:${port}`,
+          DEVICE_HTTP_URL: `http://127.0.0.1:${port}`,
+          INTERVAL: interval,
+          UNSENT_FILE: 'unsent.ndjson',
+          PYTHONUNBUFFERED: '1',
+        },
+      }),
+  };
+}
+
+describe.concurrent('a device loses nothing that it measured, and takes its profile', () => {
+  let service: TestService;
+  beforeAll(async () => void (service = await testService()));
+  afterAll(() => service?.close());
+
+  test('device.mjs', (context) =>
+    liveThroughOutages(context, withEnvironment('node', 'device.mjs'), service));
+
+  test('http-device.mjs', (context) =>
+    liveThroughOutages(context, withEnvironment('node', 'http-device.mjs'), service));
+
+  test.skipIf(!hasPaho)('device.py', (context) =>
+    liveThroughOutages(context, withEnvironment(debianPython, 'device.py'), service),
+  );
+
+  test.skipIf(findProgram('python3') === null)('http_device.py', (context) =>
+    liveThroughOutages(context, withEnvironment('python3', 'http_device.py'), service),
+  );
+
+  test.skipIf(findProgram('curl') === null)('http-device.sh', (context) =>
+    liveThroughOutages(context, withEnvironment('sh', 'http-device.sh', '1'), service),
+  );
+
+  test.skipIf(micropython === null)('micropython/ over HTTP', (context) =>
+    liveThroughOutages(context, onBoard(micropython ?? '', 'http'), service),
+  );
+
+  test.skipIf(!hasUmqtt)('micropython/ over MQTT', (context) =>
+    liveThroughOutages(context, onBoard(micropython ?? '', 'mqtt'), service),
+  );
+
+  // What it is written in is Python too: run also where there is no MicroPython.
+  test.skipIf(findProgram('python3') === null)('micropython/ over HTTP, in Python', (context) =>
+    liveThroughOutages(context, onBoard('python3', 'http'), service),
+  );
+
+  test.skipIf(compiler === null)('arduino/ over HTTP', (context) =>
+    liveThroughOutages(context, asSketch('http'), service),
+  );
+
+  test.skipIf(compiler === null || mqttLibrary === null)('arduino/ over MQTT', (context) =>
+    liveThroughOutages(context, asSketch('mqtt'), service),
+  );
+});

@@ -1,0 +1,43 @@
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { projectDir, runProgram } from '../journeys/process.ts';
+import { findProgram } from '../support/program.ts';
+import type { Example } from './outage.ts';
+
+const devices = join(projectDir, 'examples/devices');
+const program = findProgram('micropython');
+// Where it looks for what `mip install` brought; a library elsewhere is named by MICROPYPATH.
+const { HOME = '/', MICROPYPATH } = process.env;
+const libraries = MICROPYPATH === undefined ? {} : { MICROPYPATH };
+
+/** MicroPython for this machine, with or without umqtt; null where there is none. */
+export const micropython = program;
+export const hasUmqtt =
+  program !== null &&
+  spawnSync(program, ['-c', 'import umqtt.simple'], { env: { HOME, ...libraries } }).status === 0;
+
+/** The files of a board in a directory, with a config.py; boot.py is for boards. */
+export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example {
+  const cwd = mkdtempSync(join(tmpdir(), 'sensorium-board-'));
+  const board = join(devices, 'micropython');
+  const names = readdirSync(board).filter((name) => name !== 'config.example.py');
+  for (const name of names) copyFileSync(join(board, name), join(cwd, name));
+  copyFileSync(join(devices, 'unsent.py'), join(cwd, 'unsent.py'));
+  return {
+    protocol,
+    cwd,
+    files: ['unsent.ndjson'],
+    hasClock: false,
+    start({ uuid, token, port }) {
+      const lines = [
+        `PROTOCOL = "${protocol}"`,
+        `HOST, PORT, TLS = "127.0.0.1", ${port}, False`,
+        `UUID, TOKEN, INTERVAL = "${uuid}", "${token}", 0.2`,
+      ];
+      writeFileSync(join(cwd, 'config.py'), lines.join('\n'));
+      return runProgram(interpreter, ['main.py'], { cwd, env: { HOME, ...libraries } });
+    },
+  };
+}
