@@ -1,17 +1,9 @@
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import {
-  chromium,
-  type Browser,
-  type BrowserContextOptions,
-  type Cookie,
-  type Page,
-} from 'playwright-core';
+import type { Browser, BrowserContextOptions, Cookie, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** Debian's; null where the machine has none, and the tests in it are skipped. */
-export const browserPath = existsSync('/usr/bin/chromium') ? '/usr/bin/chromium' : null;
+export { chromiumPath as browserPath, startChromium as openBrowser } from '../support/chromium.ts';
 
 export const looks = {
   light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
@@ -19,9 +11,6 @@ export const looks = {
   phone: { colorScheme: 'light', viewport: { width: 390, height: 844 }, hasTouch: true },
 } as const;
 export type Look = keyof typeof looks;
-
-export const openBrowser = (): Promise<Browser> =>
-  chromium.launch({ executablePath: browserPath ?? '', args: ['--no-sandbox', '--disable-gpu'] });
 
 export type Watched = {
   page: Page;
@@ -66,7 +55,7 @@ let axe: string | undefined;
 export async function findFlaws(page: Page): Promise<string[]> {
   axe ??= await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   // By the debugger, which the page's policy does not hold.
-  const found = (await page.evaluate(`${axe}; axe.run(document).then(({ violations }) =>
+  const found = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)) as string[];
   return [...found, ...(await findWide(page))];
 }
