@@ -1,4 +1,5 @@
 import type { Log } from '../src/log/logger.ts';
+import type { RateStore } from './device/device-rates.ts';
 
 /** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
 export type ConnectorLimits = {
@@ -125,6 +126,8 @@ export type ConnectorOptions = {
   log: Log;
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;
+  /** Where another transport of the process serves the same devices: what both of them count with. */
+  rateStore?: RateStore | undefined;
   /** A clock that only goes forward, in milliseconds. */
   now: () => number;
 };

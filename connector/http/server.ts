@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
+import { createRateStore } from '../device/device-rates.ts';
 import { createRefusals } from '../device/refusals.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
@@ -11,7 +12,10 @@ import { readPath } from './path.ts';
 import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';
 import { createHttpUplink } from './uplink.ts';
 
-export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
+export type HttpConnectorOptions = Pick<
+  ConnectorOptions,
+  'limits' | 'log' | 'now' | 'tuning' | 'rateStore'
+> & {
   observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
@@ -54,9 +58,10 @@ export function startHttpConnector(
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
   const login = createLogin({ ports, refusals, logRefused, observe, findAddress });
-  const devices = createHttpDevices({ ports, limits, now });
+  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
+  const devices = createHttpDevices({ ports, rateStore, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
-  const down = createHttpDown({ ports, devices, limits, tuning, log, now });
+  const down = createHttpDown({ ports, devices, tuning, log });
   let isPaused = false;
   let isStopping = false;
 

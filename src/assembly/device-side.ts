@@ -27,7 +27,12 @@ import { alarmPortOf, startAlarms } from './alarms.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
 import { contactOptions } from './contacts.ts';
-import { connectorLimits, connectorPorts, startDeviceLogins } from './device-ports.ts';
+import {
+  connectorLimits,
+  connectorPorts,
+  startDeviceLogins,
+  startRatesOf,
+} from './device-ports.ts';
 import type { ConnectorSide, DeviceLogins } from './device-ports.ts';
 import { createEventCounters, eventsLeftOf, startHoldsOf } from './event-counters.ts';
 import { startHeartbeatOf } from './heartbeat.ts';
@@ -63,6 +68,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const listening = await startListeningOf(shared);
   const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
+  const rateStore = startRatesOf(shared, ingest);
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: BridgeSide[] = [];
   let connector: Connector | null = null;
@@ -70,7 +76,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
+    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer, rateStore };
     if (settings.kind === 'mqtt') {
       connector = await startMqtt(side, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
@@ -119,6 +125,7 @@ async function startMqtt(
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
+      rateStore: side.rateStore,
     },
     connectorPorts(side, connectorId, logins),
   );
