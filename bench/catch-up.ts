@@ -49,7 +49,12 @@ type Run = {
   isHttp: boolean;
   timescaledb: boolean;
 };
-type Backlog = { next: () => string | null; acknowledged: () => void; done: Promise<void> };
+type Backlog = {
+  next: () => string | null;
+  acknowledged: () => void;
+  failed: (error: unknown) => void;
+  done: Promise<void>;
+};
 type Sending = { device: RegisteredDevice; port: number; inFlight: number; backlog: Backlog };
 
 async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run): Promise<void> {
@@ -107,7 +112,7 @@ async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run)
 /** A value of each second until now, in messages of `each`. */
 function createBacklog(count: number, each: number): Backlog {
   const startTs = Date.now() - count * 1_000;
-  const { promise: done, resolve } = Promise.withResolvers<void>();
+  const { promise: done, resolve, reject: failed } = Promise.withResolvers<void>();
   const messages = Math.ceil(count / each);
   let sent = 0;
   let acknowledged = 0;
@@ -118,6 +123,7 @@ function createBacklog(count: number, each: number): Backlog {
   });
   return {
     done,
+    failed,
     next() {
       if (sent === messages) return null;
       const first = sent * each;
@@ -182,7 +188,10 @@ function post({ device, port, inFlight, backlog }: Sending): () => Promise<void>
       body = backlog.next();
     }
   }
-  for (let n = 0; n < inFlight; n += 1) void send();
+  for (let n = 0; n < inFlight; n += 1)
+    send().catch((error: unknown) => {
+      if (!isOver) backlog.failed(error);
+    });
   return async () => {
     isOver = true;
     agent.destroy();

@@ -1,5 +1,4 @@
 import type { Log } from '../src/log/logger.ts';
-import type { RateStore } from './device/device-rates.ts';
 
 /** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
 export type ConnectorLimits = {
@@ -126,8 +125,6 @@ export type ConnectorOptions = {
   log: Log;
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;
-  /** Where another transport of the process serves the same devices: what both of them count with. */
-  rateStore?: RateStore | undefined;
   /** A clock that only goes forward, in milliseconds. */
   now: () => number;
 };

@@ -1,5 +1,4 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { ConnectorLimits } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createAccountGate, type AccountRate } from './account-gate.ts';
 import { Bucket, type Rate } from './rate-limit.ts';
@@ -31,12 +30,15 @@ export type RateObserver = {
 
 export type RateStoreOptions = {
   ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond' | 'mayCatchUp'>;
-  limits: Pick<ConnectorLimits, 'messagesPerSecond' | 'messagesBurst' | 'measurementsPerSecond'>;
+  limits: { messagesPerSecond: number; messagesBurst: number; measurementsPerSecond: number };
   now: () => number;
   /** What one device may bring beyond its rates in a day, in messages or measurements; absent: `beyondPerDay`. */
   beyondPerDay?: number;
   observe?: RateObserver;
 };
+
+/** Of a transport. Absent: no other one of the process serves the same devices. */
+export type SharedRates = { rateStore?: RateStore | undefined };
 
 /** Shared by the transports of a process, so that a device has one rate, whichever it uses. */
 export type RateStore = {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createRateStore } from '../device/device-rates.ts';
+import { createRateStore, type SharedRates } from '../device/device-rates.ts';
 import { createRefusals } from '../device/refusals.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
@@ -12,16 +12,13 @@ import { readPath } from './path.ts';
 import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';
 import { createHttpUplink } from './uplink.ts';
 
-export type HttpConnectorOptions = Pick<
-  ConnectorOptions,
-  'limits' | 'log' | 'now' | 'tuning' | 'rateStore'
-> & {
+export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
   observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
   /** Whether the process is about to stop: each answer then ends its connection. */
   isLeaving: () => boolean;
-};
+} & SharedRates;
 
 export type HttpSnapshot = {
   /** Messages that are being stored. */

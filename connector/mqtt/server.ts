@@ -7,7 +7,7 @@ import { createAdmission } from './admission.ts';
 import { createAuthenticator } from './connect.ts';
 import { createConnections } from './lifecycle.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
-import { createRateStore } from '../device/device-rates.ts';
+import { createRateStore, type SharedRates } from '../device/device-rates.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { drain } from './drain.ts';
 import { tellOfTooLarge } from './excess.ts';
@@ -71,7 +71,7 @@ const silent: Observer = {
 
 /** Where devices come in: the device contract over MQTT 3.1.1 and 5 on TCP, TLS and WebSocket. */
 export async function startConnector(
-  options: ConnectorOptions,
+  options: ConnectorOptions & SharedRates,
   ports: ConnectorPorts,
 ): Promise<Connector> {
   const { limits, log, now } = options;
