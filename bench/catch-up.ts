@@ -1,14 +1,12 @@
-import { once } from 'node:events';
-import { Agent, request } from 'node:http';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startThrowAwayCluster } from '../test/support/cluster.ts';
-import { call, registerAccount, registerDevices, type RegisteredDevice } from './api.ts';
-import { createFleet } from './client/fleet.ts';
-import { withClient } from './database.ts';
+import { registerAccount, registerDevices } from './api.ts';
+import { createBacklog } from './catch-up/backlog.ts';
+import { post, publish } from './catch-up/senders.ts';
+import { schemaOf, withClient } from './database.ts';
 import { numberOf } from './options.ts';
 import { createReleases } from './releases.ts';
-import { schemaOf } from './database.ts';
 import { startBenchService } from './service.ts';
 import { cpuMsOf } from './usage.ts';
 
@@ -49,14 +47,6 @@ type Run = {
   isHttp: boolean;
   timescaledb: boolean;
 };
-type Backlog = {
-  next: () => string | null;
-  acknowledged: () => void;
-  failed: (error: unknown) => void;
-  done: Promise<void>;
-};
-type Sending = { device: RegisteredDevice; port: number; inFlight: number; backlog: Backlog };
-
 async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run): Promise<void> {
   const releases = createReleases();
   try {
@@ -103,97 +93,7 @@ async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run)
         loadAverage: [load, loadavg()[0]],
       }),
     );
-    await call(service.baseUrl, 'GET', '/livez');
   } finally {
     await releases.downTo(0);
   }
-}
-
-/** A value of each second until now, in messages of `each`. */
-function createBacklog(count: number, each: number): Backlog {
-  const startTs = Date.now() - count * 1_000;
-  const { promise: done, resolve, reject: failed } = Promise.withResolvers<void>();
-  const messages = Math.ceil(count / each);
-  let sent = 0;
-  let acknowledged = 0;
-  const valueOf = (n: number) => ({
-    sId: '0x01',
-    val: 20 + (n % 50) / 10,
-    ts: startTs + n * 1_000,
-  });
-  return {
-    done,
-    failed,
-    next() {
-      if (sent === messages) return null;
-      const first = sent * each;
-      sent += 1;
-      if (each === 1) return JSON.stringify(valueOf(first));
-      const length = Math.min(each, count - first);
-      return JSON.stringify(Array.from({ length }, (_, n) => valueOf(first + n)));
-    },
-    acknowledged() {
-      acknowledged += 1;
-      if (acknowledged === messages) resolve();
-    },
-  };
-}
-
-function publish({ device, port, inFlight, backlog }: Sending): () => Promise<void> {
-  const { uuid, token } = device;
-  const fleet = createFleet({
-    host: '127.0.0.1',
-    port,
-    inFlight,
-    devices: [
-      { clientId: uuid, username: uuid, password: token, topic: `devices/${uuid}/up/measurements` },
-    ],
-    payload: backlog.next,
-    onAcknowledged: backlog.acknowledged,
-  });
-  fleet.start();
-  void fleet.connect();
-  return () => fleet.close();
-}
-
-/** What is refused for now (429, 503) is sent again after `Retry-After`. */
-function post({ device, port, inFlight, backlog }: Sending): () => Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
-  let isOver = false;
-  async function send(): Promise<void> {
-    for (let body = backlog.next(); body !== null && !isOver;) {
-      const sending = request({
-        agent,
-        host: '127.0.0.1',
-        port,
-        method: 'POST',
-        path: `/devices/${device.uuid}/up/measurements`,
-        headers: {
-          Authorization: `Bearer ${device.token}`,
-          'Content-Type': 'application/json',
-          'Content-Length': Buffer.byteLength(body),
-        },
-      });
-      sending.end(body);
-      const [response] = await once(sending, 'response');
-      response.resume();
-      await once(response, 'end');
-      const retryAfter = Number(response.headers['retry-after'] ?? 1);
-      if (response.statusCode === 429 || response.statusCode === 503) {
-        await new Promise((resolve) => setTimeout(resolve, retryAfter * 1_000));
-        continue;
-      }
-      if (response.statusCode !== 200) throw new Error(`Answered ${response.statusCode}.`);
-      backlog.acknowledged();
-      body = backlog.next();
-    }
-  }
-  for (let n = 0; n < inFlight; n += 1)
-    send().catch((error: unknown) => {
-      if (!isOver) backlog.failed(error);
-    });
-  return async () => {
-    isOver = true;
-    agent.destroy();
-  };
 }

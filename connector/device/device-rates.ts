@@ -1,24 +1,8 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { createAccountGate, type AccountRate } from './account-gate.ts';
+import { createAccountGate } from './account-gate.ts';
 import { Bucket, type Rate } from './rate-limit.ts';
-
-/** What an account's devices bring together, over all transports. */
-export type AccountRates = AccountRate & { devices: number };
-
-/** What a device has used of its rates, over all transports. */
-export type DeviceRates = {
-  readonly deviceId: number;
-  readonly account: AccountRates;
-  readonly messages: Bucket;
-  readonly measurements: Bucket;
-  /** What is no message: other packets, and polls over HTTP. */
-  readonly others: Bucket;
-  /** What is left of what it may bring beyond its rates; null: all of it. */
-  beyond: Bucket | null;
-  /** Transports that remember it. */
-  users: number;
-};
+import { createRememberedRates, type AccountRates, type DeviceRates } from './remembered-rates.ts';
 
 /** Called on the way of messages: to be quick. */
 export type RateObserver = {
@@ -62,7 +46,7 @@ export type RateStore = {
   /** Whether it could send at full rate again. */
   isFull(rates: DeviceRates): boolean;
   /** Devices that are remembered. */
-  readonly size: number;
+  count(): number;
 };
 
 /**
@@ -71,8 +55,6 @@ export type RateStore = {
  */
 export const beyondPerDay = 5_000_000;
 const daySeconds = 86_400;
-/** Looked for among so many devices at once that are remembered for what they brought beyond their rates. */
-const forgetAt = 1_000;
 
 export function createRateStore(options: RateStoreOptions): RateStore {
   const { ports, limits, now, observe } = options;
@@ -82,27 +64,17 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   const mostBeyond = options.beyondPerDay ?? beyondPerDay;
   const beyondRate: Rate = { perSecond: mostBeyond / daySeconds, burst: mostBeyond };
   const isBeyond = createAccountGate({ ports, now });
-  const devices = new Map<number, DeviceRates>();
-  const accounts = new Map<number, AccountRates>();
-  /** Those that no transport remembers. */
-  const left = new Set<DeviceRates>();
-  let lookAt = forgetAt;
+  const remembered = createRememberedRates({ newAccount, newDevice, isForgettable });
 
-  function accountOf(id: number, nowMs: number): AccountRates {
-    const known = accounts.get(id);
-    if (known) return known;
+  function newAccount(id: number): AccountRates {
     const ofAccount = ports.measurementsPerSecond(id);
     const rate = { perSecond: ofAccount, burst: ofAccount };
-    const account = { id, rate, measurements: new Bucket(rate, nowMs), devices: 0 };
-    accounts.set(id, account);
-    return account;
+    return { id, rate, measurements: new Bucket(rate, now()), devices: 0 };
   }
 
-  function newDevice({ deviceId, accountId }: DeviceIdentity): DeviceRates {
+  function newDevice(deviceId: number, account: AccountRates): DeviceRates {
     const nowMs = now();
-    const account = accountOf(accountId, nowMs);
-    account.devices += 1;
-    const rates: DeviceRates = {
+    return {
       deviceId,
       account,
       messages: new Bucket(messageRate, nowMs),
@@ -111,8 +83,6 @@ export function createRateStore(options: RateStoreOptions): RateStore {
       beyond: null,
       users: 0,
     };
-    devices.set(deviceId, rates);
-    return rates;
   }
 
   /** What it brought beyond its rates counts for a day, also where it comes again in between. */
@@ -127,20 +97,6 @@ export function createRateStore(options: RateStoreOptions): RateStore {
       measurements.isFull(itemRate, nowMs) &&
       others.isFull(messageRate, nowMs)
     );
-  }
-
-  function forget(rates: DeviceRates): void {
-    const { deviceId, account } = rates;
-    left.delete(rates);
-    devices.delete(deviceId);
-    account.devices -= 1;
-    if (account.devices === 0) accounts.delete(account.id);
-  }
-
-  function forgetLeft(): void {
-    for (const rates of left) if (isForgettable(rates)) forget(rates);
-    // Where few can be forgotten the next look is far off.
-    lookAt = Math.max(forgetAt, 2 * left.size);
   }
 
   /** Forgives what the device owes where it may go beyond its rates; false: it has to wait. */
@@ -160,20 +116,8 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     messageRate,
     canCatchUp: ports.mayCatchUp !== undefined,
 
-    enter(identity) {
-      const rates = devices.get(identity.deviceId) ?? newDevice(identity);
-      if (rates.users === 0) left.delete(rates);
-      rates.users += 1;
-      return rates;
-    },
-
-    leave(rates) {
-      rates.users -= 1;
-      if (rates.users > 0) return;
-      if (isForgettable(rates)) return forget(rates);
-      left.add(rates);
-      if (left.size >= lookAt) forgetLeft();
-    },
+    enter: remembered.enter,
+    leave: remembered.leave,
 
     takeMessages: (rates, count, nowMs) => rates.messages.take(count, messageRate, nowMs),
 
@@ -199,8 +143,6 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     isBeyond,
     countWait: () => observe?.waited(),
     isFull,
-    get size() {
-      return devices.size;
-    },
+    count: remembered.count,
   };
 }

@@ -1,7 +1,8 @@
 import { upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { lookMs } from '../device/account-gate.ts';
-import type { DeviceRates, RateStore } from '../device/device-rates.ts';
+import type { RateStore } from '../device/device-rates.ts';
+import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 
 /** A message that waits because of the rates of its device or account. */

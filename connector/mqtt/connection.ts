@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
-import type { DeviceRates } from '../device/device-rates.ts';
+import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { Bucket } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
 import { FrameScanner } from './frame-scanner.ts';

@@ -40,9 +40,9 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
   }
 
   function look(): void {
-    let looks = 0;
+    let looks = Math.min(hopeful.size, mostLooks);
     for (const device of hopeful) {
-      if (looks++ === mostLooks) break;
+      if (looks-- === 0) break;
       // Behind those that were not asked about.
       hopeful.delete(device);
       if (waitMsOf(device) === 0) goOn(device);

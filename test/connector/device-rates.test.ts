@@ -78,7 +78,7 @@ describe('a device that catches up', () => {
     expect(again).toBe(rates);
     expect(sendWhileItMay(again, 1)).toBeLessThan(20);
     store.leave(again);
-    expect(store.size).toBe(1);
+    expect(store.count()).toBe(1);
   });
 
   test('is forgotten once it may bring all of it again', () => {
@@ -88,7 +88,7 @@ describe('a device that catches up', () => {
       nowMs += 2_000;
       store.leave(rates);
     }
-    expect(store.size).toBeGreaterThan(0);
+    expect(store.count()).toBeGreaterThan(0);
     nowMs += dayMs;
     for (let n = 2_000; n <= 5_000; n += 1) {
       const rates = store.enter(device(n));
@@ -96,7 +96,7 @@ describe('a device that catches up', () => {
       nowMs += 2_000;
       store.leave(rates);
     }
-    expect(store.size).toBeLessThan(3_001);
+    expect(store.count()).toBeLessThan(3_001);
     nowMs += dayMs;
     const one = store.enter(device(1));
     store.leave(one);

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { processName } from '../../src/db/other-processes.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { until } from '../connector/harness.ts';
 import { databaseKinds, type DatabaseKind } from '../support/database.ts';
@@ -121,6 +123,31 @@ test('a request of another account counts as somebody, one of its own does not',
   expect(second.acknowledged).toBeLessThan(backlog);
   pass(300);
   await until(() => second.acknowledged === backlog, 'all acknowledgements');
+});
+
+test('a process that keeps the database busy counts as somebody', async () => {
+  const running = await start();
+  const { service, pass } = running;
+  const device = await connect(await register(await openApp(service.url)));
+  const other = openDatabase({
+    connectionString: service.databaseUrl,
+    schema: 'public',
+    applicationName: processName('other'),
+    maxConnections: 1,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 60_000,
+    onIdleError: () => undefined,
+  });
+  ends.push(() => other.close());
+  const sent = await other.transaction(async (tx) => {
+    await tx.query('select 1');
+    const begun = sendBacklog(device);
+    await expect.poll(() => waits(running)).toBe(1);
+    return begun;
+  });
+  expect(sent.acknowledged).toBeLessThan(backlog);
+  pass(300);
+  await until(() => sent.acknowledged === backlog, 'all acknowledgements');
 });
 
 test('with mqtt.catchUp off it is held to its rates always; they are one for MQTT and HTTP', async () => {
