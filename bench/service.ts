@@ -18,6 +18,8 @@ export type ServiceOptions = {
   redisUrl: string | null;
   /** The checkout to run; absent: SENSORIUM_BENCH_TREE, or this one. */
   tree?: string;
+  /** What differs from the defaults; absent: the raised limits. */
+  settings?: object;
 };
 
 /**
@@ -59,10 +61,11 @@ export async function startBenchService({
   databaseUrl,
   redisUrl,
   tree = ownTree,
+  settings,
 }: ServiceOptions): Promise<BenchService> {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
   const configFile = join(dir, 'bench.json');
-  writeFileSync(configFile, JSON.stringify(await limitsFor(tree)));
+  writeFileSync(configFile, JSON.stringify(settings ?? (await limitsFor(tree))));
   const program = await startProgram({
     command: process.execPath,
     // SENSORIUM_BENCH_NODE_ARGS adds what a profile needs: --cpu-prof …

@@ -52,7 +52,7 @@ const settings: SettingsInput = {
     },
   },
 
-  /** What one device may do. Beyond a rate reading slows down; nothing is dropped. */
+  /** What one device may do, over HTTP too. Beyond a rate reading slows down; nothing is dropped. */
   mqtt: {
     /** Largest MQTT packet; a larger one closes the connection. */
     maxPacketBytes: 65_536,
@@ -79,6 +79,11 @@ const settings: SettingsInput = {
     messagesBurst: 1_000,
     /** Measurements in them, on average. */
     measurementsPerSecond: 1_000,
+    /**
+     * While nobody else wants the machine, a device may send more than these, over MQTT or HTTP: up to 5 million
+     * measurements or messages beyond them in a day. So it gets in quickly what it kept while it was away.
+     */
+    catchUp: true,
     /** New connections this process accepts. */
     connectsPerSecond: 2_000,
     /**

@@ -60,6 +60,11 @@ export type ConnectorPorts = DevicePorts & {
   }): void;
   /** Whether messages of other accounts wait for a transaction. Asked often. */
   othersWait(accountId: number): boolean;
+  /**
+   * Whether nobody but this account wants the machine, so that its devices may send more than their rates. Asked
+   * often. Absent: they never may.
+   */
+  mayCatchUp?: ((accountId: number) => boolean) | undefined;
   /** What is read of an account's devices, in measurements a second, while messages of others wait. */
   measurementsPerSecond(accountId: number): number;
   /** Whether a device that was let in still is; called when `access` tells of a change. */

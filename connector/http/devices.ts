@@ -1,8 +1,8 @@
 import { upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { createAccountGate, lookMs, type AccountRate } from '../device/account-gate.ts';
-import { Bucket, type Rate } from '../device/rate-limit.ts';
-import type { ConnectorLimits } from '../options.ts';
+import { lookMs } from '../device/account-gate.ts';
+import type { RateStore } from '../device/device-rates.ts';
+import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 
 /** A message that waits because of the rates of its device or account. */
@@ -17,10 +17,8 @@ export type InLine = {
 /** What is remembered of a device between its requests, until its rates have recovered. */
 export type HttpDevice = {
   identity: DeviceIdentity;
-  account: AccountRate & { devices: number };
+  rates: DeviceRates;
   upPrefix: string;
-  messages: Bucket;
-  measurements: Bucket;
   /** In the order of arrival, over all its connections. */
   line: InLine[];
   timer: NodeJS.Timeout | null;
@@ -29,8 +27,8 @@ export type HttpDevice = {
 };
 
 export type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond' | 'holds' | 'presence'>;
-  limits: Pick<ConnectorLimits, 'messagesPerSecond' | 'messagesBurst' | 'measurementsPerSecond'>;
+  ports: Pick<ConnectorPorts, 'holds' | 'presence'>;
+  rateStore: RateStore;
   now: () => number;
 };
 
@@ -41,36 +39,16 @@ const seenEveryMs = 1_000;
 export type HttpDevices = ReturnType<typeof createHttpDevices>;
 
 /** Devices that send over HTTP: at the same rates as over MQTT, and each one's messages in their order. */
-export function createHttpDevices({ ports, limits, now }: DevicesOptions) {
-  const messageRate: Rate = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
-  const { measurementsPerSecond: perSecond } = limits;
-  const measurementRate: Rate = { perSecond, burst: perSecond };
-  const isBeyond = createAccountGate({ ports, now });
+export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
   const devices = new Map<number, HttpDevice>();
-  const accounts = new Map<number, HttpDevice['account']>();
-
-  function accountOf(id: number, nowMs: number): HttpDevice['account'] {
-    const known = accounts.get(id);
-    if (known) return known;
-    const ofAccount = ports.measurementsPerSecond(id);
-    const rate = { perSecond: ofAccount, burst: ofAccount };
-    const account = { id, rate, measurements: new Bucket(rate, nowMs), devices: 0 };
-    accounts.set(id, account);
-    return account;
-  }
 
   function deviceOf(identity: DeviceIdentity): HttpDevice {
     const known = devices.get(identity.deviceId);
     if (known) return known;
-    const nowMs = now();
-    const account = accountOf(identity.accountId, nowMs);
-    account.devices += 1;
     const device: HttpDevice = {
       identity,
-      account,
+      rates: rateStore.enter(identity),
       upPrefix: upPrefix(identity.uuid),
-      messages: new Bucket(messageRate, nowMs),
-      measurements: new Bucket(measurementRate, nowMs),
       line: [],
       timer: null,
       toldMs: -Infinity,
@@ -80,17 +58,18 @@ export function createHttpDevices({ ports, limits, now }: DevicesOptions) {
   }
 
   /** In how many ms the device's next message may go, as far as can be said. */
-  function waitMs({ messages, measurements, account }: HttpDevice): number {
-    const held = ports.holds?.waitMs(account.id) ?? 0;
-    const isFree = messages.tokens > 0 && measurements.tokens > 0;
-    if (isFree && account.measurements.tokens > 0) return held;
-    const nowMs = now();
-    return Math.max(
-      held,
-      messages.waitMs(messageRate, nowMs),
-      measurements.waitMs(measurementRate, nowMs),
-      isBeyond(account) ? account.measurements.waitMs(account.rate, nowMs) : 0,
-    );
+  function waitMs({ identity, rates }: HttpDevice): number {
+    const heldMs = ports.holds?.waitMs(identity.accountId) ?? 0;
+    const ownMs = rateStore.waitMs(rates);
+    const { account } = rates;
+    if (!rateStore.isBeyond(account)) return Math.max(heldMs, ownMs);
+    return Math.max(heldMs, ownMs, account.measurements.waitMs(account.rate, now()));
+  }
+
+  function tellSeen(device: HttpDevice, nowMs: number): void {
+    if (nowMs - device.toldMs < seenEveryMs) return;
+    device.toldMs = nowMs;
+    ports.presence(device.identity, 'seen');
   }
 
   function look(device: HttpDevice): void {
@@ -115,12 +94,13 @@ export function createHttpDevices({ ports, limits, now }: DevicesOptions) {
 
     /** How long a message that comes now would wait, ms. */
     waitMs: (device: HttpDevice): number =>
-      waitMs(device) + (device.line.length * 1_000) / messageRate.perSecond,
+      waitMs(device) + (device.line.length * 1_000) / rateStore.messageRate.perSecond,
 
     /** Runs `go` in the device's order, as soon as its rates allow. */
     enter(device: HttpDevice, one: InLine): void {
       const wait = device.line.length === 0 ? waitMs(device) : 0;
       if (device.line.length === 0 && wait === 0) return one.go();
+      rateStore.countWait();
       device.line.push(one);
       device.timer ??= setTimeout(() => look(device), Math.min(wait, lookMs));
     },
@@ -128,24 +108,28 @@ export function createHttpDevices({ ports, limits, now }: DevicesOptions) {
     /** A message goes on: `items` as of `Parsed`. */
     take(device: HttpDevice, items: number): void {
       const nowMs = now();
-      device.messages.take(1, messageRate, nowMs);
+      rateStore.takeMessages(device.rates, 1, nowMs);
       // What is wrong costs as much as what is right, and an event as much as a measurement.
-      device.measurements.take(items, measurementRate, nowMs);
-      device.account.measurements.take(items, device.account.rate, nowMs);
-      if (nowMs - device.toldMs < seenEveryMs) return;
-      device.toldMs = nowMs;
-      ports.presence(device.identity, 'seen');
+      rateStore.takeItems(device.rates, items, nowMs);
+      tellSeen(device, nowMs);
+    },
+
+    /** Counts a request for what waits; where it asks too often, gives the ms after which it may again. */
+    takePoll(device: HttpDevice): number {
+      const waitMs = rateStore.othersWaitMs(device.rates);
+      if (waitMs > 0) return waitMs;
+      const nowMs = now();
+      rateStore.takeOthers(device.rates, 1, nowMs);
+      tellSeen(device, nowMs);
+      return 0;
     },
 
     /** Forgets those that could send at full rate again. */
     forgetIdle(): void {
-      const nowMs = now();
-      for (const [id, { messages, measurements, line, account }] of devices) {
-        if (line.length > 0 || !messages.isFull(messageRate, nowMs)) continue;
-        if (!measurements.isFull(measurementRate, nowMs)) continue;
+      for (const [id, { line, rates }] of devices) {
+        if (line.length > 0 || !rateStore.isFull(rates)) continue;
         devices.delete(id);
-        account.devices -= 1;
-        if (account.devices === 0) accounts.delete(account.id);
+        rateStore.leave(rates);
       }
     },
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { inTurns } from '../../src/lib/in-turns.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
-import type { ConnectorLimits, Log, Tuning } from '../options.ts';
+import type { Log, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { HttpDevices } from './devices.ts';
 import type { Given } from './down-after.ts';
@@ -16,11 +16,9 @@ import { comeLater, HttpProblem, tooMany, unauthenticated } from './problem.ts';
 
 export type DownDeps = {
   ports: ConnectorPorts;
-  devices: Pick<HttpDevices, 'of' | 'take'>;
-  limits: Pick<ConnectorLimits, 'messagesPerSecond' | 'messagesBurst'>;
+  devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   tuning: Pick<Tuning, 'maxDownlinkBytes'>;
   log: Log;
-  now: () => number;
 };
 
 export type HttpDown = ReturnType<typeof createHttpDown>;
@@ -30,10 +28,9 @@ const maxWaiting = 20_000;
 const fullSeconds = 30;
 
 /** Gives devices what is for them with GET, as soon as there is something. */
-export function createHttpDown({ ports, devices, limits, tuning, log, now }: DownDeps) {
+export function createHttpDown({ ports, devices, tuning, log }: DownDeps) {
   const polls = new Polls();
   let isStopping = false;
-  const rate = { perSecond: limits.messagesPerSecond, burst: limits.messagesBurst };
   const room = createDownlinkRoom(tuning.maxDownlinkBytes);
   const { read } = createPollReader({ ports, room, log, answer: end });
   const endWaking = wakePolls({ ports, polls, wake: (poll) => void read(poll), end, log });
@@ -59,10 +56,8 @@ export function createHttpDown({ ports, devices, limits, tuning, log, now }: Dow
   }
 
   function takeTurn(identity: DeviceIdentity): void {
-    const device = devices.of(identity);
-    const waitMs = device.messages.waitMs(rate, now());
+    const waitMs = devices.takePoll(devices.of(identity));
     if (waitMs > 0) throw tooMany('The device asks more often than it may.', waitMs);
-    devices.take(device, 0);
   }
 
   function refuseBeyond({ accountId }: DeviceIdentity): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
+import { createRateStore, type SharedRates } from '../device/device-rates.ts';
 import { createRefusals } from '../device/refusals.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
@@ -17,7 +18,7 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   findAddress: (request: IncomingMessage) => string;
   /** Whether the process is about to stop: each answer then ends its connection. */
   isLeaving: () => boolean;
-};
+} & SharedRates;
 
 export type HttpSnapshot = {
   /** Messages that are being stored. */
@@ -54,9 +55,10 @@ export function startHttpConnector(
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
   const login = createLogin({ ports, refusals, logRefused, observe, findAddress });
-  const devices = createHttpDevices({ ports, limits, now });
+  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
+  const devices = createHttpDevices({ ports, rateStore, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
-  const down = createHttpDown({ ports, devices, limits, tuning, log, now });
+  const down = createHttpDown({ ports, devices, tuning, log });
   let isPaused = false;
   let isStopping = false;
 

@@ -1,7 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
-import type { Bucket, Rate } from '../device/rate-limit.ts';
+import type { DeviceRates } from '../device/remembered-rates.ts';
+import type { Bucket } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
 import { FrameScanner } from './frame-scanner.ts';
 import type { LargePacket } from './large-packets.ts';
@@ -24,8 +25,6 @@ export type AccountConnections = {
   bytes: number;
   /** Connections that are not read until there is room for their messages. */
   waiting: Set<Connection>;
-  rate: Rate;
-  measurements: Bucket;
   /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
   paused: Set<Connection>;
   timer: NodeJS.Timeout | null;
@@ -39,10 +38,7 @@ export type Device = {
   downPrefix: string;
   /** Oldest first. */
   connections: Connection[];
-  messages: Bucket;
-  measurements: Bucket;
-  /** Packets that are no PUBLISH. */
-  others: Bucket;
+  rates: DeviceRates;
   /** Its connections that were let in. */
   connects: Bucket;
   /** When a rejection last said why it is not let in. */

@@ -4,7 +4,7 @@ import { findUpTopic } from '../../src/contract/topic.ts';
 import { CountedUnacked, Unacked, type Acknowledger } from './ack.ts';
 import { findConnection, type Connection, type Device, type Proceed } from './connection.ts';
 import type { HeldMessage, HeldMessages, PassOn } from './held-messages.ts';
-import type { Rates } from './rates.ts';
+import type { RateStore } from '../device/device-rates.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
@@ -16,13 +16,13 @@ import type { V5Publish } from './v5-publish.ts';
 
 type PassOnDeps = {
   ports: Pick<ConnectorPorts, 'ingest'>;
-  rates: Rates;
+  rateStore: RateStore;
   limits: Pick<ConnectorLimits, 'rejectionsPerMessage'>;
   observe: Pick<Observer, 'message'>;
   now: () => number;
 };
 
-export function createPassOn({ ports, rates, limits, observe, now }: PassOnDeps): PassOn {
+export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnDeps): PassOn {
   const { rejectionsPerMessage: max } = limits;
   const takeTurn = createUnknownMemberTurns(now);
   return (device, { topic, payload }, unacked, arrivedTs) => {
@@ -30,9 +30,7 @@ export function createPassOn({ ports, rates, limits, observe, now }: PassOnDeps)
     const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, max, mayTell);
     observe.message(uplink.content.kind);
     // What is wrong costs as much as what is right, and an event as much as a measurement.
-    device.measurements.take(uplink.items, rates.measurements, unacked.sinceMs);
-    const { account } = device;
-    account.measurements.take(uplink.items, account.rate, unacked.sinceMs);
+    rateStore.takeItems(device.rates, uplink.items, unacked.sinceMs);
     ports.ingest(device.identity, uplink, unacked);
   };
 }

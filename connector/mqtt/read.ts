@@ -5,7 +5,8 @@ import type { HeldMessages } from './held-messages.ts';
 import type { LargePackets } from './large-packets.ts';
 import { PacketBuffer } from './packet-buffer.ts';
 import type { Publisher } from './publish.ts';
-import type { RateGate, Rates } from './rates.ts';
+import type { RateStore } from '../device/device-rates.ts';
+import type { RateGate } from './rate-gate.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
 import type { UnackedRoom } from './unacked-room.ts';
 import type { Intake } from './v5-intake.ts';
@@ -14,7 +15,7 @@ export type ReaderOptions = {
   presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
-  rates: Rates;
+  rateStore: RateStore;
   now: () => number;
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
   room: UnackedRoom;
@@ -50,7 +51,7 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rates, now, room, rateGate, holding } = options;
+  const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
   const { large, publisher, intake } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
@@ -144,8 +145,9 @@ export function createReader(options: ReaderOptions): Reader {
   }
 
   function charge(device: Device, { scanner, heardMs }: Connection): void {
-    device.messages.take(scanner.publishes, rates.messages, heardMs);
-    if (scanner.others > 0) device.others.take(scanner.otherUnits, rates.others, heardMs);
+    const { rates } = device;
+    rateStore.takeMessages(rates, scanner.publishes, heardMs);
+    if (scanner.others > 0) rateStore.takeOthers(rates, scanner.otherUnits, heardMs);
     if (heardMs - device.toldMs < toldEveryMs) return;
     device.toldMs = heardMs;
     presence(device.identity, 'seen');

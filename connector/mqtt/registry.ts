@@ -1,23 +1,26 @@
 import { downPrefix, upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { Bucket } from '../device/rate-limit.ts';
+import type { RateStore } from '../device/device-rates.ts';
+import { Bucket, type Rate } from '../device/rate-limit.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
-import type { Rates } from './rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
 
 export type RegistryOptions = {
-  rates: Rates;
+  rateStore: RateStore;
+  /** How often one device may connect. */
+  connectRate: Rate;
   maxConnectionsPerDevice: number;
-  ports: Pick<ConnectorPorts, 'presence' | 'measurementsPerSecond'>;
+  ports: Pick<ConnectorPorts, 'presence'>;
   now: () => number;
 };
 
 const excessToldEveryMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
-export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: RegistryOptions) {
+export function createRegistry(options: RegistryOptions) {
+  const { rateStore, connectRate, maxConnectionsPerDevice, ports, now } = options;
   const { presence } = ports;
   const connections = new Set<Connection>();
   const devices = new Map<string, Device>();
@@ -28,19 +31,17 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
     const known = devices.get(identity.uuid);
     if (known && known.identity.deviceId === identity.deviceId) return known;
     const nowMs = now();
-    const account = accountOf(identity.accountId, nowMs);
+    const account = accountOf(identity.accountId);
     account.devices += 1;
-    if (known) leave(known.account);
+    if (known) leave(known);
     const device: Device = {
       identity,
       account,
       upPrefix: upPrefix(identity.uuid),
       downPrefix: downPrefix(identity.uuid),
       connections: [],
-      messages: new Bucket(rates.messages, nowMs),
-      measurements: new Bucket(rates.measurements, nowMs),
-      others: new Bucket(rates.others, nowMs),
-      connects: new Bucket(rates.connects, nowMs),
+      rates: rateStore.enter(identity),
+      connects: new Bucket(connectRate, nowMs),
       excessToldMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
@@ -49,19 +50,15 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
     return device;
   }
 
-  function accountOf(id: number, nowMs: number): AccountConnections {
+  function accountOf(id: number): AccountConnections {
     const known = accounts.get(id);
     if (known) return known;
-    const perSecond = ports.measurementsPerSecond(id);
-    const rate = { perSecond, burst: perSecond };
     const account: AccountConnections = {
       id,
       devices: 0,
       connections: 0,
       bytes: 0,
       waiting: new Set(),
-      rate,
-      measurements: new Bucket(rate, nowMs),
       paused: new Set(),
       timer: null,
     };
@@ -69,7 +66,8 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
     return account;
   }
 
-  function leave(account: AccountConnections): void {
+  function leave({ account, rates }: Device): void {
+    rateStore.leave(rates);
     account.devices -= 1;
     if (account.devices === 0) accounts.delete(account.id);
   }
@@ -82,8 +80,8 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
     takeConnect(identity: DeviceIdentity): boolean {
       const { connects } = deviceOf(identity);
       const nowMs = now();
-      if (connects.waitMs(rates.connects, nowMs) > 0) return false;
-      connects.take(1, rates.connects, nowMs);
+      if (connects.waitMs(connectRate, nowMs) > 0) return false;
+      connects.take(1, connectRate, nowMs);
       return true;
     },
 
@@ -144,16 +142,13 @@ export function createRegistry({ rates, maxConnectionsPerDevice, ports, now }: R
       const nowMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
-        const { messages, measurements, others, connects } = device;
         const isIdle =
-          connects.isFull(rates.connects, nowMs) &&
+          device.connects.isFull(connectRate, nowMs) &&
           nowMs - device.excessToldMs >= excessToldEveryMs &&
-          messages.isFull(rates.messages, nowMs) &&
-          measurements.isFull(rates.measurements, nowMs) &&
-          others.isFull(rates.others, nowMs);
+          rateStore.isFull(device.rates);
         if (!isIdle) continue;
         devices.delete(uuid);
-        leave(device.account);
+        leave(device);
       }
     },
 

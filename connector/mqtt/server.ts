@@ -8,6 +8,7 @@ import { createAuthenticator } from './connect.ts';
 import { createLargePackets } from './large-packets.ts';
 import { createConnections } from './lifecycle.ts';
 import { acknowledge, authorizeForward } from './deliver.ts';
+import { createRateStore, type SharedRates } from '../device/device-rates.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { drain } from './drain.ts';
 import { tellOfTooLarge } from './excess.ts';
@@ -19,7 +20,7 @@ import { defaultTuning, type ConnectorOptions, type Observer } from '../options.
 import type { ConnectorPorts } from '../ports.ts';
 import { createTrust } from './proxy-protocol.ts';
 import { createPassOn, createPublisher } from './publish.ts';
-import { createRateGate, ratesOf } from './rates.ts';
+import { createRateGate } from './rate-gate.ts';
 import { createReader } from './read.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { createRegistry } from './registry.ts';
@@ -71,19 +72,26 @@ const silent: Observer = {
 
 /** Where devices come in: the device contract over MQTT 3.1.1 and 5 on TCP, TLS and WebSocket. */
 export async function startConnector(
-  options: ConnectorOptions,
+  options: ConnectorOptions & SharedRates,
   ports: ConnectorPorts,
 ): Promise<Connector> {
   const { limits, log, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
-  const rates = ratesOf(limits);
+  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
   const { clock, holds, presence } = ports;
   const { maxConnectionsPerDevice } = limits;
-  const registry = createRegistry({ rates, maxConnectionsPerDevice, ports, now });
+  const connectRate = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
+  const registry = createRegistry({
+    rateStore,
+    connectRate,
+    maxConnectionsPerDevice,
+    ports,
+    now,
+  });
   const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
-  const rateGate = createRateGate({ ports, rates, now });
-  const passOn = createPassOn({ ports, rates, limits, observe, now });
+  const rateGate = createRateGate({ rateStore, now });
+  const passOn = createPassOn({ ports, rateStore, limits, observe, now });
   const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
   const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
   const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
@@ -91,14 +99,14 @@ export async function startConnector(
     presence,
     limits,
     tuning,
-    rates,
+    rateStore,
     now,
     room,
     large: createLargePackets({ limits, tuning, now }),
     rateGate,
     holding,
     publisher,
-    intake: createIntake({ limits, publisher, rates }),
+    intake: createIntake({ limits, publisher, rateStore }),
   });
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;

@@ -1,8 +1,8 @@
+import type { RateStore } from '../device/device-rates.ts';
 import type { ConnectorLimits } from '../options.ts';
 import type { Connection } from './connection.ts';
 import { maxFilterBytes } from './frame-scanner.ts';
 import type { Publisher } from './publish.ts';
-import type { Rates } from './rates.ts';
 import { reason } from './reason-codes.ts';
 import { checkConnect, unspeakable, versionOf, type V5Session } from './v5-connect.ts';
 import { checkAck, checkDisconnect, checkFilters, frameAt, refused } from './v5-frames.ts';
@@ -13,7 +13,7 @@ import { connackRefusal } from './v5-write.ts';
 export type IntakeDeps = {
   limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
   publisher: Pick<Publisher, 'acceptV5'>;
-  rates: Pick<Rates, 'measurements'>;
+  rateStore: Pick<RateStore, 'takeItems'>;
 };
 
 /** So many bytes of properties count as a measurement: they take about as long to be looked at. */
@@ -27,7 +27,7 @@ const newest = 5;
  * is given the same packets without properties, and no PUBLISH. So what a stranger writes into properties
  * reaches no parser that builds objects of it, and every connection that ends is told why.
  */
-export function createIntake({ limits, publisher, rates }: IntakeDeps) {
+export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   const filterLimits = {
     maxFilterBytes: maxFilterBytes(limits.maxSubscriptions),
     maxTopicLevels: limits.maxTopicLevels,
@@ -92,8 +92,7 @@ export function createIntake({ limits, publisher, rates }: IntakeDeps) {
 
   function charge({ device, heardMs }: Connection, units: number): void {
     if (!device) return;
-    device.measurements.take(units, rates.measurements, heardMs);
-    device.account.measurements.take(units, device.account.rate, heardMs);
+    rateStore.takeItems(device.rates, units, heardMs);
   }
 
   function check(bytes: Buffer, frame: Frame, at: number, session: V5Session): Checked {

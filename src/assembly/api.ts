@@ -61,7 +61,7 @@ export async function startApi(
       limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
       nowMs: monotonicClock,
     }),
-    takeRequest: createRequestRate(shared.limitsOf, monotonicClock),
+    takeRequest: takeRequestOf(shared),
     log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,
@@ -75,6 +75,19 @@ export async function startApi(
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
+}
+
+/** Counts a request; while one account asks, devices of others do not catch up. */
+function takeRequestOf({
+  limitsOf,
+  monotonicClock,
+  requests,
+}: Shared): NonNullable<HttpOptions['takeRequest']> {
+  const take = createRequestRate(limitsOf, monotonicClock);
+  return (accountId) => {
+    requests.note(accountId, monotonicClock());
+    return take(accountId);
+  };
 }
 
 /** Requests of devices are none of Koa's. */

@@ -1,3 +1,4 @@
+import { createRateStore, type RateStore } from '../../connector/device/device-rates.ts';
 import type { ConnectorLimits, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts, DevicePorts } from '../../connector/ports.ts';
 import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
@@ -7,6 +8,8 @@ import type { LoginWatch } from '../devices/login-watch.ts';
 import type { Presence } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
+import { observeRates } from '../metrics/observe.ts';
+import { startCatchUpOf } from './catch-up.ts';
 import { startLoginWatchOf } from './login-watch.ts';
 import type { Shared } from './shared.ts';
 
@@ -18,6 +21,8 @@ export type ConnectorSide = {
   holds: AccountThrottle;
   presence: Presence;
   observer: Observer;
+  /** Devices have one rate, whichever transports they use. */
+  rateStore: RateStore;
 };
 
 /** What connectors of all kinds are handed. */
@@ -88,6 +93,21 @@ export function connectorPorts(
     othersWait: side.ingest.othersWait,
     measurementsPerSecond: (accountId) => limitsOf(accountId).measurementsPerSecond,
   };
+}
+
+/** What devices of this process have used of their rates. */
+export function startRatesOf(shared: Shared, ingest: Ingest): RateStore {
+  const { config, limitsOf, metrics, monotonicClock } = shared;
+  return createRateStore({
+    ports: {
+      othersWait: ingest.othersWait,
+      measurementsPerSecond: (accountId) => limitsOf(accountId).measurementsPerSecond,
+      mayCatchUp: startCatchUpOf(shared, ingest),
+    },
+    limits: connectorLimits(config),
+    now: monotonicClock,
+    observe: observeRates(metrics.registry),
+  });
 }
 
 /** What one device may do, over whatever protocol. */

@@ -8,7 +8,7 @@ import { observeConnector } from '../metrics/observe.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
 import { startBridgeSide } from './bridge-side.ts';
 import type { BridgeSide } from './bridge-side.ts';
-import { startDeviceLogins } from './device-ports.ts';
+import { startDeviceLogins, startRatesOf } from './device-ports.ts';
 import type { ConnectorSide } from './device-ports.ts';
 import { startHeartbeatOf } from './heartbeat.ts';
 import { startIngestion } from './ingest.ts';
@@ -37,6 +37,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const listening = await startListeningOf(shared);
   const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
+  const rateStore = startRatesOf(shared, ingest);
   const observeBridge = observeBridges(shared.metrics.registry);
   const bridges: BridgeSide[] = [];
   let connector: Connector | null = null;
@@ -44,7 +45,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer };
+    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer, rateStore };
     if (settings.kind === 'mqtt') {
       connector = await startMqtt(side, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);

@@ -19,7 +19,7 @@ export function listImportRoutes(
   shared: Shared,
   { authenticate, othersWait }: Pick<ImportPorts, 'authenticate' | 'othersWait'>,
 ): Route[] {
-  const { config, db, clock, monotonicClock, limitsOf } = shared;
+  const { config, db, clock, monotonicClock, limitsOf, requests } = shared;
   const known = createKnownSeries();
   // What answers now may be another server, which took over without all that was known of the one before.
   db.pool.on('connect', known.clear);
@@ -39,8 +39,10 @@ export function listImportRoutes(
     store: (tx, rows) => storeCounted(tx, rows, known),
     hold: holdDevices,
     note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs, findNewest),
-    count: (tx, accountId, rows, added) =>
-      addImported(tx, accountId, countByDay(rows, added / rows.length)),
+    count(tx, accountId, rows, added) {
+      requests.note(accountId, monotonicClock());
+      return addImported(tx, accountId, countByDay(rows, added / rows.length));
+    },
     async checkRoom(accountId) {
       const { storedBytes: used } = await findActivity(db, accountId, config.retention);
       const limit = limitsOf(accountId).storedBytes;

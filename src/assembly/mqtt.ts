@@ -20,6 +20,7 @@ export async function startMqtt(
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
+      rateStore: side.rateStore,
     },
     connectorPorts(side, connectorId, logins),
   );

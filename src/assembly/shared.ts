@@ -9,6 +9,7 @@ import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { startServiceClock, type ServiceClock } from '../db/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
+import { LastByOthers } from '../lib/last-by-others.ts';
 import type { Clock, Clocks, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
@@ -43,6 +44,8 @@ export type Shared = {
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
   memory: Memory;
+  /** Accounts by their requests and imports here: devices of others are not to catch up meanwhile. */
+  requests: LastByOthers;
   publicUrl: PublicUrl;
 };
 
@@ -83,7 +86,8 @@ export async function startShared(
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
   const clocks = given ?? { clock: (await startClock(db, log, releases)).now, monotonicClock };
   const publicUrl = createPublicUrl(config);
-  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, publicUrl };
+  const requests = new LastByOthers();
+  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, requests, publicUrl };
 }
 
 /** All processes go by the database's clock. */

@@ -1,7 +1,9 @@
 import type { Config } from '../config/config.ts';
+import { randomUUID } from 'node:crypto';
 import { openDatabase } from '../db/database.ts';
 import type { Database, DatabaseOptions } from '../db/database.ts';
 import { startEmbeddedDatabase, type EmbeddedLog } from '../db/embedded/embedded.ts';
+import { processName } from '../db/other-processes.ts';
 import { migrate } from '../db/migrate.ts';
 import { withPatience, withTimeout } from '../db/patience.ts';
 import type { Sql } from '../db/sql.ts';
@@ -45,6 +47,7 @@ export async function openStorage(
   const defaults = {
     connectionString,
     schema: storage.schema,
+    applicationName: processName(randomUUID().slice(0, 8)),
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError,

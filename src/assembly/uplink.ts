@@ -27,6 +27,7 @@ export function startUplink(
       log: log.child({ component: 'http-uplink', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
+      rateStore: side.rateStore,
       findAddress: addressOf(config.http.trustedProxies),
       isLeaving: readiness.isStopping,
     },

@@ -75,6 +75,7 @@ export const Settings = z.strictObject({
     messagesPerSecond: z.number().positive(),
     messagesBurst: count,
     measurementsPerSecond: z.number().positive(),
+    catchUp: z.boolean(),
     connectsPerSecond: z.number().positive(),
     connectingPerAddress: count,
     waitingPerAddress: count,

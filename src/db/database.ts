@@ -28,6 +28,8 @@ export type DatabaseOptions = {
    * with arrays anew for each length, which for a few elements takes longer than the statement.
    */
   keepPlans?: boolean;
+  /** What the server calls its connections, unless the connection string names them. */
+  applicationName?: string;
   /** A connection error outside any query; the pool replaces the connection by itself. */
   onIdleError: (error: Error) => void;
   /** A table was not where `schema` says; the statement fails with `unavailable`. */
@@ -43,6 +45,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     // Late data may touch any number of compressed rows. PostgreSQL without TimescaleDB accepts the setting
     // and ignores it.
     'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,
+    ...(options.applicationName ? { application_name: options.applicationName } : {}),
     ...(options.keepPlans ? { plan_cache_mode: 'force_generic_plan' } : {}),
   };
   const pool = new pg.Pool({

@@ -79,6 +79,8 @@ export type Ingest = {
   withdraw(device: DeviceIdentity): void;
   /** Whether messages of accounts other than this one wait for a transaction. */
   othersWait(accountId: number): boolean;
+  /** Whether this account alone brought anything within `quietMs`, and no more of it waits than is stored soon. */
+  isAlone(accountId: number, quietMs: number): boolean;
   /** Whether transactions are committed: none failed lately that none has followed. */
   isStoring(): boolean;
   /** Messages that are not committed yet. */
@@ -154,6 +156,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     tick,
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
     othersWait: queues.turns.othersWait,
+    isAlone: batcher.isAlone,
     isStoring: () => deps.nowMs() - failedMs > failingMs,
     depth: () => queues.waiting + batcher.depth(),
     forget: () => remembered.shrink(),

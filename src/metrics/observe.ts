@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
+import type { RateObserver } from '../../connector/device/device-rates.ts';
 import type { Observer } from '../../connector/options.ts';
 import type { SecretCheckDeps } from '../broker-hooks/secret.ts';
 import { DurationHistogram } from './duration-histogram.ts';
@@ -62,6 +63,22 @@ export function observeConnector(registry: Registry): Observer {
     message: (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1),
     acknowledged: (seconds) => acknowledgements.observe(seconds),
   };
+}
+
+/** What devices' rates did to them, of all transports. */
+export function observeRates(registry: Registry): RateObserver {
+  const registers = [registry];
+  const waits = new Counter({
+    name: 'device_rate_waits_total',
+    help: 'Times that a device was not read, or not answered, for a while because of its rates.',
+    registers,
+  });
+  const beyond = new Counter({
+    name: 'device_beyond_rates_total',
+    help: 'What devices brought beyond their rates while nobody else was there, in messages or measurements.',
+    registers,
+  });
+  return { waited: () => waits.inc(), beyond: (amount) => beyond.inc(amount) };
 }
 
 /** What ingest counts; `depth` says how many messages wait for their commit. */

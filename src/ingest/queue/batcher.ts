@@ -1,4 +1,5 @@
 import { DomainError } from '../../errors.ts';
+import { LastByOthers } from '../../lib/last-by-others.ts';
 import type { Batch } from './batch.ts';
 import type { Work } from './device-queue.ts';
 import type { DeviceQueues } from './device-queues.ts';
@@ -22,6 +23,11 @@ export type Batcher = {
   wake(): void;
   /** Messages in the transactions under way. */
   depth(): number;
+  /**
+   * Whether messages of no other account wait, or were taken within `quietMs`, and no more of this one's than a
+   * transaction takes.
+   */
+  isAlone(accountId: number, quietMs: number): boolean;
   /** Resolves when nothing is under way, and nothing that could be. */
   drain(): Promise<void>;
   /** Begins no other batch; what waits fails. */
@@ -55,6 +61,8 @@ export function createBatcher(
   /** A batch of ticks is under way, beside the others. */
   let isTicking = false;
   let messagesInFlight = 0;
+  /** Accounts whose messages were taken. */
+  const taken = new LastByOthers();
   /** The batch whose commit was sent while it was alone: the next one is planned on top of it. */
   let ahead: Batch | null = null;
   let scheduled = false;
@@ -93,7 +101,10 @@ export function createBatcher(
   function begin(works: Work[], areTicks: boolean): void {
     const sinceMs = nowMs();
     let messages = 0;
-    for (const { units } of works) messages += units.length;
+    for (const { queue, units } of works) {
+      messages += units.length;
+      if (!areTicks) taken.note(queue.accountId, sinceMs);
+    }
     if (areTicks) isTicking = true;
     else inFlight += 1;
     messagesInFlight += messages;
@@ -159,6 +170,10 @@ export function createBatcher(
       });
     },
     depth: () => messagesInFlight,
+    isAlone: (accountId, quietMs) =>
+      !queues.turns.othersWait(accountId) &&
+      queues.waiting < options.anotherAtMessages &&
+      nowMs() - taken.than(accountId) > quietMs,
     drain() {
       beginBatches();
       return new Promise((resolve) => {

@@ -9,6 +9,7 @@ import { bigLists } from './kinds/big-lists.ts';
 import { bigPayloads } from './kinds/big-payloads.ts';
 import { bigProfiles } from './kinds/big-profiles.ts';
 import { buckets } from './kinds/buckets.ts';
+import { catchUp } from './kinds/catch-up.ts';
 import { chunkedBody } from './kinds/chunked-body.ts';
 import { compressedBodies } from './kinds/compressed-bodies.ts';
 import { configurations } from './kinds/configurations.ts';
@@ -86,6 +87,7 @@ export const kinds: NoisyKind[] = [
   eventAmplification,
   evidence,
   honestDiskFilling,
+  catchUp,
   requestsPerSecond,
   exports_,
   imports,

@@ -1,0 +1,125 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createRateStore, type RateStore } from '../../connector/device/device-rates.ts';
+
+const limits = { messagesPerSecond: 10, messagesBurst: 10, measurementsPerSecond: 100 };
+const device = (deviceId: number, accountId = 1) => ({ deviceId, accountId, uuid: `d${deviceId}` });
+const dayMs = 86_400_000;
+
+let nowMs: number;
+let mayCatchUp: boolean;
+let beyond: number;
+let store: RateStore;
+beforeEach(() => {
+  nowMs = 0;
+  mayCatchUp = true;
+  beyond = 0;
+  store = createRateStore({
+    ports: {
+      othersWait: () => false,
+      measurementsPerSecond: () => 1_000,
+      mayCatchUp: () => mayCatchUp,
+    },
+    limits,
+    now: () => nowMs,
+    beyondPerDay: 1_000,
+    observe: { waited() {}, beyond: (amount) => void (beyond += amount) },
+  });
+});
+
+/** One message after the other, as long as none has to wait; gives how many. */
+function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, atMost = 10_000) {
+  let sent = 0;
+  while (sent < atMost && store.waitMs(rates) === 0) {
+    store.takeMessages(rates, 1, nowMs);
+    store.takeItems(rates, items, nowMs);
+    sent += 1;
+  }
+  return sent;
+}
+
+describe('a device that catches up', () => {
+  test('is held to its rate while it may not', () => {
+    mayCatchUp = false;
+    const rates = store.enter(device(1));
+    expect(sendWhileItMay(rates, 1)).toBe(10);
+    expect(store.waitMs(rates)).toBe(100);
+    mayCatchUp = true;
+    expect(store.waitMs(rates)).toBe(0);
+    // What it owed is forgiven; what it brings now it owes again.
+    store.takeMessages(rates, 1, nowMs);
+    mayCatchUp = false;
+    expect(store.waitMs(rates)).toBe(200);
+  });
+
+  test.each([
+    ['messages', 1, 1_010],
+    ['measurements', 100, 11],
+  ])('may bring so much beyond its rates in a day, in %s', (_of, items, most) => {
+    const rates = store.enter(device(1));
+    expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most);
+    expect(beyond).toBeGreaterThanOrEqual(1_000);
+    expect(beyond).toBeLessThan(1_000 + items);
+    // From then on its rate holds, and what comes back of the day.
+    nowMs += 60_000;
+    const soFar = beyond;
+    sendWhileItMay(rates, items);
+    expect(beyond - soFar).toBeLessThanOrEqual(1 + items);
+    nowMs += dayMs;
+    expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most - 1);
+  });
+
+  test('does not begin anew by leaving for a while', () => {
+    const rates = store.enter(device(1));
+    sendWhileItMay(rates, 1);
+    nowMs += 10_000;
+    expect(store.isFull(rates)).toBe(true);
+    store.leave(rates);
+    const again = store.enter(device(1));
+    expect(again).toBe(rates);
+    expect(sendWhileItMay(again, 1)).toBeLessThan(20);
+    store.leave(again);
+    expect(store.count()).toBe(1);
+  });
+
+  test('is forgotten once it may bring all of it again', () => {
+    for (let n = 1; n <= 1_500; n += 1) {
+      const rates = store.enter(device(n));
+      sendWhileItMay(rates, 1, 12);
+      nowMs += 2_000;
+      store.leave(rates);
+    }
+    expect(store.count()).toBeGreaterThan(0);
+    nowMs += dayMs;
+    for (let n = 2_000; n <= 5_000; n += 1) {
+      const rates = store.enter(device(n));
+      sendWhileItMay(rates, 1, 12);
+      nowMs += 2_000;
+      store.leave(rates);
+    }
+    expect(store.count()).toBeLessThan(3_001);
+    nowMs += dayMs;
+    const one = store.enter(device(1));
+    store.leave(one);
+    expect(store.enter(device(1)).beyond).toBeNull();
+  });
+
+  test('pays for polls and pings from a bucket of their own, which nobody lifts', () => {
+    const rates = store.enter(device(1));
+    store.takeOthers(rates, 15, nowMs);
+    expect(store.waitMs(rates)).toBe(0);
+    expect(store.othersWaitMs(rates)).toBe(600);
+  });
+});
+
+test('devices of an account that two transports remember are the same', () => {
+  mayCatchUp = false;
+  const first = store.enter(device(1));
+  const second = store.enter(device(1));
+  store.takeMessages(first, 10, nowMs);
+  expect(store.waitMs(second)).toBeGreaterThan(0);
+  store.takeItems(second, 60, nowMs);
+  store.takeItems(store.enter(device(2)), 60, nowMs);
+  expect(first.account.measurements.tokens).toBe(880);
+  store.leave(first);
+  expect(store.enter(device(1))).toBe(second);
+});

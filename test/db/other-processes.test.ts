@@ -1,0 +1,85 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { openDatabase, type Database } from '../../src/db/database.ts';
+import {
+  processName,
+  watchOtherProcesses,
+  type OtherProcesses,
+} from '../../src/db/other-processes.ts';
+import { until } from '../connector/harness.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let own: Database;
+let nowMs = 0;
+let watch: OtherProcesses | null = null;
+
+const open = (applicationName: string) =>
+  openDatabase({
+    connectionString: database.url,
+    schema: 'public',
+    applicationName,
+    maxConnections: 3,
+    connectTimeoutMs: 5_000,
+    statementTimeoutMs: 60_000,
+    onIdleError: () => undefined,
+  });
+
+beforeAll(async () => {
+  database = await testDatabase(databaseKinds[0]);
+  own = open(processName('own'));
+});
+afterEach(() => watch?.close());
+afterAll(async () => {
+  await own.close();
+  await database.drop();
+});
+
+/** Looks again and again, while time stands still but for what is said. */
+function startWatch(stepMs = 0): OtherProcesses {
+  return (watch = watchOtherProcesses({ db: own, nowMs: () => (nowMs += stepMs) }));
+}
+
+test('it is not known at first; a process that is alone learns that it is', async () => {
+  const { areBusy } = startWatch();
+  expect(areBusy()).toBe(true);
+  await until(() => !areBusy());
+});
+
+test('what the own process does is no other’s', async () => {
+  const { areBusy } = startWatch();
+  await own.transaction(async (tx) => {
+    await tx.query('select 1');
+    await until(() => !areBusy());
+  });
+});
+
+test('a statement or a transaction of another process is seen, and that it is over', async () => {
+  const other = open(processName('other'));
+  const stranger = open('psql');
+  try {
+    const { areBusy } = startWatch(1);
+    await until(() => !areBusy());
+    await stranger.transaction(async (tx) => {
+      await tx.query('select 1');
+      nowMs += 300;
+      await until(() => !areBusy());
+    });
+    await other.transaction(async (tx) => {
+      await tx.query('select 1');
+      await until(areBusy);
+    });
+    await until(() => !areBusy());
+  } finally {
+    await Promise.all([other.close(), stranger.close()]);
+  }
+});
+
+test('where the database does not answer, it counts as busy', async () => {
+  const away = { query: () => Promise.reject(new Error('away')) };
+  const { areBusy, close } = watchOtherProcesses({ db: away as never, nowMs: () => nowMs });
+  for (let n = 0; n < 10; n += 1) {
+    expect(areBusy()).toBe(true);
+    await Promise.resolve();
+  }
+  close();
+});
