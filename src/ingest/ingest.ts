@@ -20,7 +20,8 @@ import type { StoreDeps } from './store/storing.ts';
  *
  *   connector/mqtt
  *    1. take            read.ts                 reads whole packets, where its device may go on
- *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept)
+ *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept).
+ *                                              MQTT 5: publishOne (v5-intake.ts)
  *       (hold, send)    publish.ts              remembers whom to acknowledge; an account beyond a quota waits
  *                                              here, unparsed (held-messages.ts)
  *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
@@ -28,7 +29,8 @@ import type { StoreDeps } from './store/storing.ts';
  *    4. ingest          ingest.ts               queues it behind the messages of its device
  *    5. beginBatches    queue/batcher.ts        begins a transaction where another one may begin (mayBegin)
  *    6. takeBatch       queue/take-batch.ts     takes what waits: accounts in turn, devices in order
- *    7. storeBatch      store/store-batch.ts    stores it, whatever goes wrong; mostly by one commitBatch
+ *    7. storeBatch      store/store-batch.ts    stores it, mostly by one commitBatch; what is tried where that
+ *                                              fails says recover.ts
  *    8. commitBatch     store/commit.ts         one transaction, of these steps:
  *       load            store/commit.ts         reads devices that are not remembered (load-contexts.ts)
  *       planBatch       store/plan-batch.ts     applies each message to its device (rules/apply.ts, pure)
@@ -37,7 +39,7 @@ import type { StoreDeps } from './store/storing.ts';
  *                                              alarms are to be decided, that is done in between
  *       onCommitSent    queue/batcher.ts        lets the next batch begin on top of this commit
  *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
- *   connector/mqtt
+ *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/arrivals.ts)
  *    9. stored          ack.ts                  those before it on its connection first [MQTT-4.6.0-2]
  *   10. writePubacks    puback.ts               all PUBACKs of a commit to one socket in one piece
  */

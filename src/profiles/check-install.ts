@@ -2,6 +2,7 @@ import { checkCosts } from '../engine/cost.ts';
 import { checkProfile } from '../engine/check-profile.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';
+import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import type { ProfileText } from './insert-profile.ts';
@@ -40,3 +41,7 @@ export function placeIn({ purposeUuids }: ProfileInstall) {
   return (index: number) =>
     index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
 }
+
+/** Nothing is installed of purposes that do not fit together. */
+export const unfit = (problems: Problem[]) =>
+  new DomainError('invalid-input', 'The purposes do not fit together.', { problems });

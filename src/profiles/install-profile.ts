@@ -1,36 +1,46 @@
-import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import { warnOfActions } from '../contract/warn-of-actions.ts';
-import { joinWarnings, type Warning } from '../contract/warning.ts';
+import type { Warning } from '../contract/warning.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Problem } from '../errors.ts';
-import { inTurns, nextTurn } from '../lib/in-turns.ts';
+import { inTurns } from '../lib/in-turns.ts';
+import { isUuid } from '../lib/uuid.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal } from '../quotas/store-within.ts';
-import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
-import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
-import { firstSilenceMs } from './first-silence.ts';
-import { checkInstall, placeIn, tooLarge } from './check-install.ts';
-import { findServiceOnly, warnOfOwnEngines } from './warn-of-own-engines.ts';
-import { claimTargets, fallDue } from './claim-targets.ts';
-import { insertProfile } from './insert-profile.ts';
-import {
-  countOwnEngines,
-  listPurposeBytes,
-  listPurposesById,
-  listDeviceSenses,
-} from './queries.ts';
-import { supersedeProfiles } from './claim-targets.ts';
-import type { ProfileText } from './insert-profile.ts';
+import { checkInstall, placeIn, unfit } from './check-install.ts';
+import { claimTargets, fallDue, supersedeProfiles } from './claim-targets.ts';
 import type { ProfileTarget } from './claim-targets.ts';
+import { firstSilenceMs } from './first-silence.ts';
+import { getPurposes } from './get-purposes.ts';
+import { insertProfile } from './insert-profile.ts';
+import type { ProfileText } from './insert-profile.ts';
 import { removeUnused } from './remove-unused.ts';
 import { retryDeadlock } from './retry-deadlock.ts';
 import type { ProfileInstall } from './schema.ts';
+import { warnOfInstall } from './warn-of-install.ts';
+
+/*
+ * The way of a profile, from the request to the device's answer. Each step is the function of that name.
+ *
+ *   src/profiles
+ *    1. installProfile      install-profile.ts     checks purposes and devices; then one transaction:
+ *       claimTargets        claim-targets.ts       nobody else changes where these devices stand meanwhile
+ *       supersedeProfiles   claim-targets.ts       they wait for no other profile
+ *       insertProfile       insert-profile.ts      the profile is stored, and pending on each of them
+ *    2. publish             bus                    after the commit: every process is told of these devices
+ *   connector
+ *    3. due                 device/downlink-queue  asks what a connected device is to be sent
+ *       due                 downlinks.ts           (here) the profile that is pending
+ *       send                mqtt/deliver.ts        as a message; over HTTP the device asks for it (http/down.ts)
+ *    4. delivered           downlinks.ts           the device has acknowledged it: it is sent no more
+ *   src/ingest: the device's answer goes the way of a message (ingest/ingest.ts)
+ *    5. applyAnswer         rules/profile.ts       the profile becomes current (becomeCurrent), or is rejected
+ *       saveProfileAnswers  save-answers.ts        (here) stored in the transaction that acknowledges the answer
+ */
 
 export type InstallDeps = {
   db: Database;
@@ -40,9 +50,6 @@ export type InstallDeps = {
   /** Warnings about SMS that purposes ask for. */
   warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
 };
-
-// For more devices their senses are not read: that takes too long for a warning.
-const maxWarnedDevices = 1_000;
 
 /**
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
@@ -77,26 +84,8 @@ export async function installProfile(
   await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
-  const senses =
-    deviceIds.length > maxWarnedDevices
-      ? undefined
-      : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
-  const ofSms = await warnOfSms(accountId, purposes, pathOf);
-  const serviceOnly = findServiceOnly(purposes, pathOf);
-  const ofOwnEngines =
-    serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
-  const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
-  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
-  return { pId, warnings: joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, ofSms) };
-}
-
-/** All that any cause of these purposes reads. */
-function sensesOf(purposes: Purpose[]): string[] {
-  const senses = new Set<string>();
-  for (const { states } of purposes)
-    for (const { events } of states)
-      for (const { causes } of events) for (const { sId } of causes) senses.add(sId);
-  return [...senses];
+  const ofSms = () => warnOfSms(accountId, purposes, pathOf);
+  return { pId, warnings: await warnOfInstall(db, { purposes, deviceIds, pathOf, ofSms }) };
 }
 
 type Installing = {
@@ -138,38 +127,6 @@ async function installWithin(
   }
   return { pId, targets };
 }
-
-/**
- * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
- * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
- */
-async function getPurposes(
-  db: Sql,
-  accountId: number,
-  purposeUuids: string[],
-  limits: QuotaSettings,
-): Promise<Purpose[]> {
-  if (purposeUuids.length === 0) return [];
-  const ids = purposeUuids.map((id) => id.toLowerCase());
-  const possible = [...new Set(ids.filter(isUuid))];
-  const lengths = inOrder(ids, await listPurposeBytes(db, accountId, possible));
-  const bytes = lengths.reduce((sum, length) => sum + length, 0);
-  if (bytes > limits.profileBytes) throw unfit([tooLarge(bytes, limits)]);
-  return inOrder(ids, await listPurposesById(db, accountId, possible));
-}
-
-function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
-  return ids.map((id) => {
-    const purpose = stored.get(id);
-    if (purpose === undefined) {
-      throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
-    }
-    return purpose;
-  });
-}
-
-const unfit = (problems: Problem[]) =>
-  new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /** Each device once. What is no UUID names no device: `not-found`. */
 function normalize(deviceAuthUuids: string[]): string[] {

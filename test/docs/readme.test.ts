@@ -14,8 +14,8 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/contract/actions/show-color.ts',
-  'src/db/migrations/000017_account-note.sql',
-  'src/ingest/rules/time.ts',
+  'src/db/migrations/000028_account-note.sql',
+  'src/ingest/rules/ping.ts',
 ];
 
 describe('the documentation', () => {

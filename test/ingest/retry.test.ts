@@ -58,7 +58,7 @@ describe.each([
   });
 
   test('is tried for so long', async () => {
-    start({ retry: { attempts: 1_000_000, forMs: 300 } });
+    start({ retry: { attempts: 1_000_000, forMs: 1_000 } });
     await answerWith(sqlState);
     await expect(send(1, 666)).rejects.toMatchObject({ code: 'unavailable' });
     expect(process.transactions()).toBeGreaterThan(2);
