@@ -1,7 +1,11 @@
 import type { NewEvent } from '../../contract/event.ts';
 import { countedOnly, type Rejection } from '../../contract/rejection.ts';
+import { append } from '../../lib/append.ts';
 import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
+
+/** Of most lists there is no element: never pushed to. */
+const none: never[] = [];
 
 /**
  * What becomes of those of a message's items that one transaction holds. Of measurements and events only the
@@ -10,9 +14,9 @@ import type { Message } from './message.ts';
 export class PlannedOutcome {
   stored = 0;
   repeated = 0;
-  readonly rejected: Rejection[] = [];
-  readonly measurements: MeasurementRow[] = [];
-  readonly events: NewEvent[] = [];
+  rejected: Rejection[] = none;
+  measurements: MeasurementRow[] = none;
+  events: NewEvent[] = none;
   readonly maxRejections: number;
 
   constructor(maxRejections: number) {
@@ -29,7 +33,16 @@ export class PlannedOutcome {
     this.repeated += 1;
   }
 
+  measure(row: MeasurementRow): void {
+    this.measurements = append(this.measurements, row);
+  }
+
+  report(event: NewEvent): void {
+    this.events = append(this.events, event);
+  }
+
   reject(rejection: Rejection): void {
+    if (this.rejected === none) this.rejected = [];
     addRejection(this.rejected, rejection, this.maxRejections);
   }
 }
