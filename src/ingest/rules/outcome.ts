@@ -1,6 +1,5 @@
 import type { NewEvent } from '../../contract/event.ts';
 import { countedOnly, type Rejection } from '../../contract/rejection.ts';
-import { append } from '../../lib/append.ts';
 import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
 
@@ -34,11 +33,13 @@ export class PlannedOutcome {
   }
 
   measure(row: MeasurementRow): void {
-    this.measurements = append(this.measurements, row);
+    if (this.measurements.length === 0) this.measurements = [row];
+    else this.measurements.push(row);
   }
 
   report(event: NewEvent): void {
-    this.events = append(this.events, event);
+    if (this.events.length === 0) this.events = [event];
+    else this.events.push(event);
   }
 
   reject(rejection: Rejection): void {
