@@ -17,8 +17,6 @@ export class Unacked implements UnackedPublish, Delivery {
   readonly bytes: number;
   sinceMs: number;
   readonly proceed: Proceed | null;
-  /** Set where the acknowledgement says what became of its items. */
-  settled?: Delivery['settled'];
   readonly #acknowledger: Acknowledger;
 
   constructor(
@@ -52,9 +50,10 @@ export class Unacked implements UnackedPublish, Delivery {
 /** One whose acknowledgement says what became of its items. */
 export class CountedUnacked extends Unacked {
   outcome: Outcome | null = null;
-  override readonly settled = (outcome: Outcome): void => {
+
+  settled(outcome: Outcome): void {
     this.outcome = outcome;
-  };
+  }
 }
 
 export type AcknowledgerDeps = {

@@ -88,13 +88,13 @@ export function createPublisher(deps: PublishDeps) {
     else send(device, message, unacked);
   }
 
-  /** Takes the plain messages that a chunk begins with; gives the rest of it, which aedes is to read. */
+  /** Takes the plain messages that a chunk begins with; gives the rest of it. */
   function acceptLeading(connection: Connection, chunk: Buffer): Buffer | null {
     const { device } = connection;
     if (!device || connection.ending !== null) return chunk;
     let at = 0;
     while (at < chunk.length) {
-      const frame = readPublish(chunk, at, device.upPrefix);
+      const frame = readPublish(chunk, at, device.upPrefix, connection.v5 !== null);
       if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
       send(device, frame, hold(connection, frame, null));
       at = frame.end;

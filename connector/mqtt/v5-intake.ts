@@ -12,7 +12,7 @@ import { connackRefusal } from './v5-write.ts';
 
 export type IntakeDeps = {
   limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
-  publisher: Pick<Publisher, 'acceptV5'>;
+  publisher: Pick<Publisher, 'acceptLeading' | 'acceptV5'>;
   rateStore: Pick<RateStore, 'takeItems'>;
 };
 
@@ -62,7 +62,10 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   }
 
   /** Takes whole packets; gives what aedes is to read of them. */
-  function takePackets(connection: Connection, session: V5Session, bytes: Buffer): Buffer | null {
+  function takePackets(connection: Connection, session: V5Session, whole: Buffer): Buffer | null {
+    // Nearly all: without an object for each part of a packet.
+    const bytes = publisher.acceptLeading(connection, whole);
+    if (bytes === null) return null;
     const rest: Buffer[] = [];
     for (let at = 0; at < bytes.length && connection.ending === null;) {
       const frame = frameAt(bytes, at);

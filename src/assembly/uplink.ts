@@ -5,6 +5,7 @@ import { DomainError } from '../errors.ts';
 import { trustProxies } from '../http/address.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { startHttp, type HttpServer } from '../http/server.ts';
+import { observeHttpUplink } from '../metrics/observe-http-uplink.ts';
 import {
   connectorLimits,
   connectorPorts,
@@ -19,13 +20,13 @@ export function startUplink(
   connectorId: number,
   logins: DeviceLogins,
 ): HttpConnector {
-  const { shared, observer } = side;
-  const { config, log, readiness } = shared;
-  const uplink = startHttpConnector(
+  const { shared } = side;
+  const { config, log, metrics, readiness } = shared;
+  const uplink: HttpConnector = startHttpConnector(
     {
       limits: connectorLimits(config),
       log: log.child({ component: 'http-uplink', connectorId }),
-      observe: observer,
+      observe: observeHttpUplink(metrics.registry, () => uplink.snapshot()),
       now: shared.monotonicClock,
       rateStore: side.rateStore,
       findAddress: addressOf(config.http.trustedProxies),

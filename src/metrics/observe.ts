@@ -4,10 +4,11 @@ import type { RateObserver } from '../../connector/device/device-rates.ts';
 import type { Observer } from '../../connector/options.ts';
 import type { SecretCheckDeps } from '../broker-hooks/secret.ts';
 import { DurationHistogram } from './duration-histogram.ts';
+import { countMessages, waitBuckets } from './message-counter.ts';
 import type { IngestObserver } from '../ingest/store/tell.ts';
 import type { NotificationsOptions } from '../notifications/notifications.ts';
 
-/** What a connector counts; a device is never a label. */
+/** What connectors of MQTT and bridges count; a device is never a label. */
 export function observeConnector(registry: Registry): Observer {
   const registers = [registry];
   const connected = new Gauge({
@@ -32,22 +33,14 @@ export function observeConnector(registry: Registry): Observer {
     labelNames: ['reason'],
     registers,
   });
-  // With every message: told to the library when somebody asks.
-  const messages = new Map<string, number>();
-  new Counter({
+  const message = countMessages(registry, {
     name: 'mqtt_messages_total',
-    help: 'Messages from devices, by kind of topic.',
-    labelNames: ['kind'],
-    registers,
-    collect() {
-      for (const [kind, count] of messages) this.inc({ kind }, count);
-      messages.clear();
-    },
+    help: 'Messages from devices over MQTT, by kind of topic.',
   });
   const acknowledgements = new DurationHistogram({
     name: 'mqtt_acknowledgement_seconds',
     help: 'Time from the arrival of a message to its acknowledgement, which follows its commit.',
-    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    buckets: waitBuckets,
     registers,
   });
   return {
@@ -60,7 +53,7 @@ export function observeConnector(registry: Registry): Observer {
       connected.dec();
       disconnects.inc({ reason });
     },
-    message: (kind) => void messages.set(kind, (messages.get(kind) ?? 0) + 1),
+    message,
     acknowledged: (seconds) => acknowledgements.observe(seconds),
   };
 }

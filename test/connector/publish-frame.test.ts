@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import { generate, parser } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
 import { readPublish } from '../../connector/mqtt/publish-frame.ts';
+import { frameAt } from '../../connector/mqtt/v5-frames.ts';
+import { readV5Publish } from '../../connector/mqtt/v5-publish.ts';
+import { findUpTopic } from '../../src/contract/topic.ts';
 
 const prefix = 'devices/5b1c0a9e-51f0-4b3e-8f27-0f3f6f5d7c11/up/';
 
@@ -32,7 +35,12 @@ describe('a PUBLISH', () => {
         const { qos, dup } = sent;
         const packet = generate({ cmd: 'publish', ...sent, dup: dup && qos > 0 });
         const after = Buffer.from([0xc0, 0]);
-        const read = readPublish(Buffer.concat([before, packet, after]), before.length, prefix);
+        const read = readPublish(
+          Buffer.concat([before, packet, after]),
+          before.length,
+          prefix,
+          false,
+        );
         expect(read).toEqual({
           topic: sent.topic,
           qos,
@@ -55,8 +63,8 @@ describe('a PUBLISH', () => {
       retain: false,
     });
     for (let length = 1; length < packet.length; length++)
-      expect(readPublish(packet.subarray(0, length), 0, prefix)).toBeNull();
-    expect(readPublish(packet, 0, prefix)).not.toBeNull();
+      expect(readPublish(packet.subarray(0, length), 0, prefix, false)).toBeNull();
+    expect(readPublish(packet, 0, prefix, false)).not.toBeNull();
   });
 
   it('is never read where the general parser reads none, or another one', () => {
@@ -67,7 +75,7 @@ describe('a PUBLISH', () => {
     });
     fc.assert(
       fc.property(scrambled, (packet) => {
-        const read = readPublish(packet, 0, prefix);
+        const read = readPublish(packet, 0, prefix, false);
         if (read === null) return;
         const { packets, errors } = parseAll(packet.subarray(0, read.end));
         const { topic, qos, payload } = read;
@@ -95,6 +103,66 @@ describe('a PUBLISH', () => {
       retain: false,
     });
     packet[0] = first as number;
-    expect(readPublish(packet, 0, prefix)).toBeNull();
+    expect(readPublish(packet, 0, prefix, false)).toBeNull();
+  });
+});
+
+describe('a PUBLISH of MQTT 5', () => {
+  const write = (sent: { qos: 0 | 1; dup: boolean; retain: boolean }) =>
+    generate({ cmd: 'publish', ...sent, dup: sent.dup && sent.qos > 0 } as never, {
+      protocolVersion: 5,
+    });
+
+  it('is read as it was written where it has no properties and is not to be retained', () => {
+    fc.assert(
+      fc.property(plain, fc.uint8Array({ maxLength: 9 }), (sent, before) => {
+        const { topic, qos, retain, payload } = sent;
+        const packet = write(sent);
+        const read = readPublish(Buffer.concat([before, packet]), before.length, prefix, true);
+        const messageId = qos === 0 ? 0 : sent.messageId;
+        const end = before.length + packet.length;
+        expect(read).toEqual(retain ? null : { topic, qos, messageId, payload, end });
+      }),
+    );
+  });
+
+  it('is left to the reader of properties where it has some, or their length is missing', () => {
+    const sent = {
+      topic: `${prefix}state`,
+      qos: 1,
+      messageId: 7,
+      dup: false,
+      retain: false,
+    } as const;
+    const whole = write({ ...sent, payload: Buffer.from('{}') } as never);
+    expect(readPublish(whole, 0, prefix, true)).not.toBeNull();
+    for (let length = 1; length < whole.length; length++)
+      expect(readPublish(whole.subarray(0, length), 0, prefix, true)).toBeNull();
+    const properties = { messageExpiryInterval: 5 };
+    const withSome = write({ ...sent, payload: Buffer.from('{}'), properties } as never);
+    expect(readPublish(withSome, 0, prefix, true)).toBeNull();
+    // A packet that ends behind its identifier has no length of properties.
+    const cut = generate({ cmd: 'publish', ...sent, payload: Buffer.alloc(0) });
+    expect(readPublish(cut, 0, prefix, false)).not.toBeNull();
+    expect(readPublish(cut, 0, prefix, true)).toBeNull();
+  });
+
+  it('is never read where the reader of properties refuses it, or reads another one', () => {
+    const scrambled = fc.tuple(plain, fc.nat(70), fc.nat(255)).map(([sent, at, byte]) => {
+      const packet = write(sent);
+      packet[at % packet.length] = byte;
+      return packet;
+    });
+    fc.assert(
+      fc.property(scrambled, (packet) => {
+        const read = readPublish(packet, 0, prefix, true);
+        // Only these are taken: `acceptLeading`.
+        if (read === null || findUpTopic(read.topic, prefix) === null) return;
+        const { topic, qos, messageId, payload } = read;
+        const general = readV5Publish(packet, frameAt(packet, 0));
+        expect(general).toEqual({ fault: 0, topic, qos, messageId, payload, propertyBytes: 0 });
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });

@@ -9,6 +9,8 @@ import type { Clocks } from '../../src/lib/clock.ts';
 export type TestService = {
   url: string;
   mqttPort: number;
+  /** 0 without METRICS_PORT. */
+  metricsPort: number;
   databaseUrl: string;
   close(): Promise<void>;
 };
@@ -52,10 +54,11 @@ export async function testService(
     () => undefined,
     clocks,
   );
-  const { http, mqtt } = service.addresses;
+  const { http, mqtt, metrics } = service.addresses;
   return {
     url: `http://127.0.0.1:${http?.port ?? 0}`,
     mqttPort: mqtt?.port ?? 0,
+    metricsPort: metrics?.port ?? 0,
     databaseUrl: database.url,
     async close() {
       await service.close();

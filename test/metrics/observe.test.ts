@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
+import { observeHttpUplink } from '../../src/metrics/observe-http-uplink.ts';
 import { observeConnector } from '../../src/metrics/observe.ts';
 
 it('counts the messages of devices, however often it is asked', async () => {
@@ -21,4 +22,27 @@ it('counts the messages of devices, however often it is asked', async () => {
   expect(await counted()).toEqual(first);
   message('state');
   expect(await counted()).toContain('mqtt_messages_total{kind="state"} 2');
+});
+
+it('tells messages over HTTP from those over MQTT, and reads how many requests wait', async () => {
+  const registry = new Registry();
+  const mqtt = observeConnector(registry);
+  let polls = 2;
+  const http = observeHttpUplink(registry, () => ({ polls }));
+  mqtt.message('state');
+  http.message('measurements');
+  http.acknowledged(0.02);
+  http.refused('not-authorized');
+  polls = 3;
+  const counted = (await registry.metrics())
+    .split('\n')
+    .filter((line) => /^\w+(_total|_polls|_sum|_count)\b/.test(line) && !line.endsWith(' 0'));
+  expect(counted).toEqual([
+    'mqtt_messages_total{kind="state"} 1',
+    'http_uplink_messages_total{kind="measurements"} 1',
+    'http_uplink_answer_seconds_sum 0.02',
+    'http_uplink_answer_seconds_count 1',
+    'http_uplink_refusals_total{reason="not-authorized"} 1',
+    'http_uplink_waiting_polls 3',
+  ]);
 });

@@ -53,7 +53,7 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScop
   scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
   const reported: NewEvent = { accountId, deviceId, key, event };
   rows.events.push(reported);
-  scope.outcome?.events.push(reported);
+  scope.outcome?.report(reported);
 
   // Where the service evaluates, it finds these events itself.
   const { current } = context;

@@ -40,7 +40,7 @@ export function applyMeasurements(
         ? { deviceId, sId, ts, val, long: undefined }
         : { deviceId, sId, ts, val: val.lat, long: val.long };
     rows.measurements.push(row);
-    scope.outcome?.measurements.push(row);
+    scope.outcome?.measure(row);
     const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
   }

@@ -3,6 +3,9 @@ import { countedOnly, type Rejection } from '../../contract/rejection.ts';
 import type { MeasurementRow } from './measurement-row.ts';
 import type { Message } from './message.ts';
 
+/** Of most lists there is no element: never pushed to. */
+const none: never[] = [];
+
 /**
  * What becomes of those of a message's items that one transaction holds. Of measurements and events only the
  * insert tells whether they are new.
@@ -10,9 +13,9 @@ import type { Message } from './message.ts';
 export class PlannedOutcome {
   stored = 0;
   repeated = 0;
-  readonly rejected: Rejection[] = [];
-  readonly measurements: MeasurementRow[] = [];
-  readonly events: NewEvent[] = [];
+  rejected: Rejection[] = none;
+  measurements: MeasurementRow[] = none;
+  events: NewEvent[] = none;
   readonly maxRejections: number;
 
   constructor(maxRejections: number) {
@@ -29,7 +32,18 @@ export class PlannedOutcome {
     this.repeated += 1;
   }
 
+  measure(row: MeasurementRow): void {
+    if (this.measurements.length === 0) this.measurements = [row];
+    else this.measurements.push(row);
+  }
+
+  report(event: NewEvent): void {
+    if (this.events.length === 0) this.events = [event];
+    else this.events.push(event);
+  }
+
   reject(rejection: Rejection): void {
+    if (this.rejected === none) this.rejected = [];
     addRejection(this.rejected, rejection, this.maxRejections);
   }
 }

@@ -9,7 +9,8 @@ export function noteOutcomes(
   { outcomes, events }: Pick<Changes, 'outcomes' | 'events'>,
   { added, recorded }: Pick<Written, 'added' | 'recorded'>,
 ): void {
-  const hasEvents = [...outcomes.values()].some((planned) => planned.events.length > 0);
+  let hasEvents = false;
+  for (const planned of outcomes.values()) if (planned.events.length > 0) hasEvents = true;
   const kept = new Set(hasEvents ? events : []);
   const fresh = new Set(hasEvents ? recorded : []);
   for (const [{ outcome }, planned] of outcomes) {
