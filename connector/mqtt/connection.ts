@@ -3,8 +3,8 @@ import type { Client, ConnectPacket } from 'aedes';
 import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
 import type { Bucket, Rate } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
+import type { LargePlace } from '../device/large-room.ts';
 import { FrameScanner } from './frame-scanner.ts';
-import type { LargePacket } from './large-packets.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { disconnectCodes } from './reason-codes.ts';
 import type { Admitted } from './admission.ts';
@@ -81,6 +81,13 @@ export type Sent = { messageId: number; sinceMs: number; finish: (error: Error |
 export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
 
 export type Will = NonNullable<ConnectPacket['will']>;
+
+/** A packet that is larger than others may be, from the end of its topic until it is whole. */
+export type LargePacket = {
+  place: LargePlace;
+  /** Since when it has room; `Infinity` while it waits for that. */
+  sinceMs: number;
+};
 
 /** For a DISCONNECT to be sent. */
 const longestFarewellMs = 1_000;
