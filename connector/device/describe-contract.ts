@@ -26,9 +26,9 @@ message are evaluated in the order of their \`ts\`, whatever their order in it.
 Sessions are not kept and nothing is retained: what a device is to know is sent each time it
 subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
 
-Limits, unless the operator changed them: packets of 64 KiB, a CONNECT of 4 KiB, 16 subscriptions a
-connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
+Limits, unless the operator changed them: packets of 64 KiB (those to \`up/measurements\` may be given up to
+256 KiB), a CONNECT of 4 KiB, 16 subscriptions a connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
 measurements and events a second, wrong ones included, beyond which reading slows down and nothing is dropped.
-A payload has 20,000 of {, [ and , at most, texts aside. A device may connect 120 times at once and
+A payload has 20,000 of {, [ and , at most, texts aside, one over 64 KiB 12,000. A device may connect 120 times at once and
 twice a second on average: what is beyond that is answered CONNACK 3.
 `.trim();

@@ -17,10 +17,12 @@ export type LargeRoom = {
 };
 
 /**
- * With what it has and what it asks for, an account may take this many times the bytes that are still free:
- * one alone about two thirds of all. So some stay free for the next account (`unacked-room.ts`).
+ * With what it has and what it asks for, an account may take this many times the bytes that are still free
+ * (`unacked-room.ts`), of three quarters of all: one alone about half. The last quarter is for accounts that have
+ * nothing in the room yet.
  */
 const shareOfFree = 2;
+const partForSeveral = 3 / 4;
 
 /**
  * Room for messages that are larger than others may be, from where their length is known until they are whole.
@@ -36,8 +38,10 @@ export function createLargeRoom(maxBytes: number): LargeRoom {
   let isLooking = false;
   let isToLook = false;
 
-  const hasRoom = (account: Account, more: number) =>
-    account.bytes + more <= shareOfFree * (maxBytes - bytes) || bytes === 0;
+  function hasRoom(account: Account, more: number): boolean {
+    if (account.bytes === 0) return bytes === 0 || bytes + more <= maxBytes;
+    return account.bytes + more <= shareOfFree * (maxBytes * partForSeveral - bytes);
+  }
 
   function move(account: Account, more: number): void {
     account.bytes += more;

@@ -4,8 +4,8 @@ import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/upli
 import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { Bucket } from '../device/rate-limit.ts';
 import type { DownlinkQueue } from '../device/downlink-queue.ts';
+import type { LargePlace } from '../device/large-room.ts';
 import { FrameScanner } from './frame-scanner.ts';
-import type { LargePacket } from './large-packets.ts';
 import type { PacketBuffer } from './packet-buffer.ts';
 import { disconnectCodes } from './reason-codes.ts';
 import type { Admitted } from './admission.ts';
@@ -77,6 +77,13 @@ export type Sent = { messageId: number; sinceMs: number; finish: (error: Error |
 export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
 
 export type Will = NonNullable<ConnectPacket['will']>;
+
+/** A packet that is larger than others may be, from the end of its topic until it is whole. */
+export type LargePacket = {
+  place: LargePlace;
+  /** Since when it has room; `Infinity` while it waits for that. */
+  sinceMs: number;
+};
 
 /** For a DISCONNECT to be sent. */
 const longestFarewellMs = 1_000;

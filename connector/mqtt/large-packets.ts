@@ -1,13 +1,6 @@
-import { createLargeRoom, type LargePlace } from '../device/large-room.ts';
+import { createLargeRoom } from '../device/large-room.ts';
 import { mostMeasurementBytes, type ConnectorLimits, type Tuning } from '../options.ts';
-import type { Connection } from './connection.ts';
-
-/** A packet that is larger than others may be, from the end of its topic until it is whole. */
-export type LargePacket = {
-  place: LargePlace;
-  /** Since when it has room; `Infinity` while it waits for that. */
-  sinceMs: number;
-};
+import type { Connection, LargePacket } from './connection.ts';
 
 export type LargePacketsOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;

@@ -5,7 +5,7 @@ import { createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import type { IClientOptions } from 'mqtt';
+import type { IClientOptions, IConnackPacket } from 'mqtt';
 import { WebSocket } from 'ws';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
@@ -162,6 +162,22 @@ describe('WebSocket', () => {
     await once(socket, 'close');
     await until(() => world.connector.snapshot().connections === 0);
   });
+
+  test.each([4, 5] as const)(
+    'version %i: measurements are no larger than all else, and CONNACK says so',
+    async (protocolVersion) => {
+      await startWebSocket({ limits: { maxMeasurementPacketBytes: 262_144 } });
+      const port = (server.address() as AddressInfo).port;
+      const client = world.open({ protocol: 'ws', port, path: '/mqtt', protocolVersion });
+      const [{ properties }] = (await once(client, 'connect')) as [IConnackPacket];
+      expect(properties?.maximumPacketSize).toBe(protocolVersion === 5 ? 65_536 : undefined);
+      const closed = onceClosed(client);
+      const payload = JSON.stringify({ sId: '0x1', val: 1 }).padEnd(70_000);
+      client.publish(`devices/${world.device.uuid}/up/measurements`, payload, { qos: 1 }, () => {});
+      await closed;
+      expect(world.store.stored).toEqual([]);
+    },
+  );
 
   test('a frame larger than any packet closes the connection', async () => {
     await startWebSocket();

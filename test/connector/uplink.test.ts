@@ -231,35 +231,6 @@ describe('the other topics', () => {
   });
 });
 
-test('a payload of more than 64 KiB counts as one for every 256 bytes at least', () => {
-  const padded = (items: number, bytes: number) =>
-    parse(
-      'measurements',
-      Buffer.from(JSON.stringify(Array(items).fill({ sId: '0x1', val: 1 })).padEnd(bytes)),
-    ).items;
-  expect([padded(1, 65_536), padded(1, 65_537), padded(900, 131_072)]).toEqual([1, 256, 900]);
-});
-
-test('a payload of more than 64 KiB has at most 12,000 parts, and 1,000 lines', () => {
-  const keys = (count: number, bytes: number) =>
-    `{${Array.from({ length: count }, (_, n) => `"k${n}":1`).join(',')}}`.padEnd(bytes);
-  const parts = (text: string) => parse('measurements', Buffer.from(text)).rejections[0]?.message;
-  expect(parts(keys(12_001, 200_000))).toContain('more than 12000 {, [ and ,');
-  expect(parts(keys(12_000, 200_000))).not.toContain('more than');
-  expect(parts(keys(5_000, 65_536))).not.toContain('more than');
-  const lines = (text: string) =>
-    parseUplink(`${prefix}measurements`, prefix, Buffer.from(text), 1, 10, undefined, 'ndjson');
-  const good = '{"sId":"0x1","val":1}\n';
-  expect(lines(good.repeat(1_000)).content).toMatchObject({ items: { length: 1_000 } });
-  for (const [text, count] of [
-    [`${good.repeat(1_000)}{}`, 1_001],
-    [good.repeat(1_002), 1_002],
-    ['\n'.repeat(200_000), 200_000],
-    [`${'\n'.repeat(200_000)}x`, 200_001],
-  ] as const)
-    expect(lines(text).rejections[0]?.message).toContain(`${count} items in one message`);
-});
-
 describe('what is kept of a payload', () => {
   test('is its first KiB, and for what the database refuses all of it', () => {
     const long = parse('state', 'x'.repeat(5_000));

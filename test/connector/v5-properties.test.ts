@@ -2,6 +2,7 @@ import { generate } from 'mqtt-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
+import { publish, publishBytes } from '../../connector/mqtt/v5-write.ts';
 import { readProperties, type Place } from '../../connector/mqtt/v5-properties.ts';
 
 describe('a field of properties', () => {
@@ -65,6 +66,16 @@ describe('a field of properties', () => {
       { numRuns: 500 },
     );
   });
+});
+
+test('the length of a PUBLISH is known before it is made', () => {
+  for (const topic of ['t', 'devices/é/down/display'])
+    for (const size of [0, 100, 127, 128, 16_370, 16_384, 300_000])
+      for (const qos of [0, 1] as const)
+        for (const expirySeconds of [null, 60]) {
+          const message = { topic, qos, messageId: 1, body: Buffer.alloc(size), expirySeconds };
+          expect(publishBytes(message)).toBe(publish(message).length);
+        }
 });
 
 test('parts of packets are put together whatever their sizes', () => {

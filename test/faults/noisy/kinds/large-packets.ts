@@ -37,14 +37,17 @@ export const largePackets: NoisyKind = {
   says: '20 devices that send measurements in packets of 256 KiB, and 300 whose packets never end',
   settings: () => ({ mqtt: { maxMeasurementPacketBytes: packetBytes } }),
   async setUp(enemy) {
-    const devices = await registerDevices(enemy, floods + slow);
+    const devices = await registerDevices(enemy, floods);
+    // Of an account of their own: what they hold is taken from it alone.
+    const account = await enemy.registerAccount();
+    const slowDevices = await registerDevices(enemy, slow, { account });
     const readings = createReadings();
     const payload = (device: number) => readings(device, 1_000).padEnd(packetBytes - headBytes);
     return async (signal) => {
       await Promise.all([
-        flood(enemy, { devices: devices.slice(0, floods), payload, inFlight: 4 }, signal),
+        flood(enemy, { devices, payload, inFlight: 4 }, signal),
         work(slow, signal, async (worker) => {
-          const device = devices[floods + worker];
+          const device = slowDevices[worker];
           if (device) await hold(enemy, device, signal);
         }),
       ]);
