@@ -33,7 +33,7 @@ export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example
     start({ uuid, token, port }) {
       const lines = [
         `PROTOCOL = "${protocol}"`,
-        `HOST, PORT, TLS = "127.0.0.1", ${port}, False`,
+        `HOST, PORT, CA = "127.0.0.1", ${port}, None`,
         `UUID, TOKEN, INTERVAL = "${uuid}", "${token}", 0.2`,
       ];
       writeFileSync(join(cwd, 'config.py'), lines.join('\n'));
