@@ -78,6 +78,9 @@ client.username_pw_set(uuid, token)
 client.on_connect = on_connect
 client.on_message = on_message
 client.on_publish = lambda client, userdata, mid, *more: acknowledged.put(mid)
+if os.environ.get("DEVICE_PROTOCOL") == "mqtts":
+    # DEVICE_CA: the certificate of who signed the service's, where the system does not know it.
+    client.tls_set(os.environ.get("DEVICE_CA"))
 client.reconnect_delay_set(min_delay=1, max_delay=120)
 client.connect_async(os.environ.get("DEVICE_HOST", "127.0.0.1"), int(os.environ.get("DEVICE_PORT", 1883)))
 client.loop_start()

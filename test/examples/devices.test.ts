@@ -50,36 +50,47 @@ describe.concurrent('a device loses nothing that it measured, and takes its prof
   test('http-device.mjs', (context) =>
     liveThroughOutages(context, withEnvironment('node', 'http-device.mjs'), service));
 
-  test.skipIf(!hasPaho)('device.py', (context) =>
-    liveThroughOutages(context, withEnvironment(debianPython, 'device.py'), service),
-  );
+  test('device.py', (context) => {
+    context.skip(!hasPaho, "Debian's Python has no paho.");
+    return liveThroughOutages(context, withEnvironment(debianPython, 'device.py'), service);
+  });
 
-  test.skipIf(findProgram('python3') === null)('http_device.py', (context) =>
-    liveThroughOutages(context, withEnvironment('python3', 'http_device.py'), service),
-  );
+  test('http_device.py', (context) => {
+    context.skip(findProgram('python3') === null, 'no python3');
+    return liveThroughOutages(context, withEnvironment('python3', 'http_device.py'), service);
+  });
 
-  test.skipIf(findProgram('curl') === null)('http-device.sh', (context) =>
-    liveThroughOutages(context, withEnvironment('sh', 'http-device.sh', '1'), service),
-  );
+  test('http-device.sh', (context) => {
+    context.skip(findProgram('curl') === null, 'no curl');
+    return liveThroughOutages(context, withEnvironment('sh', 'http-device.sh', '1'), service);
+  });
 
-  test.skipIf(micropython === null)('micropython/ over HTTP', (context) =>
-    liveThroughOutages(context, onBoard(micropython ?? '', 'http'), service),
-  );
+  test('micropython/ over HTTP', (context) => {
+    context.skip(micropython === null, 'no micropython');
+    return liveThroughOutages(context, onBoard(micropython ?? '', 'http'), service);
+  });
 
-  test.skipIf(!hasUmqtt)('micropython/ over MQTT', (context) =>
-    liveThroughOutages(context, onBoard(micropython ?? '', 'mqtt'), service),
-  );
+  test('micropython/ over MQTT', (context) => {
+    context.skip(!hasUmqtt, 'no micropython with umqtt');
+    return liveThroughOutages(context, onBoard(micropython ?? '', 'mqtt'), service);
+  });
 
   // What it is written in is Python too: run also where there is no MicroPython.
-  test.skipIf(findProgram('python3') === null)('micropython/ over HTTP, in Python', (context) =>
-    liveThroughOutages(context, onBoard('python3', 'http'), service),
-  );
+  test('micropython/ over HTTP, in Python', (context) => {
+    context.skip(findProgram('python3') === null, 'no python3');
+    return liveThroughOutages(context, onBoard('python3', 'http'), service);
+  });
 
-  test.skipIf(compiler === null)('arduino/ over HTTP', (context) =>
-    liveThroughOutages(context, asSketch('http'), service),
-  );
+  test('arduino/ over HTTP', (context) => {
+    context.skip(compiler === null, 'no g++');
+    return liveThroughOutages(context, asSketch('http'), service);
+  });
 
-  test.skipIf(compiler === null || mqttLibrary === null)('arduino/ over MQTT', (context) =>
-    liveThroughOutages(context, asSketch('mqtt'), service),
-  );
+  test('arduino/ over MQTT', (context) => {
+    context.skip(
+      compiler === null || mqttLibrary === null,
+      'no g++, or ARDUINO_MQTT_SRC names no arduino-mqtt',
+    );
+    return liveThroughOutages(context, asSketch('mqtt'), service);
+  });
 });

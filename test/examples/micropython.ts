@@ -7,16 +7,16 @@ import { findProgram } from '../support/program.ts';
 import type { Example } from './outage.ts';
 
 const devices = join(projectDir, 'examples/devices');
-const program = findProgram('micropython');
+/** MicroPython for this machine; null where there is none. */
+export const micropython = findProgram('micropython');
 // Where it looks for what `mip install` brought; a library elsewhere is named by MICROPYPATH.
 const { HOME = '/', MICROPYPATH } = process.env;
-const libraries = MICROPYPATH === undefined ? {} : { MICROPYPATH };
+const libraries: Record<string, string> = MICROPYPATH === undefined ? {} : { MICROPYPATH };
 
-/** MicroPython for this machine, with or without umqtt; null where there is none. */
-export const micropython = program;
 export const hasUmqtt =
-  program !== null &&
-  spawnSync(program, ['-c', 'import umqtt.simple'], { env: { HOME, ...libraries } }).status === 0;
+  micropython !== null &&
+  spawnSync(micropython, ['-c', 'import umqtt.simple'], { env: { HOME, ...libraries } }).status ===
+    0;
 
 /** The files of a board in a directory, with a config.py; boot.py is for boards. */
 export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example {
@@ -33,7 +33,7 @@ export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example
     start({ uuid, token, port }) {
       const lines = [
         `PROTOCOL = "${protocol}"`,
-        `HOST, PORT, TLS = "127.0.0.1", ${port}, False`,
+        `HOST, PORT, CA = "127.0.0.1", ${port}, None`,
         `UUID, TOKEN, INTERVAL = "${uuid}", "${token}", 0.2`,
       ];
       writeFileSync(join(cwd, 'config.py'), lines.join('\n'));

@@ -2,7 +2,7 @@
 WIFI = ("name", "password")
 PROTOCOL = "http"  # or "mqtt"
 HOST, PORT = "192.168.1.10", 8080  # 1883 for MQTT
-TLS = False
+CA = None  # "ca.der" for TLS: the certificate of who signed the service's, copied to the board too
 UUID = "…"  # deviceAuthUuid
 TOKEN = "…"  # deviceAuthToken
 INTERVAL = 60  # seconds

@@ -1,4 +1,4 @@
-"""A sensor device in MicroPython: boot.py, main.py, config.py, unsent.py and over_http.py or over_mqtt.py on a board."""
+"""A sensor device in MicroPython: the files of this directory, config.py and unsent.py on a board."""
 
 import json
 import random

@@ -4,6 +4,8 @@ import binascii
 import json
 import socket
 
+from secure import context_of
+
 # What came over it is in no state to be read on: a connection is closed after any of these.
 problems = (OSError, ValueError, IndexError, MemoryError)
 
@@ -12,6 +14,7 @@ class Service:
     def __init__(self, config):
         self.config = config
         self.stream = None
+        self.secure = context_of(config)
         self.topics = ["profile", "display"]
         self.after = self.next_after = ""
         # The service's time, ms, as its newest answer has it.
@@ -76,10 +79,8 @@ class Service:
         # Longer than a poll waits.
         connection.settimeout(40)
         connection.connect(socket.getaddrinfo(self.config.HOST, self.config.PORT)[0][-1])
-        if self.config.TLS:
-            import ssl
-
-            connection = ssl.wrap_socket(connection, server_hostname=self.config.HOST)
+        if self.secure:
+            connection = self.secure.wrap_socket(connection, server_hostname=self.config.HOST)
         return connection.makefile("rwb", 0)
 
     def read_answer(self):

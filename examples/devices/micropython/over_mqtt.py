@@ -3,6 +3,7 @@
 import json
 import time
 
+from secure import context_of
 from umqtt.simple import MQTTClient, MQTTException
 
 problems = (OSError, ValueError, MQTTException, IndexError, AssertionError, MemoryError)
@@ -13,6 +14,7 @@ class Service:
     def __init__(self, config):
         self.config = config
         self.client = None
+        self.secure = context_of(config)
         # The service's time, ms, as it was told when it was asked.
         self.timestamp = None
         self.messages = []
@@ -77,7 +79,7 @@ class Service:
             return self.client
         config = self.config
         client = MQTTClient(
-            config.UUID, config.HOST, config.PORT, config.UUID, config.TOKEN, keepalive, ssl=config.TLS
+            config.UUID, config.HOST, config.PORT, config.UUID, config.TOKEN, keepalive, ssl=self.secure
         )
         client.set_callback(self.keep)
         client.connect(timeout=30)

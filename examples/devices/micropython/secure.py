@@ -1,0 +1,14 @@
+"""TLS for a board, which has no certificates of authorities: config.CA names one, in DER."""
+
+
+def context_of(config):
+    """None: no TLS. Otherwise what checks the service's certificate, and its name."""
+    if config.CA is None:
+        return None
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with open(config.CA, "rb") as file:
+        context.load_verify_locations(cadata=file.read())
+    return context
