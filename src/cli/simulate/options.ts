@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { messageOf } from '../../lib/thrown.ts';
+import { protocols } from './device.ts';
 
 const numberText = z
   .string()
@@ -15,6 +16,7 @@ const Options = z.object({
   devices: numberText.pipe(z.int().min(1).max(10_000)).default(100),
   seconds: numberText.pipe(z.number().min(0.1).max(86_400)).default(30),
   rate: numberText.pipe(z.number().min(0.01).max(100)).default(1),
+  protocol: z.enum([...protocols, 'all']).default('mqtt'),
   account: z.email('expected an e-mail address').optional(),
   keep: z.boolean().default(false),
   insecure: z.boolean().default(false),
@@ -43,6 +45,7 @@ function readArguments(args: string[]): unknown {
         devices: { type: 'string' },
         seconds: { type: 'string' },
         rate: { type: 'string' },
+        protocol: { type: 'string' },
         account: { type: 'string' },
         keep: { type: 'boolean' },
         insecure: { type: 'boolean' },
