@@ -149,6 +149,53 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     await expect.poll(countOf).toBe(2);
   });
 
+  it('speaks MQTT 5 with the broker, whose the properties and reason codes are', async () => {
+    const [{ deviceAuthUuid: username }, other] = [await register(), await register()];
+    const device = await connectAsync(broker.url, {
+      username,
+      protocolVersion: 5,
+      properties: { sessionExpiryInterval: 60, receiveMaximum: 5 },
+    });
+    const errors: { reason: string }[] = [];
+    device.on('message', (topic, payload) => {
+      if (topic.endsWith('/errors')) errors.push(JSON.parse(payload.toString()));
+    });
+    await device.subscribeAsync(`devices/${username}/down/#`, { qos: 1 });
+    const ts = Date.now() - 10_000;
+    const send = (topic: string, val: number, properties: object) =>
+      device.publishAsync(topic, JSON.stringify({ sId: '0x01', val, ts: ts + val }), {
+        qos: 1,
+        properties,
+      });
+    const topic = `devices/${username}/up/measurements`;
+    await send(topic, 1, {
+      payloadFormatIndicator: true,
+      messageExpiryInterval: 600,
+      contentType: 'application/json',
+      responseTopic: `devices/${username}/down/errors`,
+      correlationData: Buffer.from('1'),
+      userProperties: { a: ['b', 'c'] },
+    });
+    // The broker knows what an alias stands for.
+    await send(topic, 2, { topicAlias: 1 });
+    await send('', 3, { topicAlias: 1 });
+    // Section 3.4.2.1: it acknowledges what it takes, and refuses what its ACL forbids.
+    await send(topic, 999, {});
+    const foreign = topic.replace(username, other.deviceAuthUuid);
+    await expect(send(foreign, 4, {})).rejects.toMatchObject({ code: 0x87 });
+    await expect.poll(() => errors).toMatchObject([{ reason: 'out-of-range' }]);
+    const valuesOf = async (uuid: string) => {
+      const path = `/v2/measurements/${uuid}`;
+      const { measurements } = await app.call<{ measurements: { val: number }[] }>('GET', path);
+      return measurements.map(({ val }) => val).toReversed();
+    };
+    expect([await valuesOf(username), await valuesOf(other.deviceAuthUuid)]).toEqual([
+      [1, 2, 3],
+      [],
+    ]);
+    await device.endAsync();
+  });
+
   it('that was removed is not served any more, and disturbs nobody', async () => {
     const [removed, other] = [await register(), await register()];
     const device = await connectDevice(removed);

@@ -43,7 +43,7 @@ test('closing waits for connections of every socket, and frees the port', async 
   let isClosed = false;
   const closed = listening.close().then(() => (isClosed = true));
   // Those that are idle are closed by node:http itself.
-  await Promise.all(clients.map((client) => client.closed || once(client.resume(), 'close')));
+  await Promise.all(clients.map(async (client) => client.closed || once(client.resume(), 'close')));
   await closed;
   expect(isClosed).toBe(true);
   const again = await listen(createServer(), '127.0.0.1', listening.port);

@@ -21,7 +21,7 @@ describe('the simulator', () => {
   }
 
   it('finds everything that was acknowledged, and removes what it made', async () => {
-    const run = simulate(['--devices', '6', '--seconds', '2', '--rate', '12']);
+    const run = simulate(['--devices', '6', '--seconds', '2', '--rate', '12', '--protocol', 'all']);
     const status = await run.ended();
     const output = run.stdout();
     expect(output).toContain('Registering: 6 of 6\n');
@@ -48,12 +48,15 @@ describe('the simulator', () => {
 
   it('ends early when it is interrupted, and compares what there is', async () => {
     const before = await countRows('measurement');
-    const run = simulate(['--devices', '2', '--seconds', '600', '--rate', '10', '--keep']);
+    const args = ['--devices', '2', '--seconds', '600', '--rate', '10', '--protocol', 'http'];
+    const run = simulate([...args, '--keep']);
     await run.printed(/Installing : 2 of 2/);
     await expect.poll(() => countRows('measurement')).toBeGreaterThan(before + 8);
     run.child.kill('SIGINT');
     expect(await run.ended()).toBe(0);
     expect(run.stdout()).toContain('Everything that was acknowledged is there');
+    const { rows } = await service.database.db.query('select distinct connector_id from device');
+    expect(rows).toEqual([{ connector_id: 2 }]);
     expect(run.stdout()).toMatch(/Kept the account \S+ with the password \S+\n/);
   });
 

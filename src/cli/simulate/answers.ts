@@ -22,6 +22,11 @@ export const EventsAnswer = z.object({ events: z.array(z.object({ timestamp: z.n
 
 export const AnyAnswer = z.unknown();
 
+export const PollAnswer = z.object({
+  messages: z.array(z.object({ topic: z.string(), payload: z.unknown() })),
+  after: z.string(),
+});
+
 /** What arrives on `down/profile` and `down/errors`. */
 export const ReceivedProfile = z.object({ pId: z.string() });
 export const ErrorMessage = z.object({ reason: z.string(), message: z.string() });

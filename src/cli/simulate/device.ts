@@ -1,4 +1,3 @@
-import mqtt, { type MqttClient } from 'mqtt';
 import { ErrorMessage, ReceivedProfile, type RegistrationAnswer } from './answers.ts';
 import type { Ledger } from './compare.ts';
 import { readingsAt } from './curve.ts';
@@ -20,61 +19,37 @@ export type SimulatedDevice = {
 export type DeviceOptions = {
   index: number;
   registration: RegistrationAnswer;
+  protocol: Protocol;
   insecure: boolean;
   tally: Tally;
 };
 
-const connectTimeoutMs = 30_000;
+/** What a device speaks; `mqtt` is 3.1.1. */
+export const protocols = ['mqtt', 'mqtt5', 'http'] as const;
+export type Protocol = (typeof protocols)[number];
 
-/** Connects with the device's own credentials and listens to all its topics. Throws when not let in. */
-export async function connectDevice(options: DeviceOptions): Promise<SimulatedDevice> {
-  const { registration, tally, index } = options;
-  const uuid = registration.deviceAuthUuid;
+/** Sends a payload to a topic below `up/`; resolves when it was acknowledged, rejects when it will never be. */
+export type Send = (topic: string, payload: string) => Promise<void>;
+
+/** What a device does, whatever it speaks: `hear` is told what arrives below `down/`. */
+export function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
   const accepted = Promise.withResolvers<void>();
-  const client = await mqtt.connectAsync(
-    addressOf(registration),
-    {
-      username: uuid,
-      password: registration.deviceAuthToken,
-      clientId: `simulator-${index + 1}`,
-      // The service speaks MQTT 3.1.1.
-      protocolVersion: 4,
-      connectTimeout: connectTimeoutMs,
-      rejectUnauthorized: !options.insecure,
-    },
-    false,
-  );
-  // It connects again by itself, and sends again what was not acknowledged.
-  client.on('error', () => undefined);
-  client.on('reconnect', () => (tally.reconnects += 1));
-  client.on('message', (topic, payload) => hear(topic, payload.toString('utf8')));
-  await client.subscribeAsync(`devices/${uuid}/down/#`, { qos: 1 });
-
-  function hear(topic: string, text: string): void {
-    if (topic.endsWith('/display')) tally.events += 1;
-    if (topic.endsWith('/errors')) {
+  function hear(topic: string, payload: unknown): void {
+    if (topic === 'display') tally.events += 1;
+    if (topic === 'errors') {
       tally.refused += 1;
-      tally.firstRefusal ??= ErrorMessage.parse(JSON.parse(text)).message;
+      tally.firstRefusal ??= ErrorMessage.parse(payload).message;
     }
-    if (topic.endsWith('/profile')) {
-      const { pId } = ReceivedProfile.parse(JSON.parse(text));
+    if (topic === 'profile') {
+      const { pId } = ReceivedProfile.parse(payload);
       const answer = JSON.stringify({ pId, state: 'current', engine: 'service' });
-      client.publish(`devices/${uuid}/up/profile`, answer, { qos: 1 }, (error) => {
-        if (!error) accepted.resolve();
-      });
+      send('profile', answer).then(accepted.resolve, () => undefined);
     }
   }
-
-  const publisher = createPublisher(client, uuid, index, tally);
-  return {
-    uuid,
-    accepted: accepted.promise,
-    ...publisher,
-    disconnect: () => client.endAsync(true),
-  };
+  return { hear, accepted: accepted.promise, ...createPublisher(send, index, tally) };
 }
 
-function createPublisher(client: MqttClient, uuid: string, index: number, tally: Tally) {
+function createPublisher(send: Send, index: number, tally: Tally) {
   const ledger: Ledger = { sent: [], acknowledged: [] };
   let n = 0;
   let lastTs = 0;
@@ -91,22 +66,14 @@ function createPublisher(client: MqttClient, uuid: string, index: number, tally:
       tally.published += 1;
       ledger.sent.push(...readings);
       const startedMs = performance.now();
-      const topic = `devices/${uuid}/up/measurements`;
-      client.publish(topic, JSON.stringify(readings), { qos: 1 }, (error) => {
+      const acknowledged = (): void => {
         waiting -= 1;
-        if (error) return;
         const tookUs = Math.round((performance.now() - startedMs) * 1_000);
         tally.acknowledged += 1;
         tally.acknowledgementUs.record(Math.max(1, tookUs));
         ledger.acknowledged.push(...readings);
-      });
+      };
+      send('measurements', JSON.stringify(readings)).then(acknowledged, () => void (waiting -= 1));
     },
   };
-}
-
-/** The connector's address from the answer to the registration; `/mqtt` is where WebSocket is served. */
-function addressOf({ protocol, host, port }: RegistrationAnswer): string {
-  const scheme = protocol.toLowerCase();
-  const path = scheme.startsWith('ws') ? '/mqtt' : '';
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
 }

@@ -2,7 +2,14 @@ import http from 'node:http';
 import https from 'node:https';
 import type { OutgoingHttpHeaders } from 'node:http';
 
-type Exchange = { method: string; url: URL; headers: OutgoingHttpHeaders; body?: string };
+type Exchange = {
+  method: string;
+  url: URL;
+  headers: OutgoingHttpHeaders;
+  body?: string;
+  /** Ends it. */
+  signal?: AbortSignal;
+};
 export type Reply = { status: number; headers: http.IncomingHttpHeaders; text: string };
 export type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
 
@@ -24,8 +31,14 @@ export function createTransport(options: { insecure: boolean; maxConnections: nu
 
 async function send(exchange: Exchange, agent: http.Agent, again = true): Promise<Reply> {
   const module = agent instanceof https.Agent ? https : http;
-  const { method, headers } = exchange;
-  const request = module.request(exchange.url, { method, headers, agent, timeout: timeoutMs });
+  const { method, headers, signal } = exchange;
+  const request = module.request(exchange.url, {
+    method,
+    headers,
+    agent,
+    timeout: timeoutMs,
+    ...(signal ? { signal } : {}),
+  });
   try {
     return await reply(request, exchange.body);
   } catch (error) {

@@ -3,7 +3,10 @@ import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
 import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
 import { forEachBounded } from './bounded.ts';
 import { configurationOf } from './curve.ts';
-import { connectDevice, type SimulatedDevice } from './device.ts';
+import { protocols, type Protocol, type SimulatedDevice } from './device.ts';
+import { connectHttpDevice } from './http-device.ts';
+import { connectMqttDevice } from './mqtt-device.ts';
+import type { Options } from './options.ts';
 import type { Rest } from './rest.ts';
 import type { Screen } from './screen.ts';
 import type { Tally } from './tally.ts';
@@ -20,15 +23,21 @@ export type Fleet = {
   screen: Screen;
   tally: Tally;
   insecure: boolean;
+  protocol: Options['protocol'];
   signal: AbortSignal;
 };
+
+/** What device `index` speaks: where all are asked for, one after the other. */
+const protocolOf = ({ protocol }: Fleet, index: number): Protocol =>
+  protocol === 'all' ? (protocols[index % protocols.length] as Protocol) : protocol;
 
 /** Registers that many devices, fewer when it is ended early. */
 export async function registerDevices(fleet: Fleet, total: number): Promise<RegistrationAnswer[]> {
   const indexes = Array.from({ length: total }, (_, index) => index);
   let done = 0;
   return forEachBounded(indexes, httpConnections, fleet.signal, async (index) => {
-    const body = configurationOf(index);
+    const isHttp = protocolOf(fleet, index) === 'http';
+    const body = { ...(isHttp ? { protocol: 'http' } : {}), ...configurationOf(index) };
     const call = { method: 'POST', path: '/v2/devices', answer: RegistrationAnswer, body } as const;
     const { value } = await fleet.rest.call(call);
     done += 1;
@@ -46,7 +55,10 @@ export async function connectDevices(
   const connected: SimulatedDevice[] = [];
   const numbered = registrations.map((registration, index) => ({ registration, index }));
   const connect = async (one: { registration: RegistrationAnswer; index: number }) => {
-    const device = await connectDevice({ ...one, insecure: fleet.insecure, tally: fleet.tally });
+    const protocol = protocolOf(fleet, one.index);
+    const connectDevice = protocol === 'http' ? connectHttpDevice : connectMqttDevice;
+    const { insecure, tally } = fleet;
+    const device = await connectDevice({ ...one, protocol, insecure, tally });
     connected.push(device);
     fleet.screen.bar('Connecting ', connected.length, total);
     return device;

@@ -10,6 +10,8 @@ Usage: npm run simulate -- [options]
                     A second Ctrl-C stops at once and leaves everything behind.
   --rate R          Messages a second of each device, 0.01 to 100 (default 1).
                     A message carries two measurements, temperature and humidity.
+  --protocol NAME   What devices speak: mqtt (3.1.1, the default), mqtt5, http (with long
+                    polls; two connections each), or all (a third each).
   --account EMAIL   Log in to this account instead of registering a throw-away one.
                     The password is the first line of standard input, or asked for
                     where that is a terminal.
@@ -19,9 +21,9 @@ Usage: npm run simulate -- [options]
                     (Better: NODE_EXTRA_CA_CERTS=ca.pem names one to trust.)
   --help            This text.
 
-What happens: the account and the devices are registered, every device connects over
-MQTT, a purpose (examples/cold-room.json) is installed on all of them as a profile and
-each device accepts it. Then they publish with QoS 1. At the end every acknowledged
+What happens: the account and the devices are registered, every device connects, a
+purpose (examples/cold-room.json) is installed on all of them as a profile and each
+device accepts it. Then they publish, with QoS 1 or a request each. At the end every acknowledged
 measurement is looked for over GET /v2/measurements.
 
 Exit status: 0 when all of them were there, 1 when one was missing, changed, doubled or

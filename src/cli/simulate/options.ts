@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { messageOf } from '../../lib/thrown.ts';
 import { UsageError } from '../usage-error.ts';
+import { protocols } from './device.ts';
 
 const numberText = z
   .string()
@@ -16,6 +17,7 @@ const Options = z.object({
   devices: numberText.pipe(z.int().min(1).max(10_000)).default(100),
   seconds: numberText.pipe(z.number().min(0.1).max(86_400)).default(30),
   rate: numberText.pipe(z.number().min(0.01).max(100)).default(1),
+  protocol: z.enum([...protocols, 'all']).default('mqtt'),
   account: z.email('expected an e-mail address').optional(),
   keep: z.boolean().default(false),
   insecure: z.boolean().default(false),
@@ -41,6 +43,7 @@ function readArguments(args: string[]): unknown {
         devices: { type: 'string' },
         seconds: { type: 'string' },
         rate: { type: 'string' },
+        protocol: { type: 'string' },
         account: { type: 'string' },
         keep: { type: 'boolean' },
         insecure: { type: 'boolean' },

@@ -34,7 +34,8 @@ export async function simulate({ options, credentials, screen, signal }: Run): P
     account = await openAccount(createRest(transport, options.url), credentials);
     screen.say(`${account.throwAway ? 'Registered' : 'Logged in to'} the account ${account.email}`);
     const { rest } = account;
-    const fleet = { rest, screen, signal, insecure: options.insecure, tally: createTally() };
+    const { insecure, protocol } = options;
+    const fleet = { rest, screen, signal, insecure, protocol, tally: createTally() };
     return await drive(fleet, options, made);
   } finally {
     if (account) await leave(account, made, options, screen);

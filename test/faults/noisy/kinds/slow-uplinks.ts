@@ -3,11 +3,15 @@ import { enough, pause } from '../workers.ts';
 
 const connections = 1_500;
 const bytes = 65_536;
+const pipelined = 500;
 
-/** A third never ends its headers, a third its body, which has nearly all come, a third its chunks. */
+/**
+ * A quarter never ends its headers, a quarter its body, which has nearly all come, a quarter its chunks; a quarter has
+ * written hundreds of requests, and reads no answer.
+ */
 export const slowUplinks: NoisyKind = {
   name: 'slow-uplinks',
-  says: '1,500 requests of a device over HTTP that never come to an end',
+  says: '1,500 requests of a device over HTTP that never come to an end, or whose answers nobody reads',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     const body = {
@@ -24,18 +28,24 @@ export const slowUplinks: NoisyKind = {
     const head =
       `POST /devices/${uuid}/up/measurements HTTP/1.1\r\nHost: x\r\n` +
       `Authorization: Bearer ${token}\r\nContent-Type: application/json\r\n`;
+    const value = '{"sId":"0x01","val":1}';
+    const whole = `${head}Content-Length: ${value.length}\r\n\r\n${value}`;
     const blanks = ' '.repeat(bytes - 1_000);
     const starts = [
       { start: `${head}X-A: `, more: 'x' },
       { start: `${head}Content-Length: ${bytes}\r\n\r\n${blanks}`, more: ' ' },
       { start: `${head}Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n`, more: '1\r\n \r\n' },
+      { start: whole.repeat(pipelined), more: whole, isUnread: true },
     ];
     return async (signal) => {
       const open = new Map<ReturnType<typeof enemy.dial>, string>();
       const dial = (n: number) => {
-        const { start, more } = starts[n % starts.length] ?? { start: '', more: '' };
-        if (signal.aborted) return;
-        const socket = enemy.dial(port).resume();
+        const way = starts[n % starts.length];
+        if (!way || signal.aborted) return;
+        const { start, more, isUnread = false } = way;
+        const socket = enemy.dial(port);
+        if (isUnread) socket.pause();
+        else socket.resume();
         enemy.tally.count('opened');
         open.set(socket, more);
         socket.write(start);
