@@ -55,7 +55,8 @@ let axe: string | undefined;
 export async function findFlaws(page: Page): Promise<string[]> {
   axe ??= await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
   // By the debugger, which the page's policy does not hold.
-  const found = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+  const found =
+    (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)) as string[];
   return [...found, ...(await findWide(page))];
 }
