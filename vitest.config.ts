@@ -13,13 +13,14 @@ const alone = [
 ];
 
 /**
- * Tests of parts, which share a process: the modules of the service are loaded once for all of them,
- * a quarter of the processor's time. They leave nothing running and change nothing global.
+ * Tests which share a process: the modules of the service are loaded once for all of them, a second of
+ * the processor's time each. They leave nothing running and change nothing global.
  */
 const together = [
+  'test/{alarms,api-keys,contacts,exports,idempotency,imports,jobs,journeys,listening}/**/*.test.ts',
   'test/{accounts,bus,config,connector,contract,contracts,devices,docs,engine,events}/**/*.test.ts',
   'test/{bench,broker-hooks,faults,history,http,ingest,lib,measurements,metrics}/**/*.test.ts',
-  'test/{notifications,profiles,purposes,quotas,sessions}/**/*.test.ts',
+  'test/{live,notifications,profiles,purposes,quotas,secret-check,sessions,streams}/**/*.test.ts',
 ];
 
 /** `npm run test:long` runs these: vitest.long.config.ts. */

@@ -54,8 +54,10 @@ let axe: string | undefined;
 /** What axe finds, in a line each; and whether the page is wider than its window. */
 export async function findFlaws(page: Page): Promise<string[]> {
   axe ??= await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  // By the debugger, which the page's policy does not hold.
-  const found = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+  // By the debugger, which the page's policy does not hold; once for a page that is looked at again.
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(`${axe}; undefined`);
+  const found =
+    (await page.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
     violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html.slice(0, 120)).join(' | ')))`)) as string[];
   return [...found, ...(await findWide(page))];
 }

@@ -49,7 +49,12 @@ export async function testService(
   );
   const service = await startService(
     // `withConsole` turns it on.
-    change({ ...config, console: { enabled: false } }),
+    change({
+      ...config,
+      // A busy machine is no reason to answer 503, as in support/database.ts.
+      database: { ...config.database, connectTimeoutMs: 20_000 },
+      console: { enabled: false },
+    }),
     pino({ level: 'silent' }),
     () => undefined,
     clocks,

@@ -86,7 +86,7 @@ test('a ticket opens for a minute, and again for a minute after each break', asy
   }
   expect(await statusOf(unused.url)).toBe(401);
   aheadMs += ticketMs + 1_000;
-  for (const of of [service, second]) expect(await statusOf(url, of)).toBe(401);
+  for (const each of [service, second]) expect(await statusOf(url, each)).toBe(401);
 });
 
 /** When the last ticket of the account runs out. */
@@ -169,7 +169,7 @@ test.each(['logs out', 'changes the password elsewhere', 'is deleted'])(
       );
     }
     await stream.ended;
-    for (const of of [service, second]) expect(await statusOf(url, of)).toBe(401);
+    for (const each of [service, second]) expect(await statusOf(url, each)).toBe(401);
   },
 );
 
@@ -220,7 +220,7 @@ test('of a key it ends with the key, and carries what the labels of the key leav
   await expect.poll(backAgain, { timeout: 10_000 }).toEqual([sense, 7]);
   await app.call('DELETE', `/v2/accounts/keys/${keyId}`);
   await Promise.all([stream.ended, direct.ended]);
-  for (const of of [service, second]) expect(await statusOf(url, of)).toBe(401);
+  for (const each of [service, second]) expect(await statusOf(url, each)).toBe(401);
 });
 
 test('a key that expires ends its ticket', async () => {

@@ -9,7 +9,12 @@ import { install, type Installation } from './install.ts';
 import { runService, whenReady, writeConfig } from './program.ts';
 import { findSchema } from './rows.ts';
 
-const cases = shareOf(migratingCases);
+// A server that stands first: each start of the embedded one is a recovery besides.
+const cases = shareOf(
+  migratingCases.toSorted(
+    (a, b) => Number(a.kind !== 'postgresql') - Number(b.kind !== 'postgresql'),
+  ),
+);
 
 it('there is a version whose upgrade has steps', () => {
   expect(cases).not.toEqual([]);

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { NotificationSettings } from '../settings.ts';
 import type { NotificationLog } from '../log.ts';
-import { apnsDriver } from './apns.ts';
 import type { Driver } from './driver.ts';
 import { logDriver, noPushDriver } from './log.ts';
 import { restDriver } from './rest.ts';
@@ -23,6 +22,8 @@ export async function openDrivers(
 }
 
 async function openPush(config: NonNullable<NotificationSettings['push']>): Promise<Driver> {
+  // A tenth of what a start loads, and few installations have it.
+  const { apnsDriver } = await import('./apns.ts');
   const ca = config.caFile === undefined ? undefined : await readFile(config.caFile);
   return apnsDriver(config, { key: await readFile(config.keyFile), ca });
 }
