@@ -169,7 +169,9 @@ describe('WebSocket', () => {
       await startWebSocket({ limits: { maxMeasurementPacketBytes: 262_144 } });
       const port = (server.address() as AddressInfo).port;
       const client = world.open({ protocol: 'ws', port, path: '/mqtt', protocolVersion });
-      const [{ properties }] = (await once(client, 'connect')) as [IConnackPacket];
+      const { properties } = await new Promise<IConnackPacket>((resolve) =>
+        client.once('connect', resolve),
+      );
       expect(properties?.maximumPacketSize).toBe(protocolVersion === 5 ? 65_536 : undefined);
       const closed = onceClosed(client);
       const payload = JSON.stringify({ sId: '0x1', val: 1 }).padEnd(70_000);

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect, type IConnackPacket, type MqttClient } from 'mqtt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configuration, openApp, type App, type Registration } from './app.ts';
@@ -59,7 +58,9 @@ async function open(of: Registration, protocolVersion: 4 | 5): Promise<Connected
   const { host, port, deviceAuthUuid: username, deviceAuthToken: password } = of;
   const options = { host, port, username, password, protocolVersion, reconnectPeriod: 0 };
   const client = connect(options).on('error', () => {});
-  const [{ properties }] = (await once(client, 'connect')) as [IConnackPacket];
+  const { properties } = await new Promise<IConnackPacket>((resolve) =>
+    client.once('connect', resolve),
+  );
   return { client, maximumPacketSize: properties?.maximumPacketSize };
 }
 
@@ -80,7 +81,7 @@ describe.each([
   test('anything else of that size ends the connection', async () => {
     const registration = await register();
     const { client } = await open(registration, version);
-    const closed = new Promise((resolve) => client.once('close', resolve));
+    const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
     const topic = `devices/${registration.deviceAuthUuid}/up/events`;
     client.publish(topic, measurements(), { qos: 1 }, () => {});
     await closed;
