@@ -28,8 +28,9 @@ export function deviceRoute({ db, keys, listConnectors }: DeviceRouteDeps): Rout
     handler: async ({ account, params, request }) => {
       const { accountId } = account;
       const uuid = params.deviceAuthUuid;
+      const filter = { accountId, labels: labelsOf(account), nowTs: request.now(), uuid };
       const [[row], facts] = await Promise.all([
-        findDevices(db, { accountId, labels: labelsOf(account), uuid }, 1),
+        findDevices(db, filter, 1),
         findDeviceFacts(db, accountId, uuid),
       ]);
       if (!row || !facts) throw noSuchDevice();

@@ -54,7 +54,7 @@ export function listRoute({ db, keys, exports }: ListDeps): Route {
         );
         return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
       }
-      const filter = { ...query, accountId, labels };
+      const filter = { ...query, accountId, labels, nowTs: request.now() };
       const limit = query.limit ?? defaultLimit;
       const [found, counts, matching] = await Promise.all([
         findDevices(db, filter, limit),
@@ -79,8 +79,14 @@ export function toFound(
   keys: readonly Buffer[] | null,
   row: FoundDevice,
 ): DeviceList['devices'][number] {
-  const { serial, openAlarms, alarmSinceTs, refusedTs } = row;
-  const since = alarmSinceTs === null ? {} : { alarmSinceTs };
-  const refused = refusedTs === null ? {} : { refusedTs };
-  return { ...toListed(keys, row), serial, openAlarms, ...since, ...refused };
+  const { serial, openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
+  return {
+    ...toListed(keys, row),
+    serial,
+    openAlarms,
+    ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
+    ...(refusedTs === null ? {} : { refusedTs }),
+    ...(mutedUntilTs === null ? {} : { mutedUntilTs }),
+    ...(mutedReason === null ? {} : { mutedReason }),
+  };
 }

@@ -71,6 +71,11 @@ const Device = z
       description:
         'In pages: when a login of it was refused last; absent where it was let in since.',
     }),
+    mutedUntilTs: timestamp.optional().meta({
+      description:
+        'In pages: until then nobody is told of its events; absent where it is not muted.',
+    }),
+    mutedReason: z.string().optional().meta({ description: 'In pages: why, where that was said.' }),
   })
   .meta({ id: 'Device' });
 
@@ -84,6 +89,7 @@ export const DeviceList = z.object({
       offline: z.int(),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
       refused: z.int().meta({ description: 'Devices with refusedTs.' }),
+      muted: z.int().meta({ description: 'Devices with mutedUntilTs.' }),
       pendingProfile: z.int(),
     })
     .meta({ id: 'DeviceCounts' })
