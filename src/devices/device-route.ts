@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { findDeviceFacts } from './find-device.ts';
 import { findDevices } from './find-devices.ts';
-import { toFound } from './list-route.ts';
+import { protocolsOf, toFound } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { describeConnector, type RegisterDeps } from './register-route.ts';
 import { OneDevice } from './schema.ts';
@@ -37,7 +37,7 @@ export function deviceRoute({ db, keys, listConnectors }: DeviceRouteDeps): Rout
       const { connectorId, ...rest } = facts;
       return {
         // Who reads it with a key is no device.
-        device: toFound(account.key ? null : keys, row),
+        device: toFound(account.key ? null : keys, row, protocolsOf(listConnectors())),
         connector: describeConnector(listConnectors(), { uuid, connectorId }),
         ...rest,
         timestamp: request.now(),

@@ -16,6 +16,7 @@ export type FleetFilter = FleetQuery & {
 
 export type FoundDevice = ListedDevice & {
   id: number;
+  connectorId: number;
   serial: string;
   sortKey: string;
   openAlarms: number;
@@ -132,6 +133,7 @@ export async function findDevices(
          group by r.device_id
       )
       select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
+             d.connector_id as "connectorId",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id

@@ -59,7 +59,13 @@ const Device = z
     name: z.string(),
     labels: z.array(z.string()),
     serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
-    connected: z.boolean(),
+    connected: z.boolean().meta({
+      description: 'It has a connection that lasts. One that sends over HTTP has none.',
+    }),
+    protocol: z.string().optional().meta({
+      description: 'In pages: that of the connector it was given.',
+      example: 'mqtt',
+    }),
     lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
     openAlarms: z.int().optional().meta({
       description: 'In pages: its alarms that are not closed, acknowledged ones too.',
@@ -202,38 +208,6 @@ export const RejectionList = z.object({
   timestamp,
 });
 export type RejectionList = z.infer<typeof RejectionList>;
-
-/** Why logins of devices are refused. */
-export const refusalReasons = [
-  'wrong-token',
-  'retired-token',
-  'device-removed',
-  'account-disabled',
-  'too-many-connects',
-  'too-many-connections',
-  'foreign-will',
-  'no-client-identifier',
-] as const;
-
-export const RefusedLoginList = z.object({
-  refusedLogins: z.array(
-    z
-      .object({
-        timestamp: timestamp.meta({ description: 'The newest of them.' }),
-        firstTs: timestamp,
-        count: z.int(),
-        reason: z.string().meta({ examples: [...refusalReasons] }),
-        message: z.string(),
-        address: z.string().optional().meta({
-          description: 'Where it came from; absent where a broker in front did not tell.',
-          example: '192.0.2.7',
-        }),
-      })
-      .meta({ id: 'RefusedLogin' }),
-  ),
-  timestamp,
-});
-export type RefusedLoginList = z.infer<typeof RefusedLoginList>;
 
 /** For the reference: a room with two senses. */
 export const exampleConfiguration: z.input<typeof Configuration> = {
