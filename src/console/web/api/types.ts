@@ -4,10 +4,10 @@ export type {
   DescribedDevice,
   DeviceList,
   OneDevice,
-  RefusedLoginList,
   Registration,
   RejectionList,
 } from '../../../devices/schema.ts';
+export type { RefusedLoginList, RemovedLoginList } from '../../../devices/refused-login-schema.ts';
 export type { LabelList } from '../../../devices/list-labels.ts';
 export type { DeviceAction } from '../../../devices/action-schema.ts';
 export type { Job, JobList } from '../../../jobs/schema.ts';
