@@ -70,7 +70,8 @@ export function actionsRoute({ startJob, listJobDevices, isAhead }: ActionDeps):
       const owner = { accountId, keyId: within ? account.sessionId : null };
       const find = async (tx: Sql) => {
         if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
-        if (jobId === undefined) return selectDevices(tx, { ...filter, accountId, labels: within });
+        if (jobId === undefined)
+          return selectDevices(tx, { ...filter, accountId, labels: within, nowTs: request.now() });
         const found = await listJobDevices(tx, owner, jobId);
         if (!found) throw forgotten();
         return found;

@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { findDeviceFacts } from './find-device.ts';
 import { findDevices } from './find-devices.ts';
-import { toFound } from './list-route.ts';
+import { protocolsOf, toFound } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register-route.ts';
 import { OneDevice } from './schema.ts';
@@ -28,15 +28,16 @@ export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route 
     handler: async ({ account, params, request }) => {
       const { accountId } = account;
       const uuid = params.deviceAuthUuid;
+      const filter = { accountId, labels: labelsOf(account), nowTs: request.now(), uuid };
       const [[row], facts] = await Promise.all([
-        findDevices(db, { accountId, labels: labelsOf(account), uuid }, 1),
+        findDevices(db, filter, 1),
         findDeviceFacts(db, accountId, uuid),
       ]);
       if (!row || !facts) throw noSuchDevice();
       const { connectorId, ...rest } = facts;
       return {
         // Who reads it with a key is no device.
-        device: toFound(account.key ? null : keys, row),
+        device: toFound(account.key ? null : keys, row, protocolsOf(listConnectors())),
         connector: describeConnector(listConnectors(), { uuid, connectorId }),
         ...rest,
         timestamp: request.now(),

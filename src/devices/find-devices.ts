@@ -8,12 +8,15 @@ import type { ListedDevice } from './list-devices.ts';
 export type FleetFilter = FleetQuery & {
   accountId: number;
   labels: readonly string[] | null;
+  /** Which mutes have not ended, ms. */
+  nowTs: number;
   /** This one alone; nothing is searched for then. */
   uuid?: string;
 };
 
 export type FoundDevice = ListedDevice & {
   id: number;
+  connectorId: number;
   serial: string;
   sortKey: string;
   openAlarms: number;
@@ -21,7 +24,15 @@ export type FoundDevice = ListedDevice & {
   alarmSinceTs: number | null;
   /** Null: its newest login was not refused. */
   refusedTs: number | null;
+  /** Null: it is not muted. */
+  mutedUntilTs: number | null;
+  /** Null: nobody said why, or it is not muted. */
+  mutedReason: string | null;
 };
+
+/** Mutes that have not ended, as SQL. `now`: the parameter that is the time, ms. */
+const joinMutes = (now: string, deviceId = 'd.id') => `
+        left join device_mute m on m.device_id = ${deviceId} and m.until_at > ms_to_timestamp(${now}::bigint)`;
 
 /** The account's devices within reach, as SQL: `$1` and `$2`. */
 const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
@@ -61,17 +72,27 @@ const search = `($3::text is null
                   or starts_with(d.uuid::text, lower($3))
                   or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
 
-/** What all the filters let through, as SQL: `$1` to `$7` are what `valuesOf` gives. */
+/** What all the filters let through, as SQL: `$1` to `$9` are what `valuesOf` gives. */
 const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
+             and ($9::boolean is null or (m.device_id is not null) = $9)
              and ${alarm === undefined ? 'true' : hasAlarm}
              and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
 
-const valuesOf = ({ accountId, labels, uuid, search, label, online, state }: FleetFilter) => [
+const valuesOf = ({
+  accountId,
+  labels,
+  uuid,
+  search,
+  label,
+  online,
+  state,
+  ...of
+}: FleetFilter) => [
   accountId,
   labels,
   uuid ?? search ?? null,
@@ -79,6 +100,8 @@ const valuesOf = ({ accountId, labels, uuid, search, label, online, state }: Fle
   online ?? null,
   state?.puId ?? null,
   state?.stId ?? null,
+  of.nowTs,
+  of.muted ?? null,
 ];
 
 /** A page of the devices that all the filters let through, and one more where there is another page. */
@@ -98,11 +121,11 @@ export async function findDevices(
                c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
           from device d
           join device_state s on s.device_id = d.id
-          left join presence c on c.device_id = d.id
+          left join presence c on c.device_id = d.id ${joinMutes('$8')}
          where ${matching(filter)}
-           and ($8::text is null or (${sortKey}, d.id) ${beyond} ($8::${type}, $9::bigint))
+           and ($10::text is null or (${sortKey}, d.id) ${beyond} ($10::${type}, $11::bigint))
          order by ${sortKey} ${direction}, d.id ${direction}
-         limit $10
+         limit $12
       ), refused as (
         select r.device_id, max(r.last_at) as "refusedTs"
           from refused_login r
@@ -110,10 +133,11 @@ export async function findDevices(
          group by r.device_id
       )
       select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
-             alarms.*, refused."refusedTs"
+             d.connector_id as "connectorId",
+             alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id
-        left join refused on refused.device_id = page.id
+        left join refused on refused.device_id = page.id ${joinMutes('$8', 'page.id')}
        cross join lateral (
          select count(*)::integer as "openAlarms", min(a.since_at) as "alarmSinceTs"
            from alarm a
@@ -131,7 +155,7 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
       select string_agg(d.uuid::text, ',' order by d.created_at, d.id) as uuids
         from device d
         join device_state s on s.device_id = d.id
-        left join presence c on c.device_id = d.id
+        left join presence c on c.device_id = d.id ${joinMutes('$8')}
        where ${matching(filter)}`,
     valuesOf(filter),
   );
@@ -145,7 +169,7 @@ export async function countMatching(sql: Sql, filter: FleetFilter): Promise<numb
       select count(*)::integer as count
         from device d
         join device_state s on s.device_id = d.id
-        left join presence c on c.device_id = d.id
+        left join presence c on c.device_id = d.id ${joinMutes('$8')}
        where ${matching(filter)}`,
     valuesOf(filter),
   );
@@ -160,13 +184,25 @@ export type FleetCounts = {
   alarm: number;
   /** Their newest login was refused. */
   refused: number;
+  /** Whose mute has not ended. */
+  muted: number;
   pendingProfile: number;
+};
+
+const none: FleetCounts = {
+  all: 0,
+  online: 0,
+  offline: 0,
+  alarm: 0,
+  refused: 0,
+  muted: 0,
+  pendingProfile: 0,
 };
 
 /** Of all devices within reach, whatever is looked for. */
 export async function countDevices(
   sql: Sql,
-  { accountId, labels }: Pick<FleetFilter, 'accountId' | 'labels'>,
+  { accountId, labels, nowTs }: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs'>,
 ): Promise<FleetCounts> {
   const { rows } = await sql.query<FleetCounts>(
     `
@@ -175,11 +211,12 @@ export async function countDevices(
              (count(*) filter (where c.connected is not true))::integer as offline,
              (count(*) filter (where ${hasAlarm}))::integer as alarm,
              (count(*) filter (where ${isRefused}))::integer as refused,
+             count(m.device_id)::integer as muted,
              (count(*) filter (where ${waits}))::integer as "pendingProfile"
         from device d
-        left join presence c on c.device_id = d.id
+        left join presence c on c.device_id = d.id ${joinMutes('$3')}
        where ${within}`,
-    [accountId, labels],
+    [accountId, labels, nowTs],
   );
-  return rows[0] ?? { all: 0, online: 0, offline: 0, alarm: 0, refused: 0, pendingProfile: 0 };
+  return rows[0] ?? none;
 }

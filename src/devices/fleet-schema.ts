@@ -28,6 +28,7 @@ export const FleetQuery = z.object({
   refused: flagQuery(
     'Only those whose newest login was refused, or those of which this is not so: see refusedTs.',
   ),
+  muted: flagQuery('Only those that are muted now, or those that are not.'),
   state: stateQuery.optional().meta({
     description: 'Only where the purpose engine is there: puId:stId',
   }),
@@ -47,7 +48,11 @@ export type FleetQuery = z.output<typeof FleetQuery>;
 /** Which devices an action is for: the filters of the list, in JSON. */
 export const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
-  .extend({ online: z.boolean().optional(), refused: z.boolean().optional() })
+  .extend({
+    online: z.boolean().optional(),
+    refused: z.boolean().optional(),
+    muted: z.boolean().optional(),
+  })
   .meta({
     id: 'DeviceFilter',
     description: 'As the list of devices has them; empty: all devices.',

@@ -8,11 +8,13 @@ import type { Exports } from '../quotas/exports.ts';
 import { countDevices, countMatching, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';
 import { listDevices } from './list-devices.ts';
+import type { ConnectorAddress } from './pick-connector.ts';
 import { DeviceList } from './schema.ts';
 import { devicesInTurn, toListed, writeDeviceList } from './write-device-list.ts';
 
 export type ListDevicesDeps = {
   db: Sql;
+  listConnectors: () => readonly ConnectorAddress[];
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];
   /** The quota `exports`: lists that are read and sent at once. */
@@ -23,7 +25,7 @@ export type ListDevicesDeps = {
 const defaultLimit = 100;
 
 /** All devices, as in specification section 4.3; or those that are looked for, in pages. */
-export function listRoute({ db, keys, exports }: ListDevicesDeps): Route {
+export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps): Route {
   return defineRoute({
     name: 'listDevices',
     scope: 'devices:read',
@@ -54,7 +56,7 @@ export function listRoute({ db, keys, exports }: ListDevicesDeps): Route {
         );
         return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
       }
-      const filter = { ...query, accountId, labels };
+      const filter = { ...query, accountId, labels, nowTs: request.now() };
       const limit = query.limit ?? defaultLimit;
       const [found, counts, matching] = await Promise.all([
         findDevices(db, filter, limit),
@@ -65,22 +67,36 @@ export function listRoute({ db, keys, exports }: ListDevicesDeps): Route {
       const last = page.at(-1);
       if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
       const devices: DeviceList['devices'] = [];
+      const protocols = protocolsOf(listConnectors());
       for (const [n, row] of page.entries()) {
         if (n % devicesInTurn === 0) await nextTurn();
-        devices.push(toFound(tokenKeys, row));
+        devices.push(toFound(tokenKeys, row, protocols));
       }
       return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
     },
   });
 }
 
+/** By the connector's id. */
+export const protocolsOf = (connectors: readonly ConnectorAddress[]): ReadonlyMap<number, string> =>
+  new Map(connectors.map(({ id, protocol }) => [id, protocol]));
+
 /** A device as it stands in a page of the list. */
 export function toFound(
   keys: readonly Buffer[] | null,
   row: FoundDevice,
+  protocols: ReadonlyMap<number, string>,
 ): DeviceList['devices'][number] {
-  const { serial, openAlarms, alarmSinceTs, refusedTs } = row;
-  const since = alarmSinceTs === null ? {} : { alarmSinceTs };
-  const refused = refusedTs === null ? {} : { refusedTs };
-  return { ...toListed(keys, row), serial, openAlarms, ...since, ...refused };
+  const protocol = protocols.get(row.connectorId);
+  const { serial, openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
+  return {
+    ...toListed(keys, row),
+    serial,
+    openAlarms,
+    ...(protocol === undefined ? {} : { protocol }),
+    ...(alarmSinceTs === null ? {} : { alarmSinceTs }),
+    ...(refusedTs === null ? {} : { refusedTs }),
+    ...(mutedUntilTs === null ? {} : { mutedUntilTs }),
+    ...(mutedReason === null ? {} : { mutedReason }),
+  };
 }

@@ -99,7 +99,7 @@ export async function closeRefusedLogins(db: Sql, letIn: [number, number][]): Pr
   });
 }
 
-type RefusedLoginRow = {
+export type RefusedLoginRow = {
   reason: string;
   address: string;
   count: number;
@@ -125,6 +125,27 @@ export async function findRefusedLogins(
   );
   if (rows.length === 0) return null;
   return rows.filter((row): row is RefusedLoginRow => row.reason !== null);
+}
+
+type RemovedLoginRow = RefusedLoginRow & { uuid: string; name: string | null; removed_at: number };
+
+/** Of devices that the account removed within 30 days, newest first. */
+export async function findRemovedLogins(
+  db: Sql,
+  accountId: number,
+  limit: number,
+): Promise<RemovedLoginRow[]> {
+  const { rows } = await db.query<RemovedLoginRow>(
+    `
+      select r.uuid, u.name, u.removed_at, r.reason, r.address, r.count, r.first_at, r.last_at
+        from refused_login r
+        join removed_uuid u on u.uuid = r.uuid and u.account_id = r.account_id
+       where r.account_id = $1 and r.device_id is null
+       order by r.last_at desc, r.uuid, r.reason, r.address
+       limit $2`,
+    [accountId, limit],
+  );
+  return rows;
 }
 
 /** A chore of the upkeep: what is older than is kept goes. */

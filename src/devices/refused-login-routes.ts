@@ -2,8 +2,18 @@ import type { Sql } from '../db/sql.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { findRefusedLogins } from './refused-login-queries.ts';
-import { RefusedLoginList, type refusalReasons } from './refused-login-schema.ts';
+import {
+  findRefusedLogins,
+  findRemovedLogins,
+  type RefusedLoginRow,
+} from './refused-login-queries.ts';
+import {
+  RefusedLoginList,
+  RemovedLoginList,
+  RemovedLoginsQuery,
+  type RefusedLogin,
+  type refusalReasons,
+} from './refused-login-schema.ts';
 
 const messages: Record<(typeof refusalReasons)[number], string> = {
   'wrong-token': 'The password is not a token of this device.',
@@ -37,15 +47,50 @@ export function refusedLoginsRoute({ db }: { db: Sql }): Route {
     handler: async ({ account, params, request }) => {
       const rows = await findRefusedLogins(db, account.accountId, params.deviceAuthUuid);
       if (rows === null) throw noSuchDevice();
-      const refusedLogins = rows.map(({ reason, address, count, first_at, last_at }) => ({
-        timestamp: last_at,
-        firstTs: first_at,
-        count,
-        reason,
-        message: messages[reason as keyof typeof messages] ?? reason,
-        ...(address === '' ? {} : { address }),
+      return { refusedLogins: rows.map(toRefusedLogin), timestamp: request.now() };
+    },
+  });
+}
+
+/** Boxes that nobody switched off: which of those that were removed are still trying. */
+export function removedLoginsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listRefusedLoginsOfRemoved',
+    scope: 'devices:read',
+    // A device that is gone has no labels.
+    isOfWholeAccount: true,
+    method: 'get',
+    path: '/v2/devices/removed/refused-logins',
+    summary: 'List removed devices that still try to log in',
+    description:
+      'Refused logins of devices that were removed within 30 days, of all of them together, newest first; ' +
+      'for one of them, and for how they are counted, see `listRefusedLogins`.',
+    tag: 'Devices',
+    auth: 'account',
+    query: RemovedLoginsQuery,
+    response: RemovedLoginList,
+    errors: [],
+    handler: async ({ account, query, request }) => {
+      const rows = await findRemovedLogins(db, account.accountId, query.limit);
+      const refusedLogins = rows.map((row) => ({
+        ...toRefusedLogin(row),
+        deviceAuthUuid: row.uuid,
+        ...(row.name === null ? {} : { name: row.name }),
+        removedTs: row.removed_at,
       }));
       return { refusedLogins, timestamp: request.now() };
     },
   });
+}
+
+function toRefusedLogin(row: RefusedLoginRow): RefusedLogin {
+  const { reason, address, count, first_at, last_at } = row;
+  return {
+    timestamp: last_at,
+    firstTs: first_at,
+    count,
+    reason,
+    message: messages[reason as keyof typeof messages] ?? reason,
+    ...(address === '' ? {} : { address }),
+  };
 }

@@ -139,10 +139,10 @@ async function deleteDevices(
       with removed as (
         delete from device
          where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
-        returning id, uuid
+        returning id, uuid, name
       ), noted as (
-        insert into removed_uuid (uuid, account_id)
-        select uuid, $1 from removed
+        insert into removed_uuid (uuid, account_id, name)
+        select uuid, $1, name from removed
         on conflict (uuid) do nothing
       )
       select id as "deviceId", uuid from removed`,

@@ -17,7 +17,7 @@ import { noSuchDevice } from './no-such-device.ts';
 import type { DeviceRemoval } from './remove-devices.ts';
 import { registerRoute, type RegisterDeviceDeps } from './register-route.ts';
 import { rejectionsRoute } from './rejection-routes.ts';
-import { refusedLoginsRoute } from './refused-login-routes.ts';
+import { refusedLoginsRoute, removedLoginsRoute } from './refused-login-routes.ts';
 import { tokenRoute } from './token-routes.ts';
 
 export type DeviceRouteDeps = RegisterDeviceDeps &
@@ -41,6 +41,7 @@ export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
     registerRoute(deps),
     // Before what has a uuid in its place.
     labelsRoute(deps),
+    removedLoginsRoute(deps),
     batchRoute(deps),
     actionsRoute(deps),
     listRoute(deps),

@@ -19,7 +19,13 @@ const Device = z
     name: z.string(),
     labels: z.array(z.string()),
     serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
-    connected: z.boolean(),
+    connected: z.boolean().meta({
+      description: 'It has a connection that lasts. One that sends over HTTP has none.',
+    }),
+    protocol: z.string().optional().meta({
+      description: 'In pages: that of the connector it was given.',
+      example: 'mqtt',
+    }),
     lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
     openAlarms: z.int().optional().meta({
       description: 'In pages: its alarms that are not closed, acknowledged ones too.',
@@ -31,6 +37,11 @@ const Device = z
       description:
         'In pages: when a login of it was refused last; absent where it was let in since.',
     }),
+    mutedUntilTs: timestamp.optional().meta({
+      description:
+        'In pages: until then nobody is told of its events; absent where it is not muted.',
+    }),
+    mutedReason: z.string().optional().meta({ description: 'In pages: why, where that was said.' }),
   })
   .meta({ id: 'Device' });
 
@@ -44,6 +55,7 @@ export const DeviceList = z.object({
       offline: z.int(),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
       refused: z.int().meta({ description: 'Devices with refusedTs.' }),
+      muted: z.int().meta({ description: 'Devices with mutedUntilTs.' }),
       pendingProfile: z.int(),
     })
     .meta({ id: 'DeviceCounts' })

@@ -4,6 +4,7 @@ import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { browserPath, checkPage, openBrowser, openPage, signIn, type Look } from './browser.ts';
 import { fill, hostile, person, type Filled } from './filled.ts';
+import { addOverHttp } from './over-http.ts';
 import { consoleService, type TestService } from './service.ts';
 
 const thermometer = {
@@ -213,6 +214,36 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     );
     await page.getByText('Wrong password').waitFor();
     await checkPage(watched, 'connect-refused-phone');
+    await page.context().close();
+  });
+
+  test('a new device over HTTP: an address, and its first value', async () => {
+    const watched = await open('phone', 'add');
+    await addOverHttp(watched);
+    await watched.page.context().close();
+  });
+
+  test('a profile that says more is replaced by simple alarms only when that was confirmed', async () => {
+    const { boxes } = filled.uuids;
+    const watched = await open('light', `watch/${boxes}`);
+    const { page } = watched;
+    await page.getByLabel('above').first().fill('7');
+    const save = page.getByRole('button', { name: 'Save alarms' });
+    await save.click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Cold room').waitFor();
+    await checkPage(watched, 'watch-replace-light');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    const purposes = async () => {
+      const headers = { Authorization: `Bearer ${token}` };
+      const path = `${service.url}/v2/devices/${boxes}/configuration`;
+      return JSON.stringify(await (await fetch(path, { headers })).json());
+    };
+    expect(await purposes()).not.toContain('Limits');
+    await save.click();
+    await dialog.getByRole('button', { name: 'Replace the profile' }).click();
+    await page.getByText(/^Saved\./).waitFor();
+    expect(await purposes()).toContain('Limits');
     await page.context().close();
   });
 });

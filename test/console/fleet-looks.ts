@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
 import { checkPage, type Look, type Watched } from './browser.ts';
 
 export const rows = (page: Page) => page.locator('.fleet tbody tr');
@@ -7,6 +8,28 @@ export const names = (page: Page) => page.locator('.row-link').allInnerTexts();
 export const button = (page: Page, name: string) =>
   page.getByRole('button', { name, exact: true }).click();
 export const search = (page: Page, text: string) => page.getByRole('searchbox').fill(text);
+
+/** Two of those on the page are muted with a reason, found by the filter, and taken back. */
+export async function muteTwo(page: Page, db: Database): Promise<void> {
+  for (const box of ['Box 00101', 'Box 00102']) await page.getByLabel(`Select ${box}`).check();
+  await button(page, 'Mute');
+  await page.getByLabel('4 hours').check({ force: true });
+  await page.getByLabel('Reason').fill('defrosting');
+  await page.getByRole('dialog').getByRole('button', { name: 'Mute' }).click();
+  await page.getByText(/^Muted until .*: 2 devices$/).waitFor();
+  const { rows: mutes } = await db.query('select reason from device_mute');
+  expect(mutes).toEqual([{ reason: 'defrosting' }, { reason: 'defrosting' }]);
+  await page.getByRole('link', { name: /^Muted 2$/ }).click();
+  await expect.poll(() => names(page)).toEqual(['Box 00101', 'Box 00102']);
+  expect(
+    await rows(page)
+      .getByText(/^Muted until .*: defrosting$/)
+      .count(),
+  ).toBe(2);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('Mute ended: 2 devices').waitFor();
+  await page.getByText('No device matches').waitFor();
+}
 
 /** The fleet with many devices, with some selected, each dialog, and filtered: each as a page should be. */
 export async function checkLooks(watched: Watched, look: Look): Promise<void> {

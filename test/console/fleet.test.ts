@@ -5,7 +5,8 @@ import { openTestDatabase } from '../support/database.ts';
 import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
 import { carrier, fillColdChain, findThree } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
-import { button, checkLooks, names, rows, search } from './fleet-looks.ts';
+import { button, checkLooks, muteTwo, names, rows, search } from './fleet-looks.ts';
+import { knock, seeItComeBack } from './comes-back.ts';
 import { addDevices } from './many.ts';
 import { consoleService, type TestService } from './service.ts';
 
@@ -155,16 +156,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await expect.poll(() => page.locator('.fleet-labels').getByText('ramp').count()).toBe(0);
     await button(page, 'Dismiss');
 
-    for (const box of ['Box 00101', 'Box 00102']) await page.getByLabel(`Select ${box}`).check();
-    await button(page, 'Mute');
-    await page.getByLabel('4 hours').check({ force: true });
-    await page.getByLabel('Reason').fill('defrosting');
-    await page.getByRole('dialog').getByRole('button', { name: 'Mute' }).click();
-    await page.getByText(/^Muted until .*: 2 devices$/).waitFor();
-    const { rows: mutes } = await db.query('select reason from device_mute');
-    expect(mutes).toEqual([{ reason: 'defrosting' }, { reason: 'defrosting' }]);
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByText('Mute ended: 2 devices').waitFor();
+    await muteTwo(page, db);
     await button(page, 'Dismiss');
     expect(faults).toEqual([]);
   });
@@ -174,6 +166,9 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.goto(`${service.url}/console/`);
     await search(page, 'Box 0555');
     await page.getByText('1 to 10 of 10').waitFor();
+    const removed = await db.query<{ uuid: string }>(
+      `select uuid from device where name = 'Box 05550'`,
+    );
     await page.getByLabel('Select Box 05550').check();
     await button(page, 'Remove …');
     const dialog = page.getByRole('dialog');
@@ -183,6 +178,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await remove.click();
     await page.getByText('1 to 9 of 9').waitFor();
     await button(page, 'Dismiss');
+    await knock(db, removed.rows[0]?.uuid);
     await page.getByLabel('Select this page').check();
     await db.transaction(async (tx) => {
       // No job goes on meanwhile: as if another process were at one.
@@ -200,8 +196,13 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await search(later, 'Box 0555');
     await later.getByText('No device matches').waitFor();
     await button(later, 'Dismiss');
+    await later.getByText('1 removed device still tries to log in').click();
+    await later.getByText('Box 05550').waitFor();
     expect(faults).toEqual([]);
   });
+
+  test('asks again when a device that was silent sends, sooner than it would anyway', () =>
+    seeItComeBack(service, browser, db));
 
   test('a job is stopped; the service says why it takes no third one', async () => {
     const { page, faults } = await again();

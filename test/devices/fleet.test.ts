@@ -87,6 +87,7 @@ test('is filtered by label, presence, state and profile, all at once', async () 
     offline: 2,
     alarm: 0,
     refused: 0,
+    muted: 0,
     pendingProfile: 1,
   });
 });
@@ -133,6 +134,40 @@ test('says which devices have an alarm, how many, and since when', async () => {
   expect(quiet).not.toHaveProperty('alarmSinceTs');
 });
 
+test('says which devices are muted, until when and why', async () => {
+  const token = await app.account();
+  const [a, b, c] = [
+    await addDevice(token, 'a'),
+    await addDevice(token, 'b'),
+    await addDevice(token, 'c'),
+  ];
+  const untilTs = Date.now() + 3_600_000;
+  const mute = (uuid: string, ts: number, reason: string | null) =>
+    set(
+      uuid,
+      `insert into device_mute (device_id, until_at, reason, muted_at, muted_by)
+       values (DEVICE, ms_to_timestamp($2), $3, now(), 'somebody')`,
+      ts,
+      reason,
+    );
+  await mute(a, untilTs, 'fan is replaced');
+  await mute(b, untilTs, null);
+  await mute(c, Date.now(), null);
+  const { devices, counts } = await find(token, 'muted=true&counts=true');
+  expect(devices).toMatchObject([
+    { name: 'a', mutedUntilTs: untilTs, mutedReason: 'fan is replaced' },
+    { name: 'b', mutedUntilTs: untilTs },
+  ]);
+  expect(devices[1]).not.toHaveProperty('mutedReason');
+  expect(counts).toMatchObject({ all: 3, matching: 2, muted: 2 });
+  // Its mute has ended.
+  const [heard, ...others] = (await find(token, 'muted=false')).devices;
+  expect([heard?.name, others]).toEqual(['c', []]);
+  expect(heard).not.toHaveProperty('mutedUntilTs');
+  const one = await app.call('GET', `/v2/devices/${a}`, { token });
+  expect(one.body).toMatchObject({ device: { mutedUntilTs: untilTs } });
+});
+
 test.each([
   ['name', ['Alpha', 'beta', 'beta', 'Gamma', 'never']],
   ['lastSeenTs', ['never', 'beta', 'Alpha', 'Gamma', 'beta']],
@@ -164,6 +199,7 @@ test.each([
 test.each([
   'limit=0',
   'online=yes',
+  'muted=1',
   'alarm=closed',
   'state=1',
   'profile=old',

@@ -5,6 +5,7 @@ import type {
   OneDevice,
   RefusedLoginList,
   Registration,
+  RemovedLoginList,
 } from './types.ts';
 
 export type RefusedLogin = RefusedLoginList['refusedLogins'][number];
@@ -20,6 +21,15 @@ export const getDevice = async (uuid: string, signal?: AbortSignal): Promise<One
 export const listRefusedLogins = async (uuid: string, signal?: AbortSignal) =>
   (await call<RefusedLoginList>('GET', `/v2/devices/${uuid}/refused-logins`, { signal })).body
     .refusedLogins;
+
+export type RemovedLogin = RemovedLoginList['refusedLogins'][number];
+
+/** Of devices that were removed, the newest first. */
+export const listRemovedLogins = async (signal?: AbortSignal): Promise<RemovedLogin[]> => {
+  const path = '/v2/devices/removed/refused-logins';
+  const query = { limit: 100 };
+  return (await call<RemovedLoginList>('GET', path, { query, signal })).body.refusedLogins;
+};
 
 export const listNotifications = (
   uuid: string,

@@ -16,6 +16,7 @@ export type FleetFilter = {
   profile: string;
   alarm: string;
   refused: string;
+  muted: string;
   label: string;
   sort: string;
   cursor: string;
@@ -39,8 +40,11 @@ export const findDevice = async (
   return body.devices[0] ?? null;
 };
 
-export const registerDevice = async (body: Configuration): Promise<Registration> =>
-  (await call<Registration>('POST', '/v2/devices', { body })).body;
+export type Protocol = 'mqtt' | 'http';
+
+export const registerDevice = async (
+  body: Configuration & { protocol?: Protocol },
+): Promise<Registration> => (await call<Registration>('POST', '/v2/devices', { body })).body;
 
 export const getConfiguration = async (uuid: string, signal?: AbortSignal) =>
   (await call<DescribedDevice>('GET', `/v2/devices/${uuid}/configuration`, { signal })).body;

@@ -2,7 +2,7 @@
 export type { SessionView } from '../../session-routes.ts';
 export type { DescribedDevice, DeviceList, OneDevice } from '../../../devices/schema.ts';
 export type { Registration } from '../../../devices/registration-schema.ts';
-export type { RefusedLoginList } from '../../../devices/refused-login-schema.ts';
+export type { RefusedLoginList, RemovedLoginList } from '../../../devices/refused-login-schema.ts';
 export type { RejectionList } from '../../../devices/rejection-schema.ts';
 export type { LabelList } from '../../../devices/list-labels.ts';
 export type { DeviceAction } from '../../../devices/action-schema.ts';

@@ -1,21 +1,30 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { now } from '../app/now.ts';
 import { t } from '../text/t.ts';
 
+/** As it is chosen: it begins when it is sent, however long the dialog was open. */
+export type AskedQuiet = { forMs: number; reason?: string };
 export type Quiet = { untilTs: number; reason?: string };
+
+/** As it is sent. */
+export const quietFromNow = ({ forMs, ...rest }: AskedQuiet): Quiet => ({
+  ...rest,
+  untilTs: now() + forMs,
+});
 
 const hourMs = 3_600_000;
 const lengths = [1, 4, 24, 168] as const;
 
-type QuietFieldsProps = { onChange: (quiet: Quiet) => void };
+type QuietFieldsProps = { onChange: (quiet: AskedQuiet) => void };
 
 /** For how long nobody is told, and why. */
 export function QuietFields({ onChange }: QuietFieldsProps) {
   const [hours, setHours] = useState<(typeof lengths)[number]>(1);
   const [reason, setReason] = useState('');
-  useEffect(() => {
+  // Before the next key: Enter right after the last letter sends that too.
+  useLayoutEffect(() => {
     const text = reason.trim();
-    onChange({ untilTs: now() + hours * hourMs, ...(text === '' ? {} : { reason: text }) });
+    onChange({ forMs: hours * hourMs, ...(text === '' ? {} : { reason: text }) });
   }, [hours, reason]);
   return (
     <>

@@ -1,9 +1,10 @@
+import { Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Access } from '../../api/device.ts';
 import { CopyText } from '../../parts/copy.tsx';
 import { Qr } from '../../parts/qr.tsx';
 import { t } from '../../text/t.ts';
-import { qrText, snippets, snippetsFor, type SnippetName } from './snippets.ts';
+import { hintOf, isHttp, qrText, snippetsFor, targetOf, type SnippetName } from './snippets.ts';
 
 const hidden = '•'.repeat(12);
 
@@ -12,15 +13,22 @@ type FactsProps = { access: Access; isShown: boolean; onShow: (isShown: boolean)
 /** How a device signs in; its password behind a button. */
 export function AccessFacts({ access, isShown, onShow }: FactsProps) {
   const { host, port, protocol, deviceAuthUuid: uuid, deviceAuthToken: token } = access;
+  const overHttp = isHttp(access);
   return (
     <>
       <div class="connect-access">
         <dl class="facts">
-          <Fact label={t('connect.host')} value={host} />
-          <Fact label={t('connect.port')} value={`${port} (${protocol})`} />
+          {overHttp ? (
+            <Fact label={t('connect.address')} value={targetOf(access)} />
+          ) : (
+            <>
+              <Fact label={t('connect.host')} value={host} />
+              <Fact label={t('connect.port')} value={`${port} (${protocol})`} />
+            </>
+          )}
           <Fact label={t('connect.user')} value={uuid} />
           <Fact label={t('connect.token')} value={isShown ? token : hidden} />
-          <Fact label={t('connect.topic')} value={`devices/${uuid}/up/measurements`} />
+          {!overHttp && <Fact label={t('connect.topic')} value={targetOf(access)} />}
         </dl>
         {isShown && <Qr text={qrText(access)} label={t('connect.qr')} />}
       </div>
@@ -43,16 +51,32 @@ function Fact({ label, value }: { label: string; value: string }) {
   return (
     <div>
       <dt>{label}</dt>
-      <dd>{value}</dd>
+      <dd>{withBreaks(value)}</dd>
     </div>
   );
 }
 
+/** A path breaks behind its slashes, where it has to. */
+function withBreaks(path: string) {
+  const [first, ...others] = path.split(/(?<=\w\/)/);
+  return [
+    first,
+    ...others.map((part) => (
+      <Fragment key={part}>
+        <wbr />
+        {part}
+      </Fragment>
+    )),
+  ];
+}
+
 /** What sends a first message, in the language of choice; the password is hidden and copied all the same. */
 export function Snippets({ access, message, isShown }: SnippetsProps) {
-  const names = snippetsFor(access);
-  const [chosen, setChosen] = useState<SnippetName>(names[0] ?? 'shell');
-  const write = snippets[chosen];
+  const snippets = snippetsFor(access);
+  const names = Object.keys(snippets) as SnippetName[];
+  const [chosen, setChosen] = useState(names[0]);
+  const write = chosen && snippets[chosen];
+  if (!write) return null;
   return (
     <>
       <div class="choices" role="group" aria-label={t('snippet.label')}>
@@ -68,7 +92,7 @@ export function Snippets({ access, message, isShown }: SnippetsProps) {
           </button>
         ))}
       </div>
-      <p class="fine">{t(`snippet.hint.${chosen}`)}</p>
+      <p class="fine">{t(hintOf(access, chosen))}</p>
       <CopyText
         key={chosen}
         label={t(`snippet.${chosen}`)}

@@ -1,11 +1,13 @@
 import { useState } from 'preact/hooks';
-import { registerDevice } from '../../api/devices.ts';
+import { registerDevice, type Protocol } from '../../api/devices.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { t } from '../../text/t.ts';
 import { textOf } from '../sign-in/credentials-form.tsx';
 import { Connect, type Added } from './connect.tsx';
 import { configurationOf, templateNames, templates, type TemplateName } from './templates.ts';
+
+const protocols: readonly Protocol[] = ['mqtt', 'http'];
 
 /** Registers a device, and stays until its first value has arrived. */
 export function AddPage() {
@@ -15,6 +17,7 @@ export function AddPage() {
 
 function AddForm({ onAdded }: { onAdded: (added: Added) => void }) {
   const [template, setTemplate] = useState<TemplateName>('temperature');
+  const [protocol, setProtocol] = useState<Protocol>('mqtt');
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const add = async (event: SubmitEvent) => {
@@ -22,7 +25,11 @@ function AddForm({ onAdded }: { onAdded: (added: Added) => void }) {
     const name = textOf(new FormData(event.currentTarget as HTMLFormElement), 'name').trim();
     setIsBusy(true);
     try {
-      const registration = await registerDevice(configurationOf(template, name));
+      const registration = await registerDevice({
+        ...configurationOf(template, name),
+        // MQTT is what the service takes for it by itself, where it can.
+        ...(protocol === 'http' ? { protocol } : {}),
+      });
       onAdded({ name, template, registration });
     } catch (thrown) {
       setError(thrown);
@@ -48,6 +55,23 @@ function AddForm({ onAdded }: { onAdded: (added: Added) => void }) {
               />
               <span class="template-name">{t(`template.${each}`)}</span>
               <span class="fine">{sensesIn(each)}</span>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      <fieldset class="panel">
+        <legend>{t('add.how')}</legend>
+        <div class="templates">
+          {protocols.map((each) => (
+            <label key={each} class="template">
+              <input
+                type="radio"
+                name="protocol"
+                checked={each === protocol}
+                onChange={() => setProtocol(each)}
+              />
+              <span class="template-name">{t(`protocol.${each}`)}</span>
+              <span class="fine">{t(`protocol.${each}.hint`)}</span>
             </label>
           ))}
         </div>

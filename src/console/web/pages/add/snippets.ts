@@ -3,8 +3,9 @@ import type { Access } from '../../api/device.ts';
 /** A program, or a line for a shell, that sends a message as the device. */
 type Write = (access: Access, message: string) => string;
 
-const isSecure = ({ protocol }: Access) => protocol === 'mqtts' || protocol === 'wss';
+const isSecure = ({ protocol }: Access) => ['mqtts', 'wss', 'https'].includes(protocol);
 const isWebSocket = ({ protocol }: Access) => protocol.startsWith('ws');
+export const isHttp = ({ protocol }: Access) => protocol === 'http' || protocol === 'https';
 const topicOf = ({ deviceAuthUuid }: Access) => `devices/${deviceAuthUuid}/up/measurements`;
 
 const shell: Write = (access, message) =>
@@ -65,21 +66,91 @@ mqtt.connect()
 mqtt.publish("${topicOf(access)}", json.dumps(${message}), qos=1)
 mqtt.disconnect()`;
 
-/** In the order in which they are offered. Another way to send is a line here, and its name in the texts. */
-export const snippets = { shell, python, arduino, microPython } as const satisfies Record<
-  string,
-  Write
->;
-export type SnippetName = keyof typeof snippets;
+const inUrl = (host: string) => (host.includes(':') ? `[${host}]` : host);
+
+/** Where measurements go: a topic, or over HTTP an address. */
+export function targetOf(access: Access): string {
+  const { protocol, host, port } = access;
+  if (!isHttp(access)) return topicOf(access);
+  const isUsual = port === (protocol === 'https' ? 443 : 80);
+  return `${protocol}://${inUrl(host)}${isUsual ? '' : `:${port}`}/${topicOf(access)}`;
+}
+
+const curl: Write = (access, message) =>
+  [
+    `curl -sS -u ${access.deviceAuthUuid}:${access.deviceAuthToken}`,
+    `-H 'Content-Type: application/json'`,
+    targetOf(access),
+    `-d '${message}'`,
+  ].join(' \\\n  ');
+
+const pythonHttp: Write = (access, message) => `import json
+from urllib.request import Request, urlopen
+
+request = Request(
+    "${targetOf(access)}",
+    data=json.dumps(${message}).encode(),
+    headers={
+        "Authorization": "Bearer ${access.deviceAuthToken}",
+        "Content-Type": "application/json",
+    },
+)
+with urlopen(request, timeout=30) as answer:
+    print(answer.read().decode())`;
+
+const arduinoHttp: Write = (access, message) => `#include <WiFi.h>
+#include <HTTPClient.h>
+
+void setup() {
+  WiFi.begin("your network", "its password");
+  while (WiFi.status() != WL_CONNECTED) delay(100);
+}
+
+void loop() {
+  HTTPClient http;
+  http.begin("${targetOf(access)}"${isSecure(access) ? ', rootCertificate' : ''});
+  http.setAuthorization("${access.deviceAuthUuid}", "${access.deviceAuthToken}");
+  http.addHeader("Content-Type", "application/json");
+  http.POST("${message.replaceAll('"', '\\"')}");  // 200: it is stored
+  http.end();
+  delay(60000);
+}`;
+
+const microPythonHttp: Write = (access, message) => `# mpremote mip install requests
+import requests
+
+answer = requests.post(
+    "${targetOf(access)}",
+    json=${message},
+    headers={"Authorization": "Bearer ${access.deviceAuthToken}"},
+)
+print(answer.status_code, answer.text)
+answer.close()`;
+
+/** In the order in which they are offered. Another way to send is its name here, in the lists below, and in the texts. */
+export type SnippetName = 'shell' | 'python' | 'arduino' | 'microPython';
+type Snippets = Partial<Record<SnippetName, Write>>;
+
+const overMqtt: Snippets = { shell, python, arduino, microPython };
+const overHttp: Snippets = {
+  shell: curl,
+  python: pythonHttp,
+  arduino: arduinoHttp,
+  microPython: microPythonHttp,
+};
 
 /** Those that can speak the device's protocol: only Python's client speaks MQTT over WebSockets. */
-export function snippetsFor(access: Access): SnippetName[] {
-  return isWebSocket(access) ? ['python'] : (Object.keys(snippets) as SnippetName[]);
+export function snippetsFor(access: Access): Snippets {
+  if (isHttp(access)) return overHttp;
+  return isWebSocket(access) ? { python } : overMqtt;
 }
+
+/** What is said of one, beside its name. */
+export const hintOf = (access: Access, name: SnippetName) =>
+  `snippet.hint.${isHttp(access) && name === 'shell' ? 'curl' : name}` as const;
 
 /** All that a device needs, as an address. */
 export function qrText({ host, port, protocol, ...device }: Access): string {
   const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
-  const name = host.includes(':') ? `[${host}]` : host;
-  return `${protocol}://${uuid}:${encodeURIComponent(token)}@${name}:${port}`;
+  return `${protocol}://${uuid}:${encodeURIComponent(token)}@${inUrl(host)}:${port}`;
 }

@@ -37,6 +37,7 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
     }
     setBusy(false);
     reload('alarms/');
+    reload(`device/${uuid}`);
     await readOpenAlarms();
   };
   const quiet = (body: Quiet) =>

@@ -1,6 +1,5 @@
 import { listAlarms } from '../../api/alarms.ts';
 import { useQuery } from '../../api/cache.ts';
-import { setQuery } from '../../app/router.ts';
 import { Link } from '../../parts/link.tsx';
 import { Empty } from '../../parts/panel.tsx';
 import { formatTime } from '../../text/format.ts';
@@ -10,18 +9,8 @@ type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean }
 
 /** Nothing in this list: what that means. */
 export function NoAlarms({ state, isOfAll }: NoneProps) {
-  if (!isOfAll)
-    return (
-      <Empty icon="search" title={t('alarms.noMatch')}>
-        <button
-          type="button"
-          class="button"
-          onClick={() => setQuery({ device: '', label: '', cursor: '' })}
-        >
-          {t('alarms.dropFilter')}
-        </button>
-      </Empty>
-    );
+  // What drops the filter stands above.
+  if (!isOfAll) return <Empty icon="search" title={t('alarms.noMatch')} />;
   if (state === 'open') return <Quiet />;
   const title = t(state === 'closed' ? 'alarms.noClosed' : 'alarms.noAcknowledged');
   return <Empty icon="alarm" title={title} />;

@@ -1,7 +1,12 @@
 import { useState } from 'preact/hooks';
 import type { ListedAlarm } from '../../api/types.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { QuietFields, type Quiet } from '../../parts/quiet-fields.tsx';
+import {
+  QuietFields,
+  quietFromNow,
+  type AskedQuiet,
+  type Quiet,
+} from '../../parts/quiet-fields.tsx';
 import { t } from '../../text/t.ts';
 
 type QuietProps = {
@@ -13,14 +18,14 @@ type QuietProps = {
 
 /** For how long nobody is told, and why. */
 export function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
-  const [quiet, setQuiet] = useState<Quiet>();
+  const [quiet, setQuiet] = useState<AskedQuiet>();
   const { eventName: name } = alarm;
   const device = alarm.deviceName || t('fleet.unnamed');
   const title =
     what === 'snooze' ? t('quiet.snoozeTitle', { name }) : t('quiet.muteTitle', { device });
   const send = (event: SubmitEvent) => {
     event.preventDefault();
-    if (quiet) onQuiet(quiet);
+    if (quiet) onQuiet(quietFromNow(quiet));
   };
   return (
     <Dialog title={title} onClose={onCancel}>

@@ -9,6 +9,7 @@ const reached = ['sent', 'logged'];
 /** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
 export function sayTold({ told, notNotified, announcedTs, deliveries }: ListedAlarm): string {
   if (told === 'queued') return t('alarms.told.queued');
+  if (told === 'withdrawn' && notNotified === 'snoozed') return sayWithdrawn(deliveries);
   if (told === 'withdrawn') return t('alarms.told.withdrawn');
   if (told === 'told') return sayWho(deliveries, announcedTs);
   return notNotified === null ? t('alarms.told.listed') : t(`alarms.notTold.${notNotified}`);
@@ -16,9 +17,7 @@ export function sayTold({ told, notNotified, announcedTs, deliveries }: ListedAl
 
 /** Messages are not kept for ever: then it is known that somebody was told, and not who. */
 function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): string {
-  const arrived = deliveries.filter(
-    ({ state, type }) => reached.includes(state) && type !== 'closed',
-  );
+  const arrived = arrivedOf(deliveries);
   const first = arrived.at(-1);
   if (first) {
     const who = [...new Set(arrived.map(({ recipient }) => recipient))].join(', ');
@@ -28,6 +27,15 @@ function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): st
     ? t('alarms.told.before')
     : t('alarms.told.somebody', { time: formatTime(announcedTs) });
 }
+
+/** By a snooze, which undoes nothing that has arrived. */
+function sayWithdrawn(deliveries: readonly Delivery[]): string {
+  if (arrivedOf(deliveries).length === 0) return t('alarms.notTold.snoozed');
+  return `${sayWho(deliveries, null)} ${t('alarms.told.again')}`;
+}
+
+const arrivedOf = (deliveries: readonly Delivery[]) =>
+  deliveries.filter(({ state, type }) => reached.includes(state) && type !== 'closed');
 
 /** One message: how, to whom, what became of it when, and why. */
 export function sayDelivery(delivery: Delivery): string {

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { getDevice, rotateToken } from '../../api/device.ts';
 import { reload, useQuery } from '../../api/cache.ts';
+import { useKnownLatest } from '../../api/measurements.ts';
 import type { Sense } from '../../api/types.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Answered } from '../../parts/panel.tsx';
@@ -18,7 +19,9 @@ export function AccessTab({ uuid, senses }: TabProps) {
   const [isShown, setIsShown] = useState(false);
   const [isAsked, setIsAsked] = useState(false);
   const [sense] = [...senses.values()];
-  const message = JSON.stringify({ sId: sense?.sId ?? '0x10', val: exampleOf(sense) });
+  const newest = useKnownLatest(uuid).find(({ sId }) => sId === sense?.sId)?.val;
+  const val = typeof newest === 'number' ? newest : exampleOf(sense);
+  const message = JSON.stringify({ sId: sense?.sId ?? '0x10', val });
   return (
     <Answered query={query}>
       {({ device, connector, previousToken }) => {
@@ -53,7 +56,7 @@ export function AccessTab({ uuid, senses }: TabProps) {
   );
 }
 
-/** In the middle of what is allowed. */
+/** In the middle of what is allowed. What it measured last opens no alarm that is not open. */
 const exampleOf = ({ min = 0, max = min + 10 }: Partial<Sense> = {}): number =>
   Math.round((min + max) / 2);
 

@@ -10,6 +10,7 @@ import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { sensesOf } from '../../parts/senses.ts';
 import { Ago, Status } from '../../parts/status.tsx';
+import { Quiet } from './quiet.tsx';
 import { t } from '../../text/t.ts';
 import { DeviceAlarms } from './device-alarms.tsx';
 import { EventsTab } from './events-tab.tsx';
@@ -100,6 +101,7 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
         <p class="device-seen">
           <Status {...device} />
           {device.lastSeenTs !== null && !device.connected && <Ago ts={device.lastSeenTs} />}
+          {device.mutedUntilTs !== undefined && <Quiet device={device} />}
           {device.labels.map((label) => (
             <span key={label} class="label">
               {label}

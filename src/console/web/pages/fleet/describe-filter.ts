@@ -8,6 +8,7 @@ export function describeFilter({ search, label, ...of }: FleetFilter): string {
     label !== '' && `${t('fleet.label')}: ${label}`,
     of.alarm !== '' && t('fleet.inAlarm'),
     of.refused !== '' && t('fleet.refused'),
+    of.muted !== '' && t('fleet.muted'),
     of.online === 'true' && t('fleet.online'),
     of.online === 'false' && t('fleet.offline'),
     of.profile !== '' && t('fleet.pending'),

@@ -3,7 +3,15 @@ import type { DeviceAction } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 
 /** Those of the filters that are in the URL. */
-export const filterNames = ['search', 'online', 'profile', 'alarm', 'refused', 'label'] as const;
+export const filterNames = [
+  'search',
+  'online',
+  'profile',
+  'alarm',
+  'refused',
+  'muted',
+  'label',
+] as const;
 
 export const filterOf = (): FleetFilter => ({
   search: queryOf('search'),
@@ -11,6 +19,7 @@ export const filterOf = (): FleetFilter => ({
   profile: queryOf('profile'),
   alarm: queryOf('alarm'),
   refused: queryOf('refused'),
+  muted: queryOf('muted'),
   label: queryOf('label'),
   sort: queryOf('sort') || 'name',
   cursor: queryOf('cursor'),
@@ -24,7 +33,7 @@ export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['f
   return Object.fromEntries(given);
 }
 
-const isFlag = (name: string) => name === 'online' || name === 'refused';
+const isFlag = (name: string) => ['online', 'refused', 'muted'].includes(name);
 
 /** Which devices a filter is for, as text: two that let through the same ones are the same text. */
 export const nameOf = (filter: FleetFilter): string => JSON.stringify(toDeviceFilter(filter));

@@ -5,7 +5,7 @@ import { Link } from '../../parts/link.tsx';
 import { formatNumber } from '../../text/format.ts';
 import { t, type Key } from '../../text/t.ts';
 
-type Counts = DeviceList['counts'] & { refused?: number };
+type Counts = NonNullable<DeviceList['counts']>;
 type Chip = { key: Key; filter: Record<string, string>; count: keyof Counts; isBad?: boolean };
 
 const chips: Chip[] = [
@@ -14,9 +14,10 @@ const chips: Chip[] = [
   { key: 'fleet.refused', filter: { refused: 'true' }, count: 'refused', isBad: true },
   { key: 'fleet.online', filter: { online: 'true' }, count: 'online' },
   { key: 'fleet.offline', filter: { online: 'false' }, count: 'offline' },
+  { key: 'fleet.muted', filter: { muted: 'true' }, count: 'muted' },
   { key: 'fleet.pending', filter: { profile: 'pending' }, count: 'pendingProfile' },
 ];
-const names = ['online', 'profile', 'alarm', 'refused'];
+const names = ['online', 'profile', 'alarm', 'refused', 'muted'];
 
 /** How many devices there are of each kind; each is a filter, and its state is in the URL. */
 export function FleetChips({ counts }: { counts: Counts | undefined }) {
@@ -24,8 +25,6 @@ export function FleetChips({ counts }: { counts: Counts | undefined }) {
     <nav class="chips" aria-label={t('fleet.filter')}>
       {chips.map(({ key, filter, count, isBad }) => {
         const number = counts?.[count];
-        // What this service does not count it does not filter by.
-        if (counts && number === undefined) return null;
         const isOn = names.every((name) => (filter[name] ?? '') === queryOf(name));
         return (
           <Link

@@ -11,6 +11,7 @@ import { JobsPanel } from './jobs/jobs-panel.tsx';
 import { LabelFilter } from './label-filter.tsx';
 import { NoDevices } from './no-devices.tsx';
 import { PlacedPager } from './placed-pager.tsx';
+import { RemovedDevices } from './removed-devices.tsx';
 import { SearchField } from './search-field.tsx';
 import { forgetOtherFilter } from './selection.ts';
 import { useFleet } from './use-fleet.ts';
@@ -21,7 +22,13 @@ export function FleetPage() {
   const query = useFleet(filter);
   useEffect(() => forgetOtherFilter(filter), [JSON.stringify(filter)]);
   const counts = query.data?.body.counts;
-  if (counts?.all === 0) return <NoDevices />;
+  if (counts?.all === 0)
+    return (
+      <>
+        <NoDevices />
+        <RemovedDevices />
+      </>
+    );
   const matching = counts?.matching ?? 0;
   return (
     <>
@@ -56,6 +63,7 @@ export function FleetPage() {
           }
         </Answered>
       </section>
+      <RemovedDevices />
       <SelectionBar filter={filter} devices={query.data?.body.devices ?? []} matching={matching} />
     </>
   );

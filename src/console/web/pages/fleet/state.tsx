@@ -1,15 +1,12 @@
 import type { ListedDevice } from '../../api/devices.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
-import { Status } from '../../parts/status.tsx';
+import { Muted, Status } from '../../parts/status.tsx';
 import { formatFullTime, formatNumber, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 
-/** `refusedTs`: when a login of it was refused last; absent where it was let in since. */
-export type StateOf = ListedDevice & { refusedTs?: number };
-
 /** What is wrong with a device, first; that it is connected only where nothing is. */
-export function State({ device }: { device: StateOf }) {
+export function State({ device }: { device: ListedDevice }) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (
@@ -27,6 +24,7 @@ export function State({ device }: { device: StateOf }) {
           {t('fleet.refusedAt', { time: formatTime(refusedTs) })}
         </Link>
       )}
+      <Muted {...device} />
       {!(isWrong && connected) && <Status {...device} />}
     </div>
   );

@@ -1,13 +1,17 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { reload, useQuery, type Query } from '../../api/cache.ts';
-import { listDevices, type FleetFilter } from '../../api/devices.ts';
+import { listDevices, type FleetFilter, type ListedDevice } from '../../api/devices.ts';
 import type { DeviceList } from '../../api/types.ts';
+import { now } from '../../app/now.ts';
 import { queryOf } from '../../app/router.ts';
-import { onStream } from '../../app/stream.ts';
+import { onStream, type StreamMessage } from '../../app/stream.ts';
 
 const everyMs = 10_000;
-/** Of many alarms at once the list is asked for now and then. */
+/** However much is told at once, the list and its counts are asked for no sooner again. */
 const pauseMs = 2_000;
+/** When a device was heard last is written twice a minute: one of before this has come back. */
+const silentMs = 60_000;
+const mostBack = 1_000;
 
 export type FleetAnswer = {
   body: DeviceList;
@@ -29,19 +33,39 @@ export function useFleet(filter: FleetFilter): Fleet {
   const last = useRef<FleetAnswer>(undefined);
   const from = filter.cursor === '' ? 0 : Number.parseInt(queryOf('from'), 10);
   if (query.data) last.current = { ...query.data, before: Math.max(0, from || 0) };
-  useEffect(watchAlarms, []);
+  useEffect(() => watchStream(() => last.current?.body.devices ?? []), []);
   const isOld = query.data === undefined && query.error === undefined;
   return { ...query, isOld, data: query.data || isOld ? last.current : undefined };
 }
 
-function watchAlarms(): () => void {
+/**
+ * What the stream tells that changes rows and counts: alarms, events of devices (a profile was answered), and a
+ * value of one that is shown as silent. Who connects and sends nothing is seen by `everyMs`.
+ */
+function watchStream(shown: () => readonly ListedDevice[]): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Devices that came back, until the list says so or `everyMs` has passed. */
+  let back = new Map<string, number>();
   const ask = () => {
     timer = undefined;
     reload('fleet/');
   };
-  const end = onStream(({ kind }) => {
-    if (kind === 'alarm') timer ??= setTimeout(ask, pauseMs);
+  const comesBack = (uuid: string): boolean => {
+    if (now() - (back.get(uuid) ?? 0) < everyMs) return false;
+    const device = shown().find((one) => one.uuid === uuid);
+    if (!device || device.connected || now() - (device.lastSeenTs ?? 0) < silentMs) return false;
+    if (back.size > mostBack) back = new Map();
+    back.set(uuid, now());
+    return true;
+  };
+  const moves = (message: StreamMessage): boolean => {
+    if (message.kind === 'event') return message.event.type === 'device';
+    if (message.kind === 'values')
+      return message.values.some(({ deviceAuthUuid }) => comesBack(deviceAuthUuid));
+    return message.kind === 'alarm';
+  };
+  const end = onStream((message) => {
+    if (timer === undefined && moves(message)) timer = setTimeout(ask, pauseMs);
   });
   return () => {
     end();

@@ -13,6 +13,9 @@ export type Rules = {
 
 export const noRules: Rules = { above: {}, below: {}, silentMs: 0 };
 
+type PurposeEvent = Purpose['states'][number]['events'][number];
+type Threshold = Partial<NonNullable<PurposeEvent['causes'][number]['threshold']>>;
+
 const actions = { alarm: true, cloud: { sendEvent: true, sendPush: true } };
 
 /** One state that watches for all of it. Names say what happened, for they stand in the messages. */
@@ -85,6 +88,35 @@ export function rulesIn(purposes: readonly Purpose[]): Rules | null {
     if (isLt !== undefined) rules.below[sId] = isLt;
   }
   return rules;
+}
+
+/** Whether the rules are all that there is: what the page saves in its place loses nothing. */
+export function isAllOf(rules: Rules, purposes: readonly Purpose[]): boolean {
+  const events = purposes.flatMap(({ states }) => states.flatMap(({ events }) => events));
+  const silent = rules.silentMs === 0 ? 0 : 1;
+  const number = Object.keys(rules.above).length + Object.keys(rules.below).length + silent;
+  return events.length === number && events.every(isPlain);
+}
+
+/** It has nothing but what this page writes. */
+function isPlain({ actions: asked, causes }: PurposeEvent): boolean {
+  if (JSON.stringify(bare(asked)) !== JSON.stringify(bare(actions))) return false;
+  return causes.every(
+    ({ sId: _sId, orderId: _orderId, threshold, thresholds: _limits, ...rest }) => {
+      const { noneForMs: _silence, ...others } = (threshold ?? {}) as Threshold;
+      return bare([others, rest]) === undefined;
+    },
+  );
+}
+
+/** Without what is absent, false or empty, in one order. */
+function bare(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value === false ? undefined : value;
+  const members = Object.entries(value)
+    .map(([name, member]) => [name, bare(member)] as const)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return members.length === 0 ? undefined : members;
 }
 
 export const isEmpty = ({ above, below, silentMs }: Rules): boolean =>

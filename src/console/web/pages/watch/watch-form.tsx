@@ -2,8 +2,9 @@ import { useState } from 'preact/hooks';
 import { reload } from '../../api/cache.ts';
 import { getContacts } from '../../api/account.ts';
 import { installPurpose } from '../../api/watch.ts';
-import type { Sense } from '../../api/types.ts';
+import type { Purpose, Sense } from '../../api/types.ts';
 import { navigate } from '../../app/router.ts';
+import { Confirm } from '../../parts/confirm.tsx';
 import { Form, Submit } from '../../parts/form.tsx';
 import { nameOfSense } from '../../parts/senses.ts';
 import { say } from '../../parts/toast.tsx';
@@ -17,8 +18,8 @@ type FormProps = {
   name: string;
   senses: Sense[];
   rules: Rules;
-  /** The device has a profile that this page cannot show. */
-  replaces: boolean;
+  /** Purposes that say more than this page can show, and are lost when it saves. */
+  replaces: readonly Purpose[];
 };
 
 const silences = [0, 900_000, 3_600_000, 21_600_000, 86_400_000] as const;
@@ -26,20 +27,25 @@ const silences = [0, 900_000, 3_600_000, 21_600_000, 86_400_000] as const;
 /** A limit above and below for each sense, and how long silence may last. */
 export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
   const [isNothing, setIsNothing] = useState(false);
-  const form = useForm(async (values) => {
-    const chosen = readRules(values, senses);
-    setIsNothing(isEmpty(chosen));
-    if (isEmpty(chosen)) return;
+  const [asking, setAsking] = useState<Rules | null>(null);
+  const save = async (chosen: Rules) => {
     await installPurpose(uuid, purposeOf(chosen, senses));
     reload(`configuration/${uuid}`);
     const hasSomebody = readyIn(await getContacts()).length > 0;
     say(t(hasSomebody ? 'watch.saved' : 'watch.savedForNobody'));
     navigate(hasSomebody ? `devices/${uuid}` : 'account/contacts');
+  };
+  const form = useForm(async (values) => {
+    const chosen = readRules(values, senses);
+    setIsNothing(isEmpty(chosen));
+    if (isEmpty(chosen)) return;
+    if (replaces.length > 0) setAsking(chosen);
+    else await save(chosen);
   });
   return (
     <section class="panel">
       <p class="watch-name">{name || t('fleet.unnamed')}</p>
-      {replaces && <p class="notice">{t('watch.replaces')}</p>}
+      {replaces.length > 0 && <p class="notice">{t('watch.replaces')}</p>}
       <Form form={form}>
         {isNothing && (
           <p class="form-error" role="alert">
@@ -64,6 +70,21 @@ export function WatchForm({ uuid, name, senses, rules, replaces }: FormProps) {
           <Submit form={form}>{t('watch.save')}</Submit>
         </div>
       </Form>
+      {asking && (
+        <Confirm
+          title={t('watch.replaceTitle')}
+          action={t('watch.replace')}
+          onCancel={() => setAsking(null)}
+          onConfirm={() => save(asking)}
+        >
+          <p>{t('watch.replaceHint')}</p>
+          <ul class="watch-lost">
+            {replaces.map(({ puId, name }) => (
+              <li key={puId}>{name ?? t('watch.purpose', { puId })}</li>
+            ))}
+          </ul>
+        </Confirm>
+      )}
     </section>
   );
 }

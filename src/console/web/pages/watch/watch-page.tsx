@@ -5,7 +5,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
-import { noRules, rulesIn } from './rules.ts';
+import { isAllOf, noRules, rulesIn } from './rules.ts';
 import { WatchForm } from './watch-form.tsx';
 import { WhoIsTold } from './who-is-told.tsx';
 
@@ -27,6 +27,7 @@ export function WatchPage({ uuid }: { uuid: string }) {
         {(device) => {
           const purposes = purposesOf(device);
           const rules = purposes.length === 0 ? noRules : rulesIn(purposes);
+          const isAll = rules !== null && isAllOf(rules, purposes);
           return (
             <div class="watch">
               <WatchForm
@@ -34,7 +35,7 @@ export function WatchPage({ uuid }: { uuid: string }) {
                 name={device.device.name ?? ''}
                 senses={device.module.flatMap(({ senses }) => senses)}
                 rules={rules ?? noRules}
-                replaces={rules === null}
+                replaces={isAll ? [] : purposes}
               />
               <WhoIsTold />
             </div>

@@ -3,6 +3,7 @@ import type { add as en } from '../en/add.ts';
 export const add: Record<keyof typeof en, string> = {
   'add.title': 'Gerät hinzufügen',
   'add.what': 'Was misst es?',
+  'add.how': 'Wie sendet es?',
   'add.name': 'Name',
   'add.namePlaceholder': 'Zum Beispiel: {example}',
   'add.nameHint': 'Woran Sie und andere es erkennen.',
@@ -14,6 +15,11 @@ export const add: Record<keyof typeof en, string> = {
   'template.freezer': 'Gefrierschrank',
   'template.pump': 'Pumpe',
   'template.power': 'Stromzähler',
+  'protocol.mqtt': 'MQTT',
+  'protocol.mqtt.hint': 'Hält eine Verbindung und erfährt Änderungen sofort.',
+  'protocol.http': 'HTTP',
+  'protocol.http.hint':
+    'Eine Anfrage je Nachricht: für Boards, die schlafen, Modems, Gateways und Skripte.',
   'sense.temperature': 'Temperatur',
   'sense.humidity': 'Luftfeuchte',
   'sense.weight': 'Gewicht',
@@ -32,6 +38,7 @@ export const add: Record<keyof typeof en, string> = {
   'connect.step1': 'Wie es sich anmeldet',
   'connect.step2': 'Einen ersten Wert senden',
   'connect.step3': 'Ihn ankommen sehen',
+  'connect.address': 'Adresse',
   'connect.host': 'Host',
   'connect.port': 'Port',
   'connect.protocol': 'Protokoll',
@@ -55,6 +62,8 @@ export const add: Record<keyof typeof en, string> = {
   'snippet.microPython': 'MicroPython',
   'snippet.hint.shell':
     'In einem Terminal auf einem Rechner, der diesen hier erreicht. mosquitto_pub gehört zum Paket mosquitto-clients.',
+  'snippet.hint.curl':
+    'In einem Terminal auf einem Rechner, der diesen hier erreicht. Die Antwort sagt, wie viele Werte gespeichert wurden.',
   'snippet.hint.python': 'Auf einem Rechner oder Raspberry Pi.',
   'snippet.hint.arduino': 'Für einen ESP32; er sendet jede Minute einen Wert.',
   'snippet.hint.microPython': 'Auf einem Board, das in Ihrem Netz ist.',

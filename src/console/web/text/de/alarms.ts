@@ -24,7 +24,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.lasted': 'Von {from} bis {to}',
   'alarms.chart': 'Verlauf zu dieser Zeit',
   'alarms.more': 'Einzelheiten',
-  'alarms.purpose': 'Zweck',
+  'alarms.purpose': 'Aufgabe',
   'alarms.state': 'Zustand',
   'alarms.messages': 'Nachrichten',
   'alarms.othersOf': 'Alarme dieses Geräts',
@@ -43,6 +43,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.told.told': 'Benachrichtigt um {time}: {who}.',
   'alarms.told.somebody': 'Um {time} wurde jemand benachrichtigt.',
   'alarms.told.before': 'Jemand wurde benachrichtigt.',
+  'alarms.told.again': 'Nach dem Aufschub wird erneut benachrichtigt, wenn er andauert.',
   'alarms.told.withdrawn': 'Noch niemand war zu erreichen. Es wird erneut versucht.',
   'alarms.notTold.same-episode':
     'Niemand wurde noch einmal benachrichtigt: zu Beginn wurde es gemeldet.',

@@ -9,6 +9,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profil ausstehend',
+  'fleet.muted': 'Stumm',
   'fleet.filter': 'Welche Geräte',
   'fleet.label': 'Label',
   'fleet.anyLabel': 'Jedes Label',
@@ -89,7 +90,14 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.reason.no-such-device': 'Dieses Gerät gibt es nicht mehr.',
   'jobs.reason.too-many-labels': 'Es hätte mehr als 20 Labels.',
   'jobs.reason.internal-error': 'Der Dienst konnte es nicht; sein Protokoll sagt, warum.',
+  'removed.title.one': '{count} entferntes Gerät versucht noch, sich anzumelden',
+  'removed.title.other': '{count} entfernte Geräte versuchen noch, sich anzumelden',
+  'removed.hint':
+    'Abgewiesene Anmeldungen der letzten 30 Tage. Schalten Sie ein solches Gerät aus, oder fügen Sie es neu hinzu: es bekommt einen neuen Benutzernamen und ein neues Passwort.',
+  'removed.when': 'Entfernt {time}; Benutzername {uuid}',
   'status.online': 'Online',
   'status.offline': 'Offline',
+  'status.muted': 'Stumm bis {time}',
+  'status.http': 'Über HTTP',
   'status.never': 'Nie verbunden',
 };

@@ -19,6 +19,11 @@ export const watch: Record<keyof typeof en, string> = {
     'Bitte mindestens eine Grenze eingeben oder wählen, wie lange Stille dauern darf.',
   'watch.replaces':
     'Dieses Gerät hat ein Profil, das mehr enthält, als diese Seite zeigen kann. Speichern ersetzt es ganz.',
+  'watch.replaceTitle': 'Das ganze Profil ersetzen?',
+  'watch.replace': 'Profil ersetzen',
+  'watch.replaceHint':
+    'Diese Aufgaben enden, mit allem, worauf sie achten und was sie tun. Es bleiben nur die Alarme, die Sie hier gewählt haben.',
+  'watch.purpose': 'Aufgabe {puId}',
   'watch.aboveName': '{name} über {value}',
   'watch.belowName': '{name} unter {value}',
   'watch.silentName': 'nichts zu hören',

@@ -1,6 +1,7 @@
 export const add = {
   'add.title': 'Add a device',
   'add.what': 'What does it measure?',
+  'add.how': 'How does it send?',
   'add.name': 'Name',
   'add.namePlaceholder': 'Such as: {example}',
   'add.nameHint': 'How you and others will recognise it.',
@@ -12,6 +13,11 @@ export const add = {
   'template.freezer': 'Freezer',
   'template.pump': 'Pump',
   'template.power': 'Power meter',
+  'protocol.mqtt': 'MQTT',
+  'protocol.mqtt.hint': 'Keeps a connection, and is told of changes at once.',
+  'protocol.http': 'HTTP',
+  'protocol.http.hint':
+    'A request for each message: for boards that sleep, modems, gateways and scripts.',
   'sense.temperature': 'Temperature',
   'sense.humidity': 'Humidity',
   'sense.weight': 'Weight',
@@ -30,6 +36,7 @@ export const add = {
   'connect.step1': 'How it signs in',
   'connect.step2': 'Send a first value',
   'connect.step3': 'See it arrive',
+  'connect.address': 'Address',
   'connect.host': 'Host',
   'connect.port': 'Port',
   'connect.protocol': 'Protocol',
@@ -53,6 +60,8 @@ export const add = {
   'snippet.microPython': 'MicroPython',
   'snippet.hint.shell':
     'In a terminal on any machine that reaches this one. mosquitto_pub comes with the package mosquitto-clients.',
+  'snippet.hint.curl':
+    'In a terminal on any machine that reaches this one. Its answer says how many values were stored.',
   'snippet.hint.python': 'On a computer or a Raspberry Pi.',
   'snippet.hint.arduino': 'For an ESP32; it sends a value each minute.',
   'snippet.hint.microPython': 'On a board that has joined your network.',

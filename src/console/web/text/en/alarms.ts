@@ -40,6 +40,7 @@ export const alarms = {
   'alarms.told.told': 'Told at {time}: {who}.',
   'alarms.told.somebody': 'Somebody was told at {time}.',
   'alarms.told.before': 'Somebody was told.',
+  'alarms.told.again': 'After the snooze it is told again, if it lasts.',
   'alarms.told.withdrawn': 'Nobody could be told yet. It is tried again.',
   'alarms.notTold.same-episode': 'Nobody was told again: it was told when it began.',
   'alarms.notTold.too-old': 'Nobody was told, because the measurement was old when it arrived.',

@@ -7,6 +7,7 @@ export const fleet = {
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
   'fleet.pending': 'Profile pending',
+  'fleet.muted': 'Muted',
   'fleet.filter': 'Which devices',
   'fleet.label': 'Label',
   'fleet.anyLabel': 'Any label',
@@ -85,7 +86,14 @@ export const fleet = {
   'jobs.reason.no-such-device': 'There is no such device any more.',
   'jobs.reason.too-many-labels': 'It would have more than 20 labels.',
   'jobs.reason.internal-error': 'The service could not do it; its log says why.',
+  'removed.title.one': '{count} removed device still tries to log in',
+  'removed.title.other': '{count} removed devices still try to log in',
+  'removed.hint':
+    'Refused logins of the last 30 days. Switch such a device off, or add it again: it gets a new user name and password.',
+  'removed.when': 'Removed {time}; user name {uuid}',
   'status.online': 'Online',
   'status.offline': 'Offline',
+  'status.muted': 'Muted until {time}',
+  'status.http': 'Over HTTP',
   'status.never': 'Never connected',
 } as const;

@@ -16,6 +16,11 @@ export const watch = {
   'watch.nothing': 'Enter at least one limit, or choose how long silence may last.',
   'watch.replaces':
     'This device has a profile that says more than this page can show. Saving replaces all of it.',
+  'watch.replaceTitle': 'Replace the whole profile?',
+  'watch.replace': 'Replace the profile',
+  'watch.replaceHint':
+    'These purposes end, with all that they watch for and do. Only the alarms that you chose here are left.',
+  'watch.purpose': 'Purpose {puId}',
   'watch.aboveName': '{name} above {value}',
   'watch.belowName': '{name} below {value}',
   'watch.silentName': 'nothing heard',

@@ -45,14 +45,20 @@ function toPoints(times: readonly number[], values: readonly unknown[]): Point[]
   });
 }
 
-/** Adds values that were heard; of a sense that is new, or that comes late, nothing. */
+/** Adds values that were heard; of those that come late nothing. A sense that is new had none in the range before. */
 export function append(
   all: readonly Series[],
   values: readonly LiveValue[],
   { start }: Pick<Range, 'start'>,
 ): readonly Series[] {
   const bySense = Map.groupBy(values, ({ sId }) => sId);
-  return all.map((series) => {
+  const known = new Set(all.map(({ sId }) => sId));
+  const added = [...bySense].flatMap(([sId, heard]) =>
+    known.has(sId) || heard.every(({ val }) => typeof val !== 'number')
+      ? []
+      : [{ sId, widthMs: 0, points: [] }],
+  );
+  return [...all, ...added].map((series: Series) => {
     const heard = bySense.get(series.sId);
     if (!heard) return series;
     const points = series.points.filter(({ ts }) => ts >= start);

@@ -4,7 +4,7 @@ import { Problem } from '../../../parts/problem.tsx';
 import { count, t } from '../../../text/t.ts';
 import { begin } from '../jobs/jobs.ts';
 import { clearSelection, selection, toTarget } from '../selection.ts';
-import type { Asked } from './asked.ts';
+import { toMembers, type Asked } from './asked.ts';
 import { Affected } from './affected.tsx';
 import { LabelFields } from './label-fields.tsx';
 import { MuteFields } from './mute-fields.tsx';
@@ -34,7 +34,7 @@ export function ActionDialog({
     setSending(true);
     setError(null);
     try {
-      await begin({ action: what, ...asked, ...toTarget(selection.value) });
+      await begin({ action: what, ...toMembers(asked), ...toTarget(selection.value) });
       onClose();
       clearSelection();
     } catch (thrown) {
