@@ -42,7 +42,7 @@ describe('a body of measurements', () => {
   });
 
   test('is reserved for its account as a whole: the account waits, and nobody else', async () => {
-    await start({ tuning: { maxLargeBytes: 1.9 * size } });
+    await start({ tuning: { maxLargeBytes: 2 * size } });
     const other = world.store.addDevice(2, 2);
     const first = await world.dial();
     first.write(headOf(size));
