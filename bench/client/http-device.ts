@@ -1,4 +1,4 @@
-import type { Device, DeviceHooks, DeviceSettings, DeviceSpec } from './device.ts';
+import type { Device, DeviceHooks, DeviceSettings, DeviceSpec } from './device-types.ts';
 import { openHttpConnection, type HttpAnswer, type HttpConnection } from './http-connection.ts';
 import { bodyOf, readReceipt, type HttpReceipt, type HttpWay } from './http-body.ts';
 import { startPolling } from './http-polls.ts';

@@ -1,4 +1,4 @@
-import type { DeviceSpec } from './device.ts';
+import type { DeviceSpec } from './device-types.ts';
 import {
   openHttpConnection,
   type HttpConnection,
