@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectDir, runProgram } from '../journeys/process.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
 import type { Example } from './outage.ts';
 
@@ -18,7 +18,7 @@ export const mqttLibrary = process.env['ARDUINO_MQTT_SRC'] ?? null;
 
 /** The sketch as a program of this machine: what Arduino's core would do is in `arduino/`. */
 export function asSketch(protocol: 'http' | 'mqtt'): Example {
-  const cwd = mkdtempSync(join(tmpdir(), 'sensorium-sketch-'));
+  const cwd = makeTemporaryDir();
   cpSync(join(projectDir, 'examples/devices/arduino/sensor'), cwd, { recursive: true });
   let compiled: Promise<void> | null = null;
   return {

@@ -1,6 +1,5 @@
 // The table of docs/devices.md is measured again: what it says is what the running service costs.
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
@@ -9,6 +8,7 @@ import { openApp, type App, type Registration } from '../journeys/app.ts';
 import { projectDir } from '../journeys/process.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
 import { startServer } from '../support/server.ts';
 import { measureHttp, measureMqtt, type Bytes, type Credential } from './ways.ts';
@@ -39,7 +39,7 @@ describe('bytes for one value', () => {
   let service: TestService;
   let app: App;
   let device: Credential;
-  const directory = mkdtempSync(join(tmpdir(), 'sensorium-bytes-'));
+  const directory = makeTemporaryDir();
   const certFile = join(directory, 'certificate.pem');
   const keyFile = join(directory, 'key.pem');
   let mqttsPort = 0;

@@ -1,10 +1,9 @@
 // What docs/devices.md tells people to copy, each as its user runs it, against the running service.
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { testService, type TestService } from '../journeys/service.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
 import { debianPython, hasPaho } from '../support/python.ts';
 import { asSketch, compiler, mqttLibrary } from './arduino.ts';
@@ -16,7 +15,7 @@ const devices = join(projectDir, 'examples/devices');
 /** One that is told where to connect by the environment. `interval` in seconds. */
 function withEnvironment(program: string, name: string, interval = '0.2'): Example {
   const protocol = name.startsWith('http') ? 'http' : 'mqtt';
-  const cwd = mkdtempSync(join(tmpdir(), 'sensorium-example-'));
+  const cwd = makeTemporaryDir();
   return {
     protocol,
     cwd,

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectDir, runProgram } from '../journeys/process.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
 import type { Example } from './outage.ts';
 
@@ -20,7 +20,7 @@ export const hasUmqtt =
 
 /** The files of a board in a directory, with a config.py; boot.py is for boards. */
 export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example {
-  const cwd = mkdtempSync(join(tmpdir(), 'sensorium-board-'));
+  const cwd = makeTemporaryDir();
   const board = join(devices, 'micropython');
   const names = readdirSync(board).filter((name) => name !== 'config.example.py');
   for (const name of names) copyFileSync(join(board, name), join(cwd, name));

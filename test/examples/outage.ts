@@ -56,7 +56,7 @@ export async function liveThroughOutages(
     expect
       .poll(async () => (await listValues(app, uuid)).length, { timeout: 60_000 })
       .toBeGreaterThanOrEqual(least);
-  const app = await openApp(service.url);
+  const app = patient(await openApp(service.url));
   const registered = await app.call<Registration>('POST', '/v2/devices', configuration);
   const { deviceAuthUuid: uuid, deviceAuthToken: token } = registered;
   const target = example.protocol === 'http' ? Number(new URL(service.url).port) : service.mqttPort;
@@ -100,6 +100,20 @@ export async function liveThroughOutages(
     for (const program of programs) await stop(program);
     await proxy.close();
   }
+}
+
+/** Asks again on 503: on a busy machine a connection to the database may take longer than the service waits. */
+function patient(app: App): App {
+  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await app.call<T>(method, path, body);
+      } catch (error) {
+        if (tries === 5 || !(error as Error).message.startsWith('503 ')) throw error;
+      }
+    }
+  };
+  return { ...app, call };
 }
 
 async function install(app: App, uuid: string): Promise<string> {
