@@ -7,8 +7,8 @@ const bytes = 65_536;
 const pipelined = 30;
 
 /**
- * A quarter never ends its headers, a quarter its body, which has nearly all come, a quarter its chunks; a quarter has
- * written dozens of requests, and reads no answer.
+ * A third never ends its headers, a third its body, which has nearly all come, a third its chunks; but one in fifteen
+ * has written dozens of requests, and reads no answer.
  */
 export const slowUplinks: NoisyKind = {
   name: 'slow-uplinks',
@@ -36,14 +36,15 @@ export const slowUplinks: NoisyKind = {
       { start: `${head}X-A: `, more: 'x' },
       { start: `${head}Content-Length: ${bytes}\r\n\r\n${blanks}`, more: ' ' },
       { start: `${head}Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n`, more: '1\r\n \r\n' },
-      { start: whole.repeat(pipelined), more: whole, isUnread: true },
     ];
+    const unread = { start: whole.repeat(pipelined), more: whole };
     return async (signal) => {
       const open = new Map<ReturnType<typeof enemy.dial>, string>();
       const dial = (n: number) => {
-        const way = starts[n % starts.length];
+        const isUnread = n % 15 === 0;
+        const way = isUnread ? unread : starts[n % starts.length];
         if (!way || signal.aborted) return;
-        const { start, more, isUnread = false } = way;
+        const { start, more } = way;
         const socket = enemy.dial(port);
         if (isUnread) socket.pause();
         else socket.resume();
