@@ -31,6 +31,7 @@ test('this tree is compared with itself, in all works', { timeout: 240_000 }, as
       'messages-50-plain',
       'messages-50-profile',
       'requests',
+      'uplink',
     ]);
     for (const { work, pairs, figures } of results) {
       expect(pairs).toHaveLength(2);
