@@ -17,6 +17,8 @@ export type Fault = {
   world?: Partial<WorldOptions>;
   /** Ends nothing between the delivery of a message and its outcome: none is delivered again. */
   sparesDeliveries?: true;
+  /** The database, or the way to it, may break between a commit and its outcome. */
+  losesOutcomes?: true;
   /** Hits hard enough to be left out of the quick suite. */
   longOnly?: true;
   /** What was promised of the observations, at most; the tool holds them to it, a test does not. */

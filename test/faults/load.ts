@@ -31,7 +31,7 @@ export type Load = {
   stop(drainMs: number): Promise<boolean>;
   testimony(): Testimony;
   /** Of the devices that send over HTTP. */
-  receipts: Pick<Receipts, 'of' | 'wrong'>;
+  receipts: Pick<Receipts, 'of' | 'wrong' | 'loseOutcomes'>;
   close(): Promise<void>;
 };
 

@@ -34,6 +34,16 @@ describe('a receipt', () => {
     expect(receipts.wrong()).toHaveLength(1);
   });
 
+  it('may take what is new for a repetition once outcomes of commits may be lost', () => {
+    const receipts = createReceipts();
+    receipts.loseOutcomes();
+    receipts.add(0, saying({ stored: 0, repeated: 6, rejected: wrong }));
+    expect(receipts.wrong()).toEqual([]);
+    expect(receipts.of(0)).toEqual({ stored: 0, repeated: 5, rejected: 1 });
+    receipts.add(0, saying({ stored: 0, repeated: 5, rejected: wrong }));
+    expect(receipts.wrong()).toHaveLength(1);
+  });
+
   it('is compared with what is stored, and what was not answered may be there or not', () => {
     const told = { stored: 10, repeated: 2, rejected: 1 };
     expect(agrees(told, { measurements: 12, rejections: 1 }, 0)).toBe(true);

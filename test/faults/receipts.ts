@@ -10,6 +10,11 @@ export type Told = {
 
 export type Receipts = {
   add(device: number, receipt: HttpReceipt): void;
+  /**
+   * From now on the database may go away between a commit and its outcome: what is tried again then is found there,
+   * and counted as a repetition.
+   */
+  loseOutcomes(): void;
   /** Of a device; null where it was told nothing. */
   of(device: number): Told | null;
   /** Receipts that cannot be true of what was sent. */
@@ -19,9 +24,12 @@ export type Receipts = {
 export function createReceipts(): Receipts {
   const told = new Map<number, Told>();
   const wrong: string[] = [];
+  let areOutcomesLost = false;
   return {
+    loseOutcomes: () => void (areOutcomesLost = true),
     add(device, receipt) {
-      if (!isPossible(receipt)) wrong.push(`device ${device}: ${JSON.stringify(receipt)}`);
+      if (!isPossible(receipt, areOutcomesLost))
+        wrong.push(`device ${device}: ${JSON.stringify(receipt)}`);
       const { known, answer } = receipt;
       const before = told.get(device) ?? { stored: 0, repeated: 0, rejected: 0 };
       told.set(device, {
@@ -36,14 +44,15 @@ export function createReceipts(): Receipts {
 }
 
 /** Each item is stored, a repetition or rejected; what was acknowledged before is no news, what is new is no repetition. */
-function isPossible({ first, again, known, wrong, answer }: HttpReceipt): boolean {
+function isPossible(receipt: HttpReceipt, areOutcomesLost: boolean): boolean {
+  const { first, again, known, wrong, answer } = receipt;
   if (!answer) return false;
   const { stored, repeated, rejected } = answer;
   return (
     stored + repeated === first + again + known &&
     rejected.length === wrong &&
     repeated >= known &&
-    stored >= first
+    (stored >= first || areOutcomesLost)
   );
 }
 

@@ -11,6 +11,7 @@ const drainMs = 60_000;
 
 /** One fault under load, then a drain, then the verdict on everything sent so far. */
 export async function runFault(world: World, fault: Fault, severity: Severity): Promise<Outcome> {
+  if (fault.losesOutcomes) world.load.receipts.loseOutcomes();
   world.load.start();
   const observations = await fault.inflict(world, severity);
   const since = performance.now();

@@ -19,6 +19,7 @@ function crash(name: string, promise: string, happen: (world: World) => Promise<
   return {
     name,
     promise,
+    losesOutcomes: true,
     short: { times: 2, awaySeconds: 0 },
     long: { times: 20, awaySeconds: 0 },
     async inflict(world, { times }) {
@@ -74,6 +75,7 @@ function away(
   return {
     name,
     promise: 'no acks, bounded memory, REST 503 in under 2 s, drained within 60 s',
+    losesOutcomes: true,
     limits: { 'grown MB': 99, 'REST 503 ms': 2_000, drainedMs: 60_000 },
     short: { times: 1, awaySeconds: 4 },
     long: { times: 1, awaySeconds: 60 },

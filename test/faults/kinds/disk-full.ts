@@ -21,6 +21,7 @@ let mounted: string | null = null;
 export const diskFull: Fault = {
   name: 'disk-full',
   promise: 'no ack without room; works again once there is some',
+  losesOutcomes: true,
   short: { times: 1, awaySeconds: 1 },
   long: { times: 3, awaySeconds: 20 },
   lacks: () => (process.getuid?.() === 0 ? null : 'the right to mount a small file system'),
