@@ -54,6 +54,8 @@ export type Tuning = {
   largeTimeoutMs: number;
   /** How long a request waits until its large body has room. */
   largePatienceMs: number;
+  /** A poll over HTTP that is beyond a rate is refused so late. */
+  pollRefusalMs: number;
   /** QoS 2 messages of one connection between PUBREC and PUBREL. */
   maxUnreleased: number;
   /** Messages that wait for one connection's acknowledgement of the one before. */
@@ -80,6 +82,7 @@ export const defaultTuning: Tuning = {
   maxLargeBytes: 16_777_216,
   largeTimeoutMs: 120_000,
   largePatienceMs: 5_000,
+  pollRefusalMs: 5_000,
   maxUnreleased: 1_000,
   maxQueuedDownlinks: 100,
   maxDownlinkBytes: 33_554_432,

@@ -12,13 +12,15 @@ import { readPollQuery } from './down-query.ts';
 import { createPollReader } from './down-read.ts';
 import { Polls } from './down-registry.ts';
 import { readCredentials } from './login.ts';
-import { comeLater, HttpProblem, tooMany, unauthenticated } from './problem.ts';
+import { createPollTurns } from './poll-turns.ts';
+import { comeLater, HttpProblem, unauthenticated } from './problem.ts';
 
 export type DownDeps = {
   ports: ConnectorPorts;
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
-  tuning: Pick<Tuning, 'maxDownlinkBytes'>;
+  tuning: Pick<Tuning, 'maxDownlinkBytes' | 'pollRefusalMs'>;
   log: Log;
+  now: () => number;
 };
 
 export type HttpDown = ReturnType<typeof createHttpDown>;
@@ -28,8 +30,10 @@ const maxWaiting = 20_000;
 const fullSeconds = 30;
 
 /** Gives devices what is for them with GET, as soon as there is something. */
-export function createHttpDown({ ports, devices, tuning, log }: DownDeps) {
+export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const polls = new Polls();
+  const connectionsOf = (accountId: number) => ports.maxConnectionsOf?.(accountId) ?? maxWaiting;
+  const turns = createPollTurns({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
   const room = createDownlinkRoom(tuning.maxDownlinkBytes);
   const { read } = createPollReader({ ports, room, log, answer: end });
@@ -55,14 +59,8 @@ export function createHttpDown({ ports, devices, tuning, log }: DownDeps) {
     await Promise.all(told);
   }
 
-  function takeTurn(identity: DeviceIdentity): void {
-    const waitMs = devices.takePoll(devices.of(identity));
-    if (waitMs > 0) throw tooMany('The device asks more often than it may.', waitMs);
-  }
-
   function refuseBeyond({ accountId }: DeviceIdentity): void {
-    const most = ports.maxConnectionsOf?.(accountId) ?? Infinity;
-    if (polls.all.size >= maxWaiting || polls.countOf(accountId) >= most)
+    if (polls.all.size >= maxWaiting || polls.countOf(accountId) >= connectionsOf(accountId))
       throw comeLater('As many devices wait as may: try again later.', fullSeconds);
   }
 
@@ -74,7 +72,7 @@ export function createHttpDown({ ports, devices, tuning, log }: DownDeps) {
       { device, search }: { device: DeviceIdentity; search: string },
     ): Promise<void> {
       refuseOthers(request);
-      takeTurn(device);
+      await turns.take(device, response);
       const query = readPollQuery(search);
       await acknowledge(device, query.given);
       refuseBeyond(device);
@@ -98,10 +96,13 @@ export function createHttpDown({ ports, devices, tuning, log }: DownDeps) {
     },
 
     countWaiting: () => polls.all.size,
+    countRefusals: turns.countRefusals,
+    forgetIdle: turns.forgetIdle,
 
     /** Nobody waits any longer. */
     async stop(): Promise<void> {
       isStopping = true;
+      turns.stop();
       endWaking();
       await inTurns(polls.all, (poll) => {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');

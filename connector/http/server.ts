@@ -27,6 +27,8 @@ export type HttpSnapshot = {
   waiting: number;
   /** Devices' requests that wait for messages. */
   polls: number;
+  /** Polls beyond a rate, which are about to be refused. */
+  refusals: number;
   /** What requests take of the memory, about. */
   bytes: number;
 };
@@ -58,7 +60,7 @@ export function startHttpConnector(
   const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
   const devices = createHttpDevices({ ports, rateStore, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });
-  const down = createHttpDown({ ports, devices, tuning, log });
+  const down = createHttpDown({ ports, devices, tuning, log, now });
   let isPaused = false;
   let isStopping = false;
 
@@ -84,8 +86,13 @@ export function startHttpConnector(
     void sendProblem(request, response, problem, ports.clock());
   }
 
+  function forgetIdle(): void {
+    devices.forgetIdle();
+    down.forgetIdle();
+  }
+
   const sweeping = setInterval(() => uplink.giveUpLate(), tuning.sweepIntervalMs);
-  const forgetting = setInterval(() => devices.forgetIdle(), idleEveryMs);
+  const forgetting = setInterval(forgetIdle, idleEveryMs);
   for (const timer of [sweeping, forgetting]) timer.unref();
 
   return {
@@ -98,6 +105,7 @@ export function startHttpConnector(
       underWay: uplink.countUnderWay(),
       waiting: devices.countWaiting(),
       polls: down.countWaiting(),
+      refusals: down.countRefusals(),
       bytes: uplink.bytes(),
     }),
     async close({ drainMs }) {

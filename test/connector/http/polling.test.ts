@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { Downlink } from '../../../src/contract/uplink.ts';
 import { until } from '../harness.ts';
 import { startHttpWorld, type HttpWorld, type HttpWorldOptions } from './harness.ts';
@@ -96,11 +96,37 @@ test('errors are given together, and only to who wants them', async () => {
   expect((await bodyOf(other)).messages).toEqual([]);
 });
 
-test('a device that asks too often is told when it may again', async () => {
-  await start({ limits: { messagesPerSecond: 1, messagesBurst: 2 }, now: () => 0 });
-  const statuses: number[] = [];
-  for (let n = 0; n < 3; n += 1) statuses.push((await ask('')).status);
-  expect(statuses).toEqual([200, 200, 429]);
+describe('who asks too often is told later, and when to ask again:', () => {
+  const tuning = { pollRefusalMs: 20 };
+  const statusOf = async (as = world.device) => (await ask('', as)).status;
+
+  test('a device', async () => {
+    const limits = { messagesPerSecond: 1, messagesBurst: 2 };
+    await start({ limits, now: () => 0, tuning });
+    expect([await statusOf(), await statusOf(), await statusOf()]).toEqual([200, 200, 429]);
+  });
+
+  /** As many as an account of few connections may ask at once. */
+  const askInTurn = async () => {
+    for (let n = 0; n < 40; n += 1) expect(await statusOf()).toBe(200);
+  };
+
+  test('all devices of an account together', async () => {
+    await start({ ports: { maxConnectionsOf: () => 10 }, now: () => 0, tuning });
+    await askInTurn();
+    expect(await statusOf()).toBe(429);
+    expect(await statusOf(world.store.addDevice(2))).toBe(429);
+    expect(await statusOf(world.store.addDevice(3, 2))).toBe(200);
+  });
+
+  test('who was not told yet is told when the service stops', async () => {
+    await start({ ports: { maxConnectionsOf: () => 10 }, now: () => 0 });
+    await askInTurn();
+    const refused = statusOf();
+    await until(() => world.connector.snapshot().refusals === 1, 'a poll that is to be refused');
+    await world.connector.close({ drainMs: 0 });
+    expect(await refused).toBe(503);
+  });
 });
 
 test('a body is refused, and its connection ends', async () => {

@@ -149,7 +149,13 @@ describe('while nothing can be stored', () => {
     await until(() => world.store.held.length === 1);
     socket.destroy();
     await until(() => world.store.withdrawals === 1, 'the withdrawal');
-    expect(world.connector.snapshot()).toEqual({ underWay: 0, waiting: 0, polls: 0, bytes: 0 });
+    expect(world.connector.snapshot()).toEqual({
+      underWay: 0,
+      waiting: 0,
+      polls: 0,
+      refusals: 0,
+      bytes: 0,
+    });
   });
 
   test('a stop waits for what is under way', async () => {

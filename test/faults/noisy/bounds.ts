@@ -11,6 +11,8 @@ export type Seen = {
   grownBytes: number;
   /** What quotas of the account's let it store, where that is more than what it sends. */
   quotaBytes: number;
+  /** What the account may have open takes so much memory, MB, where that is more than `usualMemoryMb`. */
+  memoryMb?: number | undefined;
 };
 
 const mb = 1_000_000;
@@ -25,12 +27,16 @@ export const names = {
   login: 'login max ms',
   loginsFailed: 'logins failed',
   memory: 'memory MB',
+  memoryMost: 'memory MB at most',
   tables: 'tables MB',
   tablesMost: 'tables MB at most',
 } as const;
 
+const usualMemoryMb = 200;
+
 /** In one row; what is bounded stands beside its bound where that depends on the run. */
-export function observe({ quiet, noisy, noise, grownBytes, quotaBytes }: Seen): Observations {
+export function observe(seen: Seen): Observations {
+  const { quiet, noisy, noise, grownBytes, quotaBytes, memoryMb = usualMemoryMb } = seen;
   return {
     'quiet ack p99 ms': quiet.ackP99Ms,
     [names.ack]: noisy.ackP99Ms,
@@ -42,6 +48,7 @@ export function observe({ quiet, noisy, noise, grownBytes, quotaBytes }: Seen): 
     'read p99 ms': noisy.readP99Ms,
     'reads failed': noisy.readsFailed,
     [names.memory]: Math.round((noisy.residentBytes - quiet.residentBytes) / 1_048_576),
+    [names.memoryMost]: memoryMb,
     [names.tables]: tenths(grownBytes),
     [names.tablesMost]: tenths(Math.max(5 * noise.bytesSent, quotaBytes) + stepBytes),
     'noise sent MB': tenths(noise.bytesSent),
@@ -68,7 +75,7 @@ export function brokenBounds(
     [names.livezFailed, 0],
     [names.login, 2_000 * time],
     [names.loginsFailed, 0],
-    [names.memory, 200 * memory],
+    [names.memory, of(names.memoryMost) * memory],
     [names.tables, of(names.tablesMost)],
   ];
   return bounds

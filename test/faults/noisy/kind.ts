@@ -15,4 +15,6 @@ export type NoisyKind = {
   variables?: (receiverPort: number) => Record<string, string>;
   /** Bytes that quotas of the account's let it store in that many seconds, where it is more than five times what it sends. */
   quotaBytes?: (seconds: number) => number;
+  /** Memory that what the account may have open takes, MB, where it is more than what is usual. */
+  memoryMb?: number;
 };

@@ -62,6 +62,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
           noise: said,
           grownBytes: Math.max(0, after - before - Math.max(0, others)),
           quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
+          memoryMb: kind.memoryMb,
         });
       } finally {
         await noise.close();

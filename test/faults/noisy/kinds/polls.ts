@@ -12,6 +12,8 @@ const perAddress = 2_000;
 export const polls: NoisyKind = {
   name: 'polls',
   says: '10,000 polls of 100 devices at once, each asked again when it is answered',
+  // Ten thousand requests that wait.
+  memoryMb: 250,
   async setUp(enemy) {
     const port = Number(new URL(enemy.url).port);
     const devices = await registerDevices(enemy, deviceCount);

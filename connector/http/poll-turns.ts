@@ -1,0 +1,93 @@
+import type { ServerResponse } from 'node:http';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { Bucket, type Rate } from '../device/rate-limit.ts';
+import type { HttpDevices } from './devices.ts';
+import { comeLater, tooMany } from './problem.ts';
+
+export type PollTurnsDeps = {
+  devices: Pick<HttpDevices, 'of' | 'takePoll'>;
+  /** The quota `connections` of an account. */
+  connectionsOf: (accountId: number) => number;
+  now: () => number;
+  /** A poll beyond a rate is refused so late: else whoever asks again at once keeps the process busy with refusals. */
+  refusalMs: number;
+};
+
+/** Each of an account's connections polls so often on average; of few connections so many a second. */
+const pollEverySeconds = 20;
+const leastPerSecond = 10;
+/** After a pause so much of it comes at once. */
+const burstSeconds = 4;
+
+type AccountTurns = { rate: Rate; bucket: Bucket };
+
+export type PollTurns = ReturnType<typeof createPollTurns>;
+
+/** How often devices and accounts may poll. Reading what is due costs as much as storing a message. */
+export function createPollTurns({ devices, connectionsOf, now, refusalMs }: PollTurnsDeps) {
+  const accounts = new Map<number, AccountTurns>();
+  const refusals = new Set<() => void>();
+  let isStopping = false;
+
+  function turnsOf(accountId: number): AccountTurns {
+    const known = accounts.get(accountId);
+    if (known) return known;
+    const perSecond = Math.max(leastPerSecond, connectionsOf(accountId) / pollEverySeconds);
+    const rate = { perSecond, burst: burstSeconds * perSecond };
+    const turns = { rate, bucket: new Bucket(rate, now()) };
+    accounts.set(accountId, turns);
+    return turns;
+  }
+
+  /** 0 where both may go on; else the ms after which they may. */
+  function take(identity: DeviceIdentity): number {
+    const nowMs = now();
+    const { rate, bucket } = turnsOf(identity.accountId);
+    const waitMs = bucket.waitMs(rate, nowMs);
+    if (waitMs > 0) return waitMs;
+    const ownMs = devices.takePoll(devices.of(identity));
+    if (ownMs === 0) bucket.take(1, rate, nowMs);
+    return ownMs;
+  }
+
+  /** Until the refusal is due, its client has gone, or the service stops. */
+  function untilDue(response: ServerResponse): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        response.off('close', end);
+        refusals.delete(end);
+        resolve();
+      };
+      const timer = setTimeout(end, refusalMs);
+      response.once('close', end);
+      refusals.add(end);
+    });
+  }
+
+  return {
+    /** Takes a turn. Rejects with 429, after a while, where there is none. */
+    async take(identity: DeviceIdentity, response: ServerResponse): Promise<void> {
+      const waitMs = take(identity);
+      if (waitMs === 0) return;
+      await untilDue(response);
+      if (isStopping) throw comeLater('The service stops: try again.', 1);
+      throw tooMany('The device, or its account, asks more often than it may.', waitMs);
+    },
+
+    /** Forgets accounts that could ask at full rate again. */
+    forgetIdle(): void {
+      const nowMs = now();
+      for (const [id, { rate, bucket }] of accounts)
+        if (bucket.isFull(rate, nowMs)) accounts.delete(id);
+    },
+
+    countRefusals: () => refusals.size,
+
+    /** All that are to be refused are, at once. */
+    stop(): void {
+      isStopping = true;
+      for (const end of refusals) end();
+    },
+  };
+}
