@@ -1,8 +1,8 @@
 import { DomainError } from '../errors.ts';
-import { LoginTurns, type LoginTurn } from './login-turns.ts';
+import { FairTurns, type Turn } from '../lib/fair-turns.ts';
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
-export type FairQueue = <T>(turn: LoginTurn, work: () => Promise<T>) => Promise<T>;
+export type FairQueue = <T>(turn: Turn, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 
@@ -20,7 +20,7 @@ export function createFairQueue({
   perAddress: number;
   maxWaiting: number;
 }): FairQueue {
-  const turns = new LoginTurns<Waiting>();
+  const turns = new FairTurns<Waiting>();
   const running = new Map<string, number>();
   let allRunning = 0;
 

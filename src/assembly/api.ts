@@ -4,12 +4,12 @@ import type { Connector } from '../../connector/mqtt/server.ts';
 import { checkReach } from '../devices/check-reach.ts';
 import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
-import { startHttp } from '../http/server.ts';
-import type { HttpServer, HttpOptions, Upgrade } from '../http/server.ts';
 import { probeRoutes } from '../http/probes.ts';
+import { startHttp, type HttpOptions, type HttpServer, type Upgrade } from '../http/server.ts';
 import { statusRoutes } from '../http/status.ts';
 import { createBox } from '../idempotency/box.ts';
 import { createRunOnce } from '../idempotency/run-once.ts';
+import { observeHttpTurns } from '../metrics/observe-http-turns.ts';
 import { webhookDocs } from '../notifications/hook-docs.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { createTickets } from '../streams/tickets.ts';
@@ -72,6 +72,7 @@ export async function startApi(
     isLeaving: shared.readiness.isStopping,
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
+  observeHttpTurns(metrics.registry, http.countWaiting);
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;

@@ -5,6 +5,7 @@ import { DomainError } from '../errors.ts';
 import { trustProxies } from '../http/address.ts';
 import { probeRoutes } from '../http/probes.ts';
 import { startHttp, type HttpServer } from '../http/server.ts';
+import { observeHttpTurns } from '../metrics/observe-http-turns.ts';
 import { observeHttpUplink } from '../metrics/observe-http-uplink.ts';
 import {
   connectorLimits,
@@ -63,6 +64,7 @@ export async function startUplinkHttp(shared: Shared, uplink: HttpConnector): Pr
     isShort: shared.memory.isShort,
     isLeaving: readiness.isStopping,
   });
+  observeHttpTurns(metrics.registry, http.countWaiting);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }

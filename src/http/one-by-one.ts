@@ -18,12 +18,23 @@ const maxWaiting = 32;
 /** A connection's: one is under way, or none. */
 type Line = { isBusy: boolean; waiting: (() => void)[] | null };
 
+/** Starts a request, at once or later; false: it never will. */
+export type Start = (request: IncomingMessage, go: () => void) => boolean;
+
+export type OneByOneOptions = {
+  handle: Handle;
+  start: Start;
+  /** Answers what was not started. */
+  refuse: (response: ServerResponse) => void;
+  /** Is told when the last request of a connection that had come is answered. */
+  onIdle: (socket: Socket) => void;
+};
+
 /**
  * Answers the requests of a connection one after the other. Node hands over all that a client has written
  * (RFC 9112 section 9.3.2, pipelining), thousands at once, and their answers leave in this order anyway.
- * `onIdle` is told when the last one that had come is answered.
  */
-export function oneByOne(handle: Handle, onIdle: (socket: Socket) => void): OneByOne {
+export function oneByOne({ handle, start, refuse, onIdle }: OneByOneOptions): OneByOne {
   const lines = new WeakMap<Socket, Line>();
 
   function lineOf(socket: Socket): Line {
@@ -34,7 +45,7 @@ export function oneByOne(handle: Handle, onIdle: (socket: Socket) => void): OneB
     return line;
   }
 
-  function start(line: Line, request: IncomingMessage, response: ServerResponse): void {
+  function begin(line: Line, request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     line.isBusy = true;
     response.setMaxListeners(closeListeners);
@@ -46,7 +57,10 @@ export function oneByOne(handle: Handle, onIdle: (socket: Socket) => void): OneB
       line.waiting = null;
       onIdle(socket);
     });
-    handle(request, response);
+    const go = (): void => {
+      if (!socket.destroyed) handle(request, response);
+    };
+    if (!start(request, go)) refuse(response);
   }
 
   return {
@@ -54,12 +68,12 @@ export function oneByOne(handle: Handle, onIdle: (socket: Socket) => void): OneB
       const { socket } = request;
       if (socket.destroyed) return;
       const line = lineOf(socket);
-      if (!line.isBusy) return start(line, request, response);
+      if (!line.isBusy) return begin(line, request, response);
       line.waiting ??= [];
       if (line.waiting.length >= maxWaiting) {
         line.waiting = null;
         socket.destroy();
-      } else line.waiting.push(() => start(line, request, response));
+      } else line.waiting.push(() => begin(line, request, response));
     },
     isBusy: (socket) => lines.get(socket)?.isBusy ?? false,
   };

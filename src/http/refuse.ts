@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { DomainError } from '../errors.ts';
 import { toAnswer } from './errors.ts';
 
 /** Answers what Node could not parse, or waited for too long, in the form of every other error. */
@@ -17,6 +18,23 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
 export function refuseUpgrade(socket: Duplex, nowTs: number) {
   socket.on('error', () => socket.destroy());
   return refuse(socket, 404, 'There is no such resource', nowTs);
+}
+
+/** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
+export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
+  const error = new DomainError(
+    'unavailable',
+    'Too many large requests wait already: try again later.',
+    { retryAfterSeconds: 2 },
+  );
+  const { status, headers, body } = toAnswer(error, randomUUID(), nowTs);
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+    Connection: 'close',
+  });
+  response.end(JSON.stringify(body));
 }
 
 function refuse(socket: Duplex, status: number, detail: string, nowTs: number): Duplex {

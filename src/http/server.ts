@@ -1,12 +1,15 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { network } from '../lib/network.ts';
+import { trustProxies } from './address.ts';
 import { type AppOptions, createApp } from './app.ts';
 import { limitArrival } from './arrival-limit.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
 import { listen, type Listening } from './listen.ts';
 import { oneByOne, type Handle } from './one-by-one.ts';
-import { refuseConnection, refuseUpgrade } from './refuse.ts';
+import { createRequestTurns } from './request-turns.ts';
+import { refuseAtOnce, refuseConnection, refuseUpgrade } from './refuse.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -29,6 +32,8 @@ export type HttpOptions = AppOptions & {
 
 export type HttpServer = {
   port: number;
+  /** Requests that have come and were not begun yet. */
+  countWaiting(): number;
   /** Accepts no more, ends streams, finishes what is under way within `drainMs`, then closes what is left. */
   close(drainMs?: number): Promise<void>;
 };
@@ -47,7 +52,19 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     else void answer(request, response);
   };
   const sockets = watchIdleSockets();
-  const requests = oneByOne(handle, sockets.idle);
+  const findAddress = trustProxies(trustedProxies);
+  const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
+  const turns = createRequestTurns({
+    isVital: (path) => vital.has(path),
+    addressOf: ({ socket, headers }) =>
+      network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),
+  });
+  const requests = oneByOne({
+    handle,
+    start: turns.start,
+    refuse: (response) => refuseAtOnce(response, clock()),
+    onIdle: sockets.idle,
+  });
   const pathOf = (request: IncomingMessage) => request.url?.split('?', 1)[0] ?? '';
   const server = createServer(
     {
@@ -77,6 +94,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const listening = await listen(server, options.host, options.port);
   return {
     port: listening.port,
+    countWaiting: turns.countWaiting,
     close: async (drainMs = 8_000) => {
       stop.abort();
       const closed = close(server, listening, drainMs);

@@ -10,12 +10,12 @@ function openQueue(options: Parameters<typeof createFairQueue>[0]) {
   return {
     begun,
     outcomes,
-    add(name: string, account = '') {
+    add(name: string, who = '') {
       const work = () => {
         begun.push(name);
         return new Promise<string>((resolve) => ends.push(() => resolve(name)));
       };
-      const outcome = queue({ address: name[0] ?? '', account }, work);
+      const outcome = queue({ address: name[0] ?? '', who }, work);
       outcomes.push(outcome.catch((error: Error & { code?: string }) => String(error.code)));
     },
     /** Ends what began first, until nothing is left. */
@@ -73,7 +73,7 @@ test('where one more is too many, who has most in line loses its newest', async 
   ]);
   // Work that failed gives its place back as well.
   const failing = createFairQueue({ parallel: 1, perAddress: 1, maxWaiting: 1 });
-  const turn = { address: 'a', account: '' };
+  const turn = { address: 'a', who: '' };
   await expect(failing(turn, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
   expect(await failing(turn, async () => 'done')).toBe('done');
 });

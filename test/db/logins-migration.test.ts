@@ -30,7 +30,7 @@ it('lets everybody log in who could, in whatever case they write their address',
     'li\u0307z@example.com',
     'Lİz@example.com',
   ];
-  const passwordHash = await passwords.hash(password, { address: '', account: '' });
+  const passwordHash = await passwords.hash(password, { address: '', who: '' });
   await runOn(url, async (client) => {
     await client.query('drop index account_email');
     await client.query(

@@ -58,7 +58,7 @@ export const list: AccountCommand = async ({ db }) => {
 export const resetPassword: AccountCommand = async (tools, email, askPassword) => {
   const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
   const { password } = check({ email, password: await askPassword(email) });
-  const newHash = await passwords.hash(password, { address: here, account: email });
+  const newHash = await passwords.hash(password, { address: here, who: email });
   const revokeSessions = revokeWith(tools);
   const deps = { db: tools.db, exclusively, revokeSessions };
   const by = { actor: operator, ts: Date.now() };

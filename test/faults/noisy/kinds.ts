@@ -41,7 +41,7 @@ import { oddPackets } from './kinds/odd-packets.ts';
 import { v5Properties } from './kinds/v5-properties.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelining } from './kinds/pipelining.ts';
-import { polls } from './kinds/polls.ts';
+import { polls, strangers, uplinks } from './kinds/crowds.ts';
 import { polygons } from './kinds/polygons.ts';
 import { profileChurn } from './kinds/profile-churn.ts';
 import { purposesChurn } from './kinds/purposes-churn.ts';
@@ -110,6 +110,8 @@ export const kinds: NoisyKind[] = [
   scatteredTimes,
   sameMillisecond,
   polls,
+  uplinks,
+  strangers,
   polygons,
   longLists,
   moves,
