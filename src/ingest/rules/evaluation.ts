@@ -23,12 +23,13 @@ export class MessageEvaluation {
   constructor(context: DeviceContext, scope: MessageScope) {
     const { runtime, device } = context;
     const profile = evaluatedProfile(context);
+    const { listeningOf } = scope.limits;
     this.#scope = scope;
     this.#before = context;
     this.#context = context;
     this.#evaluator =
       profile && runtime
-        ? new Evaluator(profile, runtime, scope.limits.listeningOf?.(device))
+        ? new Evaluator(profile, runtime, profile.isTimed ? listeningOf?.(device) : undefined)
         : null;
   }
 

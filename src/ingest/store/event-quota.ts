@@ -63,6 +63,7 @@ export function createEventQuota(
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function dropBeyond(plan: Plan, work: Work[]): LeftOut {
+    if (plan.rows.events.length === 0) return noneLeftOut;
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
@@ -105,12 +106,12 @@ export function createEventQuota(
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
-    underWay.giveBack(taken);
+    if (taken.size > 0) underWay.giveBack(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
-    let its: EventCounts = noCounts();
+    let its: EventCounts | undefined;
     const of = (accountId: number) => {
-      if (accountId === last) return its;
+      if (its && accountId === last) return its;
       last = accountId;
       its = counts.get(accountId) ?? noCounts();
       counts.set(accountId, its);
