@@ -1,9 +1,10 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import { turnsPerBatch } from '../rules/cost.ts';
 import type { Unit } from '../rules/message.ts';
-import { createAccountTurns, type AccountTurns } from './account-turns.ts';
+import { createAccountTurns } from './account-turns.ts';
 import { areTicks, failWithdrawn, isWithdrawn, newDeviceQueue } from './device-queue.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
+import type { AccountTurns } from './turns.ts';
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;

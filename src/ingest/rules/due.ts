@@ -2,7 +2,7 @@ import type { Profile } from '../../engine/compile.ts';
 import { findNextDue as findNextTick } from '../../engine/next-due.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext, EarliestDue } from './device-context.ts';
-import { evaluatedProfile } from './evaluated-profile.ts';
+import { evaluatedProfile } from './evaluation.ts';
 import { listeningUntil } from './listening-until.ts';
 import { findPendingDue } from './pending.ts';
 import type { ApplyLimits } from './scope.ts';

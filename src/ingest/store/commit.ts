@@ -9,7 +9,8 @@ import type { ContextCache } from './context-cache.ts';
 import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
 import { findStoredAlready, type FindStored } from './find-stored.ts';
 import type { ContextLoader } from './load-contexts.ts';
-import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
+import { planBatch, postponeUnread } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
 import { StaleContext, write, type Writers, type Written } from './write.ts';
 

@@ -1,9 +1,8 @@
 import type { NewEvent } from '../../contract/event.ts';
 import type { Message } from '../rules/message.ts';
-import { sizeOf } from '../rules/message.ts';
 import { areTicks } from '../queue/device-queue.ts';
 import type { Work } from '../queue/device-queue.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import type { Written } from './write.ts';
 import { noteUnrecorded, takeBeyond, type EventLimits } from './events-beyond.ts';
 import { createUnderWay } from './events-under-way.ts';
@@ -118,8 +117,8 @@ export function createEventQuota(
       return its;
     };
     for (const { queue, units } of work)
-      for (const { content } of units)
-        if (content.kind === 'measurements') of(queue.accountId).measurements += sizeOf(content);
+      for (const { content, size } of units)
+        if (content.kind === 'measurements') of(queue.accountId).measurements += size;
     for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
     for (const { accountId } of events) of(accountId).leftOut += 1;

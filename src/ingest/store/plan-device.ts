@@ -7,7 +7,7 @@ import type { Unit } from '../rules/message.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { StoredAlready } from '../rules/stored-already.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import { divideUnit } from './split.ts';
 
 /** What a device's messages are planned with; `stored` as of `planBatch`. */

@@ -5,7 +5,7 @@ import { dropWithdrawn, isWithdrawn, type Work } from '../queue/device-queue.ts'
 import { forgetContexts } from './blame.ts';
 import { commitBatch } from './commit.ts';
 import { failAll } from './give-up.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import { recover } from './recover.ts';
 import { Attempts } from './retry.ts';
 import type { StoreDeps, Storing } from './storing.ts';
