@@ -12,7 +12,7 @@ import { keepRejections } from '../../src/devices/rejections.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
-import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { createKnownSeries } from '../../src/measurements/series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import { keepDisplays } from '../../src/profiles/kept-displays.ts';

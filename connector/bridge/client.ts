@@ -1,4 +1,4 @@
-import { connect } from 'mqtt';
+import { connect, type MqttClient } from 'mqtt';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import type { ErrorWithSubackPacket } from 'mqtt';
 import { stopReconnecting, takeUnacknowledged } from './mqtt-js.ts';
@@ -35,11 +35,9 @@ const goodbyeMs = 1_000;
 /** Properties of MQTT 5 in front of a payload that is as large as allowed. */
 const propertyBytes = 1_024;
 
-/** The bridge's connection to the broker: a message is acknowledged when it is stored. */
-export function createBrokerClient(options: BrokerClientOptions) {
-  const { broker, maxPacketBytes, maxUnacked, now, status, onMessage, onClosed } = options;
-  const filter = filterOf(broker);
-  const client = connect(broker.url, {
+/** A client that connects when it is told to, and whose session outlives its connections. */
+function openClient({ broker, maxPacketBytes, maxUnacked }: BrokerClientOptions): MqttClient {
+  return connect(broker.url, {
     manualConnect: true,
     protocolVersion: 5,
     clientId: broker.clientId,
@@ -58,6 +56,13 @@ export function createBrokerClient(options: BrokerClientOptions) {
       maximumPacketSize: maxPacketBytes + propertyBytes,
     },
   });
+}
+
+/** The bridge's connection to the broker: a message is acknowledged when it is stored. */
+export function createBrokerClient(options: BrokerClientOptions) {
+  const { broker, now, status, onMessage, onClosed } = options;
+  const filter = filterOf(broker);
+  const client = openClient(options);
   const { promise: subscribed, resolve: onSubscribed } = Promise.withResolvers<void>();
   let isClosing = false;
   let isSubscribed = false;

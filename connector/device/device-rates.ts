@@ -1,6 +1,5 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { createAccountGate } from './account-gate.ts';
 import { Bucket, type Rate } from './rate-limit.ts';
 import { createRememberedRates, type AccountRates, type DeviceRates } from './remembered-rates.ts';
 
@@ -21,6 +20,9 @@ export type RateStoreOptions = {
   observe?: RateObserver;
 };
 
+/** How soon it is seen that nobody else waits any more. */
+export const lookMs = 100;
+
 /** Of a transport. Absent: no other one of the process serves the same devices. */
 export type SharedRates = { rateStore?: RateStore | undefined };
 
@@ -36,10 +38,15 @@ export type RateStore = {
   /** Measurements or what is charged as such, of the device and its account. */
   takeItems(rates: DeviceRates, count: number, nowMs: number): void;
   takeOthers(rates: DeviceRates, count: number, nowMs: number): void;
-  /** Milliseconds until the device's next message may be read; 0: now. It may have caught up then: see `beyond`. */
+  /** Milliseconds until the device's rates let its next message be read; 0: now. */
   waitMs(rates: DeviceRates): number;
+  /**
+   * Lets a device go on that its rates would have wait: forgives what it owes, and counts that as brought beyond its
+   * rates. False: it may not now, or not any more today.
+   */
+  letGoOn(rates: DeviceRates): boolean;
   othersWaitMs(rates: DeviceRates): number;
-  /** Whether its account is beyond its rate while others wait. */
+  /** Whether its account is beyond its rate while others wait. What it owes while nobody waits is forgiven. */
   isBeyond(account: AccountRates): boolean;
   /** A message of a device has to wait for its rates. */
   countWait(): void;
@@ -63,7 +70,6 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   const itemRate: Rate = { perSecond, burst: perSecond };
   const mostBeyond = options.beyondPerDay ?? beyondPerDay;
   const beyondRate: Rate = { perSecond: mostBeyond / daySeconds, burst: mostBeyond };
-  const isBeyond = createAccountGate({ ports, now });
   const remembered = createRememberedRates({ newAccount, newDevice, isForgettable });
 
   function newAccount(id: number): AccountRates {
@@ -99,9 +105,15 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     );
   }
 
-  /** Forgives what the device owes where it may go beyond its rates; false: it has to wait. */
-  function catchUp(rates: DeviceRates, nowMs: number): boolean {
+  function waitMs({ messages, measurements }: DeviceRates): number {
+    if (messages.tokens > 0 && measurements.tokens > 0) return 0;
+    const nowMs = now();
+    return Math.max(messages.waitMs(messageRate, nowMs), measurements.waitMs(itemRate, nowMs));
+  }
+
+  function letGoOn(rates: DeviceRates): boolean {
     if (!ports.mayCatchUp?.(rates.account.id)) return false;
+    const nowMs = now();
     rates.beyond ??= new Bucket(beyondRate, nowMs);
     if (rates.beyond.waitMs(beyondRate, nowMs) > 0) return false;
     const owed = -Math.min(0, rates.messages.tokens, rates.measurements.tokens);
@@ -110,6 +122,16 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     rates.measurements.forgive();
     if (owed > 0) observe?.beyond(owed);
     return true;
+  }
+
+  function isBeyond(account: AccountRates): boolean {
+    if (account.measurements.tokens > 0) return false;
+    const ofAccount = ports.measurementsPerSecond(account.id);
+    account.rate = { perSecond: ofAccount, burst: ofAccount };
+    const isWithin = account.measurements.waitMs(account.rate, now()) === 0;
+    if (isWithin || ports.othersWait(account.id)) return !isWithin;
+    account.measurements.forgive();
+    return false;
   }
 
   return {
@@ -128,17 +150,8 @@ export function createRateStore(options: RateStoreOptions): RateStore {
 
     takeOthers: (rates, count, nowMs) => rates.others.take(count, messageRate, nowMs),
 
-    waitMs(rates) {
-      const { messages, measurements } = rates;
-      if (messages.tokens > 0 && measurements.tokens > 0) return 0;
-      const nowMs = now();
-      const waitMs = Math.max(
-        messages.waitMs(messageRate, nowMs),
-        measurements.waitMs(itemRate, nowMs),
-      );
-      return waitMs === 0 || catchUp(rates, nowMs) ? 0 : waitMs;
-    },
-
+    waitMs,
+    letGoOn,
     othersWaitMs: ({ others }) => (others.tokens > 0 ? 0 : others.waitMs(messageRate, now())),
     isBeyond,
     countWait: () => observe?.waited(),

@@ -1,37 +1,9 @@
-import type { Reservation, ByteRoom } from '../../src/lib/byte-room.ts';
+import type { Reservation } from '../../src/lib/byte-room.ts';
 import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
 import { isUnavailableError } from '../failure.ts';
 import { GivenDisplays } from './given-displays.ts';
 import { encode, enterNow, enterToLoad, overheadBytes } from './downlink-room.ts';
-import type { Log } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
-
-/** A way to a device, whatever the protocol or broker in between. */
-export type DownlinkChannel = {
-  device: DeviceIdentity;
-  /** Whether messages of this topic reach the device now. */
-  accepts(topic: DownTopic): boolean;
-  /** Whether it may be sent to this device, and is still of use; one that is not is left out. Absent: all are. */
-  fits?(message: Encoded): boolean;
-  /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
-  send(message: Encoded): Promise<void>;
-};
-
-/** A message as it is written: what waits takes its bytes, not what they were made of. */
-export type Encoded = { topic: DownTopic; body: Buffer };
-
-export type DownlinkDeps = {
-  ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
-  log: Log;
-  maxQueued: number;
-  /** Of all devices: what is being read for them, and waits for their acknowledgement. */
-  room: ByteRoom;
-};
-
-type Waiting = Encoded & { message: Downlink; release: () => void };
-
-/** Of these only the newest counts: an older one that still waits is overtaken. */
-const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
+import { DownlinkSender, type DownlinkChannel, type DownlinkDeps } from './downlink-sender.ts';
 
 /**
  * What is on its way to one device over one channel, one message in flight: aedes loses a QoS 1
@@ -41,9 +13,7 @@ const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
 export class DownlinkQueue {
   readonly #channel: DownlinkChannel;
   readonly #deps: DownlinkDeps;
-  readonly #waiting: Waiting[] = [];
-  #isSending = false;
-  #isOver = false;
+  readonly #sender: DownlinkSender;
   /** Reading from the database, one after the other: an older answer never follows a newer one. */
   #loading: Promise<void> = Promise.resolve();
   /** Topics sent to the device while a load is under way: newer than what it will bring. */
@@ -56,6 +26,7 @@ export class DownlinkQueue {
   constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
     this.#channel = channel;
     this.#deps = deps;
+    this.#sender = new DownlinkSender(channel, deps);
   }
 
   get device(): DeviceIdentity {
@@ -77,7 +48,7 @@ export class DownlinkQueue {
 
   /** A message as it falls due. Where there is no room for it, it is lost as if the queue were full. */
   push(message: Downlink): void {
-    if (this.#isOver || !this.#channel.accepts(message.topic)) return;
+    if (this.#sender.isOver || !this.#channel.accepts(message.topic)) return;
     if (message.keptId !== undefined && this.#readsTexts()) {
       this.#textsMeanwhile.push(message);
       if (this.#textsMeanwhile.length > this.#deps.maxQueued) this.#textsMeanwhile.shift();
@@ -87,7 +58,8 @@ export class DownlinkQueue {
     if (!this.#given.isNew(message)) return;
     const body = encode(message);
     const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
-    if (place) this.#enqueue({ topic: message.topic, body, message, release: () => place.leave() });
+    if (place)
+      this.#sender.enqueue({ topic: message.topic, body, message, release: () => place.leave() });
   }
 
   /** Whether older texts than the one that comes are to be read yet. */
@@ -104,20 +76,19 @@ export class DownlinkQueue {
 
   /** The channel is gone, and what waited with it. */
   end(): void {
-    this.#isOver = true;
-    for (const { release } of this.#waiting.splice(0)) release();
+    this.#sender.end();
   }
 
   async #load(): Promise<void> {
     const { ports, log } = this.#deps;
     const { device } = this.#channel;
-    if (this.#isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
+    if (this.#sender.isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
     const place = await enterToLoad(this.#deps.room, device);
     // Too many wait to be read for: it is asked again.
     if (!place) return;
     const topics = [...this.#owed.subscribed];
     const due = [...this.#owed.due].filter((topic) => !topics.includes(topic));
-    if (this.#isOver) return place.leave();
+    if (this.#sender.isOver) return place.leave();
     this.#owed.subscribed.clear();
     this.#owed.due.clear();
     this.#sentMeanwhile = new Set();
@@ -155,47 +126,6 @@ export class DownlinkQueue {
       return { topic: message.topic, body: encode(message), message, release };
     });
     place.resize(encoded.reduce((sum, { body }) => sum + body.length + overheadBytes, 0));
-    for (const one of encoded) this.#enqueue(one);
-  }
-
-  #enqueue(one: Waiting): void {
-    if (this.#isOver || !this.#channel.accepts(one.topic)) return one.release();
-    const waiting = this.#waiting;
-    if (newestOnly.includes(one.topic)) {
-      const older = waiting.findIndex(({ topic }) => topic === one.topic);
-      if (older >= 0) waiting.splice(older, 1)[0]?.release();
-    }
-    if (waiting.length >= this.#deps.maxQueued) waiting.shift()?.release();
-    waiting.push(one);
-    if (!this.#isSending) void this.#send();
-  }
-
-  async #send(): Promise<void> {
-    this.#isSending = true;
-    for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
-      const { message, release } = one;
-      try {
-        if (!this.#channel.accepts(one.topic) || this.#channel.fits?.(one) === false) continue;
-        await this.#channel.send(one);
-      } catch {
-        // The channel is gone; the next subscription brings everything anew.
-        this.end();
-        break;
-      } finally {
-        release();
-      }
-      if (message.pId !== undefined || message.keptId !== undefined) this.#tellDelivered(message);
-    }
-    this.#isSending = false;
-  }
-
-  #tellDelivered(message: Downlink): void {
-    const { ports, log } = this.#deps;
-    ports.delivered(this.#channel.device, message).catch((error: unknown) => {
-      log.warn(
-        { event: 'downlink.unnoted', err: error, device: this.#channel.device.uuid },
-        'A delivery could not be noted: the message is sent again.',
-      );
-    });
+    for (const one of encoded) this.#sender.enqueue(one);
   }
 }

@@ -1,9 +1,13 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { AccountRate } from './account-gate.ts';
-import type { Bucket } from './rate-limit.ts';
+import type { Bucket, Rate } from './rate-limit.ts';
 
 /** What an account's devices bring together, over all transports. */
-export type AccountRates = AccountRate & { devices: number };
+export type AccountRates = {
+  readonly id: number;
+  rate: Rate;
+  readonly measurements: Bucket;
+  devices: number;
+};
 
 /** What a device has used of its rates, over all transports. */
 export type DeviceRates = {

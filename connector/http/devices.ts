@@ -1,7 +1,6 @@
 import { upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { lookMs } from '../device/account-gate.ts';
-import type { RateStore } from '../device/device-rates.ts';
+import { lookMs, type RateStore } from '../device/device-rates.ts';
 import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 
@@ -60,7 +59,8 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
   /** In how many ms the device's next message may go, as far as can be said. */
   function waitMs({ identity, rates }: HttpDevice): number {
     const heldMs = ports.holds?.waitMs(identity.accountId) ?? 0;
-    const ownMs = rateStore.waitMs(rates);
+    const rateMs = rateStore.waitMs(rates);
+    const ownMs = rateMs > 0 && rateStore.letGoOn(rates) ? 0 : rateMs;
     const { account } = rates;
     if (!rateStore.isBeyond(account)) return Math.max(heldMs, ownMs);
     return Math.max(heldMs, ownMs, account.measurements.waitMs(account.rate, now()));

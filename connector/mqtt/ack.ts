@@ -1,4 +1,3 @@
-import { append } from '../../src/lib/append.ts';
 import type { Delivery, Outcome } from '../../src/contract/uplink.ts';
 import type { Ack, Connection, Proceed, UnackedPublish } from './connection.ts';
 import { isGone, isUnavailableError } from '../failure.ts';
@@ -102,8 +101,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 
   /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
   function acknowledge(connection: Connection, ack: Ack): void {
-    connection.pubacks = append(connection.pubacks, ack);
-    if (connection.pubacks.length > 1) return;
+    if (connection.pubacks.length > 0) return void connection.pubacks.push(ack);
+    connection.pubacks = [ack];
     if (unwritten.push(connection) === 1) process.nextTick(writeAll);
   }
 

@@ -1,6 +1,5 @@
 import { nextTurn } from '../../src/lib/in-turns.ts';
 import { inTurns } from '../../src/lib/in-turns.ts';
-import { endLostAccess } from './connect.ts';
 import type { Connection } from './connection.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { Log } from '../options.ts';
@@ -99,4 +98,17 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
     clearInterval(timer);
     for (const end of ends) end();
   };
+}
+
+/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
+async function endLostAccess(
+  connections: Connection[],
+  ports: Pick<ConnectorPorts, 'isStillAllowed'>,
+): Promise<void> {
+  for (const connection of connections) {
+    const { device, credentials } = connection;
+    if (!device || !credentials) continue;
+    if (!(await ports.isStillAllowed(device.identity, credentials)))
+      connection.close('access-ended');
+  }
 }

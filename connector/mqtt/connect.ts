@@ -32,6 +32,8 @@ export type AuthenticatorDeps = {
   logRefused: LogRefusedLogin;
 };
 
+export type Authenticator = ReturnType<typeof createAuthenticator>;
+
 /** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
 export function createAuthenticator(deps: AuthenticatorDeps) {
   const { ports, registry, limits, maxUnackedMessages, log, logRefused } = deps;
@@ -187,17 +189,4 @@ function keepaliveOf(seconds: number, { maxKeepaliveSeconds }: ConnectorLimits):
 
 function isShallow(topic: string, { maxTopicLevels }: ConnectorLimits): boolean {
   return topic.split('/', maxTopicLevels + 1).length <= maxTopicLevels;
-}
-
-/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
-export async function endLostAccess(
-  connections: Connection[],
-  ports: Pick<ConnectorPorts, 'isStillAllowed'>,
-): Promise<void> {
-  for (const connection of connections) {
-    const { device, credentials } = connection;
-    if (!device || !credentials) continue;
-    if (!(await ports.isStillAllowed(device.identity, credentials)))
-      connection.close('access-ended');
-  }
 }

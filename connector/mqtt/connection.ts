@@ -36,6 +36,8 @@ export type Device = {
   account: AccountConnections;
   upPrefix: string;
   downPrefix: string;
+  /** Where its packets may be large. */
+  largeTopic: string;
   /** Oldest first. */
   connections: Connection[];
   rates: DeviceRates;

@@ -4,8 +4,11 @@ export const publish = 3;
 export const subscribe = 8;
 export const unsubscribe = 10;
 
-/** Least and greatest remaining length of what a client of MQTT 3 may send once it is connected. */
-const lengths: Partial<Record<number, [number, number]>> = {
+/** Least and greatest remaining length. */
+export type Lengths = readonly [number, number];
+
+/** Of what a client of MQTT 3 may send once it is connected, by type. */
+export const v3Lengths: Partial<Record<number, Lengths>> = {
   3: [2, Infinity],
   4: [2, 2],
   5: [2, 2],
@@ -18,15 +21,11 @@ const lengths: Partial<Record<number, [number, number]>> = {
 };
 
 /** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
-const v5Lengths: typeof lengths = {
-  ...lengths,
+export const v5Lengths: typeof v3Lengths = {
+  ...v3Lengths,
   4: [2, Infinity],
   5: [2, Infinity],
   6: [2, Infinity],
   7: [2, Infinity],
   14: [0, Infinity],
 };
-
-/** Least and greatest remaining length of a type; undefined where a client may not send it. */
-export const lengthsOf = (type: number, isV5: boolean): [number, number] | undefined =>
-  (isV5 ? v5Lengths : lengths)[type];

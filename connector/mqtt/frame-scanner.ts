@@ -1,4 +1,5 @@
-import { connect, lengthsOf, publish, subscribe, unsubscribe } from './frame-lengths.ts';
+import { connect, publish, subscribe, unsubscribe, v3Lengths, v5Lengths } from './frame-lengths.ts';
+import type { Lengths } from './frame-lengths.ts';
 import { reason } from './reason-codes.ts';
 
 /** Longest filter that is granted, in bytes. */
@@ -45,6 +46,7 @@ export class FrameScanner {
   fault: number = reason.malformed;
   #expects: 'type' | 'length' | 'topic' | 'body' = 'type';
   #type = 0;
+  #lengths: Lengths | undefined = undefined;
   #length = 0;
   #lengthBytes = 0;
   #bodyLeft = 0;
@@ -113,9 +115,8 @@ export class FrameScanner {
       this.otherUnits += 1;
     }
     // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
-    const isExpected = this.#isConnected
-      ? lengthsOf(this.#type, this.isV5) !== undefined
-      : this.#type === connect;
+    this.#lengths = (this.isV5 ? v5Lengths : v3Lengths)[this.#type];
+    const isExpected = this.#isConnected ? this.#lengths !== undefined : this.#type === connect;
     if (!isExpected) this.fault = reason.protocolError;
     return isExpected;
   }
@@ -130,10 +131,11 @@ export class FrameScanner {
     const mayBeLarge = this.#type === publish && largeTopic !== null;
     if (isTooLarge && !(mayBeLarge && total <= (limits.maxMeasurementPacketBytes ?? 0)))
       return this.#isTooLarge();
-    const [least, greatest] = lengthsOf(this.#type, this.isV5) ?? [0, Infinity];
+    // A CONNECT has none: where it is read says what is wrong with it.
+    const [least, greatest] = this.#lengths ?? anyLength;
     if (this.#length < least || this.#length > greatest) return false;
     this.#isConnected = true;
-    if (isOfFilters(this.#type) || (this.isV5 && this.#type !== publish))
+    if (this.#type !== publish && (this.isV5 || isOfFilters(this.#type)))
       this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
     this.#bodyLeft = this.#length;
     this.#expects = this.#length === 0 ? 'type' : 'body';
@@ -170,6 +172,7 @@ export class FrameScanner {
 
   /** A list of filters has room for all that a connection may have; more would be refused one by one. */
   #mostBytes(limits: FrameLimits): number {
+    if (this.#type === publish) return limits.maxPacketBytes;
     if (this.#type === connect) return limits.maxConnectBytes;
     // With properties in front of it, the list is measured where they are read.
     if (this.isV5 || !isOfFilters(this.#type)) return limits.maxPacketBytes;
@@ -177,5 +180,7 @@ export class FrameScanner {
     return Math.min(filters, limits.maxPacketBytes);
   }
 }
+
+const anyLength: Lengths = [0, Infinity];
 
 const isOfFilters = (type: number) => type === subscribe || type === unsubscribe;

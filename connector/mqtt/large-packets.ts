@@ -9,12 +9,13 @@ export type LargePacketsOptions = {
 };
 
 export type LargePackets = {
-  /** Where the connection's packets may be large; null: nowhere. */
-  topicOf(connection: Connection): string | null;
-  /** Of the bytes that its scanner has gone through: a large packet may have ended or begun. */
+  /** Whether measurements may be larger than other packets. */
+  readonly areTaken: boolean;
+  /**
+   * Of a connection whose large packet is under way, or has just begun: it may have ended. While its body has no room
+   * (`place.isIn`) the connection is not to be read; it is resumed when it has.
+   */
   follow(connection: Connection): void;
-  /** Whether the body of its packet has no room yet; it is resumed when it has. */
-  mustWait(connection: Connection): boolean;
   forget(connection: Connection): void;
   bytes(): number;
 };
@@ -43,8 +44,7 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
   }
 
   return {
-    topicOf: ({ device, isWebSocket }) =>
-      areTaken && device && !isWebSocket ? `${device.upPrefix}measurements` : null,
+    areTaken,
 
     follow(connection) {
       const { scanner, device } = connection;
@@ -52,7 +52,6 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
       if (scanner.beganLarge && device) begin(connection, device.identity.accountId);
     },
 
-    mustWait: ({ large }) => large !== null && !large.place.isIn,
     forget,
     bytes: room.bytes,
   };

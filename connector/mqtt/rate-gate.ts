@@ -1,5 +1,5 @@
-import { lookMs } from '../device/account-gate.ts';
-import type { RateStore } from '../device/device-rates.ts';
+import { lookMs, type RateStore } from '../device/device-rates.ts';
+import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
 
 export type RateGateOptions = {
@@ -24,7 +24,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
 
   function isPaused(device: Device): boolean {
     if (device.timer) return true;
-    const waitMs = waitMsOf(device);
+    const waitMs = waitOrGoOn(device);
     if (waitMs === 0) return false;
     rateStore.countWait();
     device.timer = setTimeout(() => goOn(device), waitMs);
@@ -35,8 +35,11 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
     return true;
   }
 
-  function waitMsOf({ rates }: Device): number {
-    return Math.max(rateStore.othersWaitMs(rates), rateStore.waitMs(rates));
+  /** In how many ms it may be read; 0: now, where need be beyond its rates. */
+  function waitOrGoOn({ rates }: Device): number {
+    const othersMs = rateStore.othersWaitMs(rates);
+    const waitMs = rateStore.waitMs(rates);
+    return waitMs > 0 && rateStore.letGoOn(rates) ? othersMs : Math.max(othersMs, waitMs);
   }
 
   function look(): void {
@@ -45,7 +48,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
       if (looks-- === 0) break;
       // Behind those that were not asked about.
       hopeful.delete(device);
-      if (waitMsOf(device) === 0) goOn(device);
+      if (waitOrGoOn(device) === 0) goOn(device);
       else hopeful.add(device);
     }
     endLooking();
@@ -87,6 +90,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
   return {
     /** Whether the connection may not be read now; it is resumed when it may. */
     mustWait(connection: Connection, device: Device): boolean {
+      if (!device.timer && areWithin(device.rates)) return false;
       if (isPaused(device)) return true;
       const { account, rates } = device;
       if (!rateStore.isBeyond(rates.account)) return false;
@@ -104,4 +108,10 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
       account.timer = null;
     },
   };
+}
+
+/** Nearly all, so that it is asked first, and without a look at the clock: buckets only fill by themselves. */
+function areWithin({ messages, measurements, others, account }: DeviceRates): boolean {
+  const ofDevice = messages.tokens > 0 && measurements.tokens > 0 && others.tokens > 0;
+  return ofDevice && account.measurements.tokens > 0;
 }

@@ -76,7 +76,7 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (large.mustWait(connection) || !room.isFor(connection)) return false;
+    if (connection.large?.place.isIn === false || !room.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
@@ -92,13 +92,14 @@ export function createReader(options: ReaderOptions): Reader {
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
     const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
-    const end = scanner.advance(chunk, most, limits, large.topicOf(connection));
+    const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
+    const end = scanner.advance(chunk, most, limits, mayBeLarge ? device.largeTopic : null);
     if (end < 0) {
       connection.close('malformed', scanner.fault);
       return null;
     }
     connection.heardMs = now();
-    large.follow(connection);
+    if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
     if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));

@@ -39,6 +39,7 @@ export function createRegistry(options: RegistryOptions) {
       account,
       upPrefix: upPrefix(identity.uuid),
       downPrefix: downPrefix(identity.uuid),
+      largeTopic: `${upPrefix(identity.uuid)}measurements`,
       connections: [],
       rates: rateStore.enter(identity),
       connects: new Bucket(connectRate, nowMs),

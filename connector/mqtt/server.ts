@@ -2,32 +2,20 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { createAcknowledger } from './ack.ts';
-import { createAdmission } from './admission.ts';
-import { createAuthenticator } from './connect.ts';
-import { createLargePackets } from './large-packets.ts';
-import { createConnections } from './lifecycle.ts';
-import { acknowledge, authorizeForward } from './deliver.ts';
-import { createRateStore, type SharedRates } from '../device/device-rates.ts';
-import { createDownlinkRoom } from '../device/downlink-room.ts';
-import { drain } from './drain.ts';
-import { tellOfTooLarge } from './excess.ts';
-import { DeviceAedes } from './aedes.ts';
-import { createHeldMessages } from './held-messages.ts';
-import { createWebSocketListener, listenTcp, listenTls, type Listener } from './listeners.ts';
-import { listenToBus } from './bus-events.ts';
-import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
+import type { SharedRates } from '../device/device-rates.ts';
+import type { ConnectorOptions } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
+import { createAdmission, type Admission } from './admission.ts';
+import { DeviceAedes } from './aedes.ts';
+import { listenToBus } from './bus-events.ts';
+import { acknowledge, authorizeForward } from './deliver.ts';
+import { drain } from './drain.ts';
+import { createConnections } from './lifecycle.ts';
+import { createWebSocketListener, listenTcp, listenTls } from './listeners.ts';
+import type { Listener, ListenerDeps } from './listeners.ts';
+import { createParts, type Parts } from './parts.ts';
 import { createTrust } from './proxy-protocol.ts';
-import { createPassOn, createPublisher } from './publish.ts';
-import { createRateGate } from './rate-gate.ts';
-import { createReader } from './read.ts';
-import { createRefusedLoginLog } from '../device/refused-logins.ts';
-import { createRegistry } from './registry.ts';
-import { createSubscriber } from './subscribe.ts';
 import { startTimeouts } from './timeouts.ts';
-import { createUnackedRoom } from './unacked-room.ts';
-import { createIntake } from './v5-intake.ts';
 
 type ConnectorSnapshot = {
   connections: number;
@@ -62,74 +50,64 @@ export type Connector = {
   close(options: { drainMs: number }): Promise<void>;
 };
 
-const silent: Observer = {
-  connected() {},
-  refused() {},
-  disconnected() {},
-  message() {},
-  acknowledged() {},
-};
-
 /** Where devices come in: the device contract over MQTT 3.1.1 and 5 on TCP, TLS and WebSocket. */
 export async function startConnector(
   options: ConnectorOptions & SharedRates,
   ports: ConnectorPorts,
 ): Promise<Connector> {
   const { limits, log, now } = options;
-  const tuning = { ...defaultTuning, ...options.tuning };
-  const observe = { ...silent, ...options.observe };
-  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
-  const { clock, holds, presence } = ports;
-  const { maxConnectionsPerDevice } = limits;
-  const connectRate = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
-  const registry = createRegistry({
-    rateStore,
-    connectRate,
-    maxConnectionsPerDevice,
-    ports,
+  const parts = createParts(options, ports);
+  const { tuning, observe, registry, reader, room, holding, acknowledger, authenticator } = parts;
+  const engine = await startAedes(parts, options);
+  const runId = randomUUID().slice(0, 8);
+  const connections = createConnections({ ...parts, engine, runId, now });
+  const admission = createAdmission({
+    ...limits,
+    maxWaiting: tuning.maxWaitingConnections,
     now,
+    onTooMany: () => observe.refused('too-many'),
   });
-  const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
-  const rateGate = createRateGate({ rateStore, now });
-  const passOn = createPassOn({ ports, rateStore, limits, observe, now });
-  const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
-  const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
-  const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
-  const reader = createReader({
-    presence,
-    limits,
-    tuning,
-    rateStore,
-    now,
-    room,
-    large: createLargePackets({ limits, tuning, now }),
-    rateGate,
-    holding,
-    publisher,
-    intake: createIntake({ limits, publisher, rateStore }),
-  });
-  const logRefused = createRefusedLoginLog(log, now, 'mqtt');
-  const { maxUnackedMessages } = tuning;
-  const authenticator = createAuthenticator({
-    ports,
-    registry,
-    limits,
-    maxUnackedMessages,
+  const listenerDeps: ListenerDeps = {
+    admission,
+    handle: connections.open,
     log,
-    logRefused,
-  });
-  const downlinkDeps = {
-    ports,
-    log,
-    maxQueued: tuning.maxQueuedDownlinks,
-    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+    handshakeTimeoutMs: limits.connectTimeoutMs,
+    maxPacketBytes: limits.maxPacketBytes,
+    isProxy: createTrust(options.trustedProxies ?? []),
   };
-  const subscriber = createSubscriber(limits, downlinkDeps, {
-    now,
-    clock,
-    onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
-  });
+  const webSocket = createWebSocketListener(listenerDeps);
+  const endTimeouts = startTimeouts({ registry, acknowledger, limits, tuning, now });
+  const endBusEvents = listenToBus({ ports, registry, doubt: authenticator.doubt, log });
+  const listeners: Listener[] = [];
 
+  async function close({ drainMs }: { drainMs: number }): Promise<void> {
+    await Promise.all(listeners.map((listener) => listener.close()));
+    admission.close();
+    await drain({ registry, reader, room, acknowledger }, drainMs);
+    holding.stop();
+    endBusEvents();
+    endTimeouts();
+    await new Promise<void>((resolve) => engine.close(resolve));
+  }
+
+  const listening = await listen(options, listenerDeps, listeners).catch(async (error: unknown) => {
+    await close({ drainMs: 0 });
+    throw error;
+  });
+  return {
+    ...listening,
+    acceptWebSocket: webSocket.accept,
+    snapshot: () => snapshotOf(parts, admission),
+    pause: reader.pause,
+    isConnected: registry.isConnected,
+    close,
+  };
+}
+
+async function startAedes(
+  { tuning, authenticator, publisher, subscriber }: Parts,
+  { limits, log }: ConnectorOptions,
+): Promise<DeviceAedes> {
   const engine = new DeviceAedes({
     connectTimeout: limits.connectTimeoutMs,
     maxTopicLevels: limits.maxTopicLevels,
@@ -153,79 +131,35 @@ export async function startConnector(
   events.on('error', (error: Error) =>
     log.error({ event: 'mqtt.library-failed', err: error }, 'The MQTT library failed.'),
   );
-
-  const runId = randomUUID().slice(0, 8);
-  const connections = createConnections({
-    engine,
-    runId,
-    registry,
-    reader,
-    holding,
-    acknowledger,
-    observe,
-    now,
-  });
-  const admission = createAdmission({
-    ...limits,
-    maxWaiting: tuning.maxWaitingConnections,
-    now,
-    onTooMany: () => observe.refused('too-many'),
-  });
-  const listenerDeps = {
-    admission,
-    handle: connections.open,
-    log,
-    handshakeTimeoutMs: limits.connectTimeoutMs,
-    maxPacketBytes: limits.maxPacketBytes,
-    isProxy: createTrust(options.trustedProxies ?? []),
-  };
-  const webSocket = createWebSocketListener(listenerDeps);
-  const endSweeping = startTimeouts({ registry, acknowledger, limits, tuning, now });
-  const endNotices = listenToBus({ ports, registry, doubt: authenticator.doubt, log });
-  const listeners: Listener[] = [];
-
-  async function close({ drainMs }: { drainMs: number }): Promise<void> {
-    await Promise.all(listeners.map((listener) => listener.close()));
-    admission.close();
-    await drain({ registry, reader, room, acknowledger }, drainMs);
-    holding.stop();
-    endNotices();
-    endSweeping();
-    await new Promise<void>((resolve) => engine.close(resolve));
-  }
-
-  const addresses: Connector['addresses'] = { tcp: null, tls: null };
-  let reloadCertificate = async () => {};
-  try {
-    if (options.tcp) {
-      const listener = await listenTcp(options.tcp, listenerDeps);
-      listeners.push(listener);
-      addresses.tcp = { port: listener.port };
-    }
-    if (options.tls) {
-      const listener = await listenTls(options.tls, listenerDeps);
-      listeners.push(listener);
-      addresses.tls = { port: listener.port };
-      reloadCertificate = listener.reloadCertificate;
-    }
-  } catch (error) {
-    await close({ drainMs: 0 });
-    throw error;
-  }
-
-  return {
-    addresses,
-    acceptWebSocket: webSocket.accept,
-    snapshot: () => ({
-      connections: registry.connections.size,
-      devices: registry.countDevices(),
-      waiting: admission.countWaiting(),
-      unackedBytes: room.bytes(),
-      midwayBytes: reader.midwayBytes(),
-    }),
-    pause: reader.pause,
-    isConnected: registry.isConnected,
-    reloadCertificate: () => reloadCertificate(),
-    close,
-  };
+  return engine;
 }
+
+/** Puts into `listeners` what is to be closed, also where a later one fails. */
+async function listen(
+  { tcp, tls }: ConnectorOptions,
+  deps: ListenerDeps,
+  listeners: Listener[],
+): Promise<Pick<Connector, 'addresses' | 'reloadCertificate'>> {
+  const addresses: Connector['addresses'] = { tcp: null, tls: null };
+  if (tcp) {
+    const listener = await listenTcp(tcp, deps);
+    listeners.push(listener);
+    addresses.tcp = { port: listener.port };
+  }
+  if (!tls) return { addresses, reloadCertificate: async () => {} };
+  const listener = await listenTls(tls, deps);
+  listeners.push(listener);
+  addresses.tls = { port: listener.port };
+  return { addresses, reloadCertificate: listener.reloadCertificate };
+}
+
+const snapshotOf = (
+  { registry, room, reader }: Parts,
+  admission: Admission,
+): ConnectorSnapshot => ({
+  connections: registry.connections.size,
+  devices: registry.countDevices(),
+  waiting: admission.countWaiting(),
+  unackedBytes: room.bytes(),
+  midwayBytes: reader.midwayBytes(),
+});

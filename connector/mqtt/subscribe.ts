@@ -3,7 +3,8 @@ import { findMatchedTopics, type DownTopic } from '../../src/contract/topic.ts';
 import { findConnection } from './connection.ts';
 import { channelOf, type DeliverDeps } from './deliver.ts';
 import { maxFilterLength } from './frame-scanner.ts';
-import { DownlinkQueue, type DownlinkDeps } from '../device/downlink-queue.ts';
+import { DownlinkQueue } from '../device/downlink-queue.ts';
+import type { DownlinkDeps } from '../device/downlink-sender.ts';
 import type { ConnectorLimits } from '../options.ts';
 
 /** A filter and what it was granted: a QoS, or 128. */
@@ -11,6 +12,8 @@ type Granted = { topic: string; qos: number };
 const refused = 128;
 
 type Done = (error: Error | null, subscription?: Requested | null) => void;
+
+export type Subscriber = ReturnType<typeof createSubscriber>;
 
 /** A device may listen to its own `down/…`; anything else is answered 128, MQTT 3.1.1 section 3.9.3. */
 export function createSubscriber(

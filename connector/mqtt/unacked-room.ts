@@ -16,12 +16,12 @@ export function createUnackedRoom(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
 
-  const hasRoomOrWait = (account: AccountConnections | undefined) =>
+  const hasRoom = (account: AccountConnections | null) =>
     (account?.bytes ?? 0) < shareOfFree * (maxBytes - bytes);
 
-  function add(device: Device | null, more: number): void {
+  function add({ account }: Device, more: number): void {
     bytes += more;
-    if (device) device.account.bytes += more;
+    account.bytes += more;
   }
 
   /** Accounts in turn, one connection each. */
@@ -31,7 +31,7 @@ export function createUnackedRoom(maxBytes: number) {
       waiting.delete(account);
       const [first] = account.waiting;
       if (!first) continue;
-      if (!hasRoomOrWait(account)) {
+      if (!hasRoom(account)) {
         waiting.add(account);
         inVain += 1;
         if (bytes >= maxBytes || inVain >= mostInVain) return;
@@ -46,8 +46,8 @@ export function createUnackedRoom(maxBytes: number) {
   return {
     /** Whether there is room for another message of the connection; where not, it is resumed when there is. */
     isFor(connection: Connection): boolean {
-      const account = connection.device?.account;
-      if (hasRoomOrWait(account)) return true;
+      const account = connection.device?.account ?? null;
+      if (hasRoom(account)) return true;
       if (account) {
         account.waiting.add(connection);
         waiting.add(account);
@@ -57,12 +57,14 @@ export function createUnackedRoom(maxBytes: number) {
 
     hold(connection: Connection, more: number): void {
       connection.unackedBytes += more;
-      add(connection.device, more);
+      bytes += more;
+      if (connection.device) connection.device.account.bytes += more;
     },
 
     release(connection: Connection, less: number): void {
       connection.unackedBytes -= less;
-      add(connection.device, -less);
+      bytes -= less;
+      if (connection.device) connection.device.account.bytes -= less;
       if (waiting.size > 0) resumeWaiting();
     },
 

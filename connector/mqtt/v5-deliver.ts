@@ -1,4 +1,4 @@
-import type { Encoded } from '../device/downlink-queue.ts';
+import type { Encoded } from '../device/downlink-sender.ts';
 
 /** A text for a display is of use for a day. */
 const displayLifeMs = 86_400_000;

@@ -4,7 +4,7 @@ import type { ImportPorts } from '../imports/ports.ts';
 import { importRoutes } from '../imports/routes.ts';
 import { checkSense, checkTime } from '../ingest/rules/validate.ts';
 import { holdDevices, noteImported } from '../ingest/store/imported.ts';
-import { createKnownSeries } from '../measurements/known-series.ts';
+import { createKnownSeries } from '../measurements/series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeCounted } from '../measurements/store.ts';
 import { addImported, findActivity } from '../quotas/activity-queries.ts';

@@ -1,10 +1,10 @@
-import type { Config } from '../config/config.ts';
 import { randomUUID } from 'node:crypto';
+import type { Config } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
 import type { Database, DatabaseOptions } from '../db/database.ts';
 import { startEmbeddedDatabase, type EmbeddedLog } from '../db/embedded/embedded.ts';
-import { processName } from '../db/other-processes.ts';
 import { migrate } from '../db/migrate.ts';
+import { processName } from '../db/other-processes.ts';
 import { withPatience, withTimeout } from '../db/patience.ts';
 import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';

@@ -23,12 +23,10 @@ export type DownTopic = (typeof downTopics)[number];
 export const upPrefix = (uuid: string) => `devices/${uuid}/up/`;
 export const downPrefix = (uuid: string) => `devices/${uuid}/down/`;
 
-const isUpTopic = (name: string): name is UpTopic => (upTopics as readonly string[]).includes(name);
-
 /** The uplink topic that `topic` is for a device whose `upPrefix` is given; null below it but unknown. */
 export function findUpTopic(topic: string, prefix: string): UpTopic | null {
-  const name = topic.slice(prefix.length);
-  return isUpTopic(name) ? name : null;
+  const name = topic.slice(prefix.length) as UpTopic;
+  return upTopics.includes(name) ? name : null;
 }
 
 /** The device that a topic below `devices/{uuid}/up/` belongs to; null for any other topic. */

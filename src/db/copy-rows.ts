@@ -3,21 +3,22 @@
 const epochMs = Date.UTC(2000, 0, 1);
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const none = 0xffff;
+/** A field with its length before it: all kinds that are written here have eight bytes. */
+const fieldBytes = 12;
 
 /** Rows in PostgreSQL's binary format: nothing has to be written out as text, nor read as such. */
 export class CopyRows {
   #bytes = Buffer.allocUnsafe(8_192);
   #at = signature.copy(this.#bytes);
 
-  /** Begins the next row, of so many fields. */
+  /** Begins the next row, of so many fields: there is room for all of them then. */
   row(fields: number): this {
-    this.#reserve(2);
+    this.#reserve(2 + fields * fieldBytes);
     this.#at = this.#bytes.writeUInt16BE(fields, this.#at);
     return this;
   }
 
   bigint(value: number): this {
-    this.#reserve(12);
     const at = this.#bytes.writeInt32BE(8, this.#at);
     const high = Math.floor(value / 2 ** 32);
     this.#bytes.writeInt32BE(high, at);
@@ -31,7 +32,6 @@ export class CopyRows {
   }
 
   float8(value: number): this {
-    this.#reserve(12);
     const at = this.#bytes.writeInt32BE(8, this.#at);
     this.#at = this.#bytes.writeDoubleBE(value, at);
     return this;

@@ -90,6 +90,6 @@ function throwOvertaken(cause: unknown): never {
 function transactionOn(client: pg.PoolClient): Transaction {
   return {
     query: client.query.bind(client) as Sql['query'],
-    copyIn: (statement, bytes) => copyIn(client, statement, bytes),
+    copyIn: copyIn.bind(null, client),
   };
 }

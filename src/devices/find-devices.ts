@@ -1,18 +1,6 @@
-import { awaitingAnswer } from '../contract/profile-state.ts';
 import type { Sql } from '../db/sql.ts';
-import { textList } from '../db/text-list.ts';
-import type { FleetQuery } from './fleet-schema.ts';
+import { joinMutes, matching, valuesOf, type FleetFilter } from './fleet-sql.ts';
 import type { ListedDevice } from './list-devices.ts';
-
-/** Which devices are looked for. `labels`: only those that have one of these; null: any. */
-export type FleetFilter = FleetQuery & {
-  accountId: number;
-  labels: readonly string[] | null;
-  /** Which mutes have not ended, ms. */
-  nowTs: number;
-  /** This one alone; nothing is searched for then. */
-  uuid?: string;
-};
 
 export type FoundDevice = ListedDevice & {
   id: number;
@@ -30,79 +18,12 @@ export type FoundDevice = ListedDevice & {
   mutedReason: string | null;
 };
 
-/** Mutes that have not ended, as SQL. `now`: the parameter that is the time, ms. */
-const joinMutes = (now: string, deviceId = 'd.id') => `
-        left join device_mute m on m.device_id = ${deviceId} and m.until_at > ms_to_timestamp(${now}::bigint)`;
-
-/** The account's devices within reach, as SQL: `$1` and `$2`. */
-const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
-
-const hasProfile = (states: string) => `exists (
-  select from device_profile p where p.device_id = d.id and p.state in ${states})`;
-const waits = hasProfile(textList(awaitingAnswer));
-const runs = hasProfile(`('current')`);
-
-/** What is acknowledged is wrong still. */
-const hasAlarm = `
-  d.id in (select a.device_id from alarm a where a.account_id = $1 and a.closed_at is null)`;
-
-const isRefused = `
-  d.id in (select r.device_id from refused_login r
-            where r.account_id = $1 and r.is_open and r.device_id is not null)`;
-const refusedFilter = (refused: boolean | undefined) => {
-  if (refused === undefined) return 'true';
-  return refused ? isRefused : `not (${isRefused})`;
-};
-
-const profileFilters = {
-  pending: waits,
-  current: runs,
-  none: `not (${waits} or ${runs})`,
-};
-
 /** As text they sort as the values do, but names: these are compared without upper and lower case. */
 const sortKeys = {
   name: { sql: 'lower(d.name)', type: 'text' },
   lastSeenTs: { sql: `coalesce(c.last_seen_at, '-infinity')`, type: 'timestamptz' },
   registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
 };
-
-const search = `($3::text is null
-                  or strpos(lower(d.name), lower($3)) > 0
-                  or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
-
-/** What all the filters let through, as SQL: `$1` to `$9` are what `valuesOf` gives. */
-const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
-             and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
-             and ($4::text is null or d.labels @> array[$4])
-             and ($5::boolean is null or coalesce(c.connected, false) = $5)
-             and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
-             and ($9::boolean is null or (m.device_id is not null) = $9)
-             and ${alarm === undefined ? 'true' : hasAlarm}
-             and ${refusedFilter(refused)}
-             and ${profile === undefined ? 'true' : profileFilters[profile]}`;
-
-const valuesOf = ({
-  accountId,
-  labels,
-  uuid,
-  search,
-  label,
-  online,
-  state,
-  ...of
-}: FleetFilter) => [
-  accountId,
-  labels,
-  uuid ?? search ?? null,
-  label ?? null,
-  online ?? null,
-  state?.puId ?? null,
-  state?.stId ?? null,
-  of.nowTs,
-  of.muted ?? null,
-];
 
 /** A page of the devices that all the filters let through, and one more where there is another page. */
 export async function findDevices(
@@ -174,49 +95,4 @@ export async function countMatching(sql: Sql, filter: FleetFilter): Promise<numb
     valuesOf(filter),
   );
   return rows[0]?.count ?? 0;
-}
-
-export type FleetCounts = {
-  all: number;
-  online: number;
-  offline: number;
-  /** With an open alarm. */
-  alarm: number;
-  /** Their newest login was refused. */
-  refused: number;
-  /** Whose mute has not ended. */
-  muted: number;
-  pendingProfile: number;
-};
-
-const none: FleetCounts = {
-  all: 0,
-  online: 0,
-  offline: 0,
-  alarm: 0,
-  refused: 0,
-  muted: 0,
-  pendingProfile: 0,
-};
-
-/** Of all devices within reach, whatever is looked for. */
-export async function countDevices(
-  sql: Sql,
-  { accountId, labels, nowTs }: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs'>,
-): Promise<FleetCounts> {
-  const { rows } = await sql.query<FleetCounts>(
-    `
-      select count(*)::integer as all,
-             (count(*) filter (where c.connected))::integer as online,
-             (count(*) filter (where c.connected is not true))::integer as offline,
-             (count(*) filter (where ${hasAlarm}))::integer as alarm,
-             (count(*) filter (where ${isRefused}))::integer as refused,
-             count(m.device_id)::integer as muted,
-             (count(*) filter (where ${waits}))::integer as "pendingProfile"
-        from device d
-        left join presence c on c.device_id = d.id ${joinMutes('$3')}
-       where ${within}`,
-    [accountId, labels, nowTs],
-  );
-  return rows[0] ?? none;
 }

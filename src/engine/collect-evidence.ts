@@ -78,9 +78,9 @@ function collectMore(
   return holds ? 1 : -1;
 }
 
-/** Whether a measurement fires an event that is spent at once, and for which nothing is collected. */
+/** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
 export function isSpent({ event }: CauseReader, draft: Draft, val: Measurement['val']): boolean {
-  if (!event.isSpentAtOnce || draft.get(event.index) !== null) return false;
+  if (draft.get(event.index) !== null) return false;
   for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
   return true;
 }

@@ -135,7 +135,7 @@ export class Evaluator {
     outcome: Evaluated,
   ): boolean {
     const { event } = reader;
-    if (!givesAll && isSpent(reader, draft, given.val)) {
+    if (!givesAll && event.isSpentAtOnce && isSpent(reader, draft, given.val)) {
       this.#cost += reader.cost + 1;
       return this.#leadsOn(event, given.moment.t, outcome);
     }

@@ -33,7 +33,8 @@ import type { StoreDeps } from './store/storing.ts';
  *                                              fails says recover.ts
  *    8. commitBatch     store/commit.ts         one transaction, of these steps:
  *       load            store/commit.ts         reads devices that are not remembered (load-contexts.ts)
- *       planBatch       store/plan-batch.ts     applies each message to its device (rules/apply.ts, pure)
+ *       planBatch       store/plan-batch.ts     gives accounts their parts, and has each message applied to its device
+ *                                              (plan-device.ts; rules/apply.ts, pure)
  *       dropBeyond      store/event-quota.ts    leaves out events beyond the account's quota
  *       write           store/write.ts          writes device states and rows, all statements at once; where
  *                                              alarms are to be decided, that is done in between

@@ -1,7 +1,7 @@
 import type { QueryConfig } from 'pg';
 import { maxValues, type Newest, type LastSeen } from '../engine/last-seen.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Series } from './known-series.ts';
+import type { Series } from './series.ts';
 
 type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };
 

@@ -1,11 +1,11 @@
 import { CopyRows } from '../db/copy-rows.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Transaction } from '../db/transaction.ts';
-import { createKnownSeries, type KnownSeries } from './known-series.ts';
 import { listMissing, listThere } from './neighbours.ts';
 import { placeBeside } from './place-beside.ts';
 import { insertPoints } from './points.ts';
-import { findSeries, lookUpSeries, recallSeries } from './series.ts';
+import { createKnownSeries, findSeries, lookUpSeries, recallSeries } from './series.ts';
+import type { KnownSeries } from './series.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
 export type StoredMeasurement = {

@@ -54,7 +54,7 @@ export function observeConnector(registry: Registry): Observer {
       disconnects.inc({ reason });
     },
     message,
-    acknowledged: (seconds) => acknowledgements.observe(seconds),
+    acknowledged: acknowledgements.observe.bind(acknowledgements),
   };
 }
 

@@ -8,8 +8,8 @@ const leastRemembered = 1_000;
 
 /** A bucket for each account that fills by itself, and may go into debt. `nowMs` must not jump. */
 export type Buckets = {
-  /** Whether it may take one for sure, without a look at the clock: a bucket only fills by itself. */
-  hasOne(accountId: number): boolean;
+  /** Milliseconds until the account may take one; 0: now. */
+  waitMs(accountId: number): number;
   /** What the account may take at once; below 0 it is in debt. */
   level(accountId: number): number;
   take(accountId: number, amount: number): void;
@@ -37,7 +37,14 @@ export function createBuckets(
   }
 
   return {
-    hasOne: (accountId) => (buckets.get(accountId)?.tokens ?? 1) >= 1,
+    waitMs(accountId) {
+      const bucket = buckets.get(accountId);
+      // Mostly so, and without a look at the clock: a bucket only fills by itself.
+      if (!bucket || bucket.tokens >= 1) return 0;
+      const rate = rateOf(accountId);
+      const tokens = refill(bucket, rate, nowMs());
+      return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1_000) / rate.perSecond);
+    },
     level(accountId) {
       const bucket = buckets.get(accountId);
       const rate = rateOf(accountId);

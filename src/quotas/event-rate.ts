@@ -27,11 +27,6 @@ export function createEventRate(limitsOf: LimitsOf, nowMs: () => number): EventR
   return {
     take: buckets.take,
     left: (accountId) => Math.max(0, buckets.level(accountId) + rateOf(accountId).burst),
-    waitMs(accountId) {
-      if (buckets.hasOne(accountId)) return 0;
-      const level = buckets.level(accountId);
-      if (level >= 1) return 0;
-      return Math.ceil(((1 - level) * 1_000) / rateOf(accountId).perSecond);
-    },
+    waitMs: buckets.waitMs,
   };
 }

@@ -29,7 +29,7 @@ beforeEach(() => {
 /** One message after the other, as long as none has to wait; gives how many. */
 function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, atMost = 10_000) {
   let sent = 0;
-  while (sent < atMost && store.waitMs(rates) === 0) {
+  while (sent < atMost && (store.waitMs(rates) === 0 || store.letGoOn(rates))) {
     store.takeMessages(rates, 1, nowMs);
     store.takeItems(rates, items, nowMs);
     sent += 1;
@@ -43,8 +43,12 @@ describe('a device that catches up', () => {
     const rates = store.enter(device(1));
     expect(sendWhileItMay(rates, 1)).toBe(10);
     expect(store.waitMs(rates)).toBe(100);
+    expect(store.letGoOn(rates)).toBe(false);
     mayCatchUp = true;
-    expect(store.waitMs(rates)).toBe(0);
+    // To be asked changes nothing.
+    expect([store.waitMs(rates), store.waitMs(rates)]).toEqual([100, 100]);
+    expect(store.letGoOn(rates)).toBe(true);
+    expect(store.waitMs(rates)).toBe(100);
     // What it owed is forgiven; what it brings now it owes again.
     store.takeMessages(rates, 1, nowMs);
     mayCatchUp = false;

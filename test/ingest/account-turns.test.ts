@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAccountTurns, type AccountTurns } from '../../src/ingest/queue/account-turns.ts';
+import { createAccountTurns } from '../../src/ingest/queue/account-turns.ts';
+import type { AccountTurns } from '../../src/ingest/queue/turns.ts';
 
 type Element = {
   accountId: number;

@@ -6,7 +6,7 @@ import { Message } from '../../src/ingest/rules/message.ts';
 import { createEventQuota } from '../../src/ingest/store/event-quota.ts';
 import type { EventCounts } from '../../src/ingest/store/event-quota.ts';
 import { planBatch } from '../../src/ingest/store/plan-batch.ts';
-import type { Plan } from '../../src/ingest/store/plan-batch.ts';
+import type { Plan } from '../../src/ingest/store/plan.ts';
 import { uplink } from './harness.ts';
 
 /** A plan of one message of the account that records so many events. */

@@ -17,7 +17,7 @@ import type { EventQuotaOptions } from '../../src/ingest/store/event-quota.ts';
 import type { MeasurementRow } from '../../src/ingest/rules/changes.ts';
 import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
 import type { RetryBounds } from '../../src/ingest/store/retry.ts';
-import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { createKnownSeries } from '../../src/measurements/series.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
 import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
 import { ringsOf, type Ringing } from './rings-of.ts';

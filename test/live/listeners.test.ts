@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { BusMessages } from '../../src/bus/bus.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import { publishValues } from '../../src/ingest/store/publish-values.ts';
-import type { Plan } from '../../src/ingest/store/plan-batch.ts';
+import type { Plan } from '../../src/ingest/store/plan.ts';
 import { createAnnouncer } from '../../src/live/announce.ts';
 import { startListeners } from '../../src/live/listeners.ts';
 

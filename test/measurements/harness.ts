@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { createKnownSeries } from '../../src/measurements/series.ts';
 import { storeMeasurements, type StoredMeasurement } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 

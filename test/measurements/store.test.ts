@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKnownSeries } from '../../src/measurements/known-series.ts';
+import { createKnownSeries } from '../../src/measurements/series.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds } from '../support/database.ts';

@@ -1,38 +1,7 @@
-import { enqueue, unlink, type LinkedQueue, type Queued } from './account-queue.ts';
+import type { AccountTurns, Queued, TurnOptions } from './turns.ts';
 
-export type TurnOptions = {
-  /** What an account may spend when its turn comes, as `Budget` counts. */
-  quantum: number;
-  /** An account never owes more than this: what it takes beyond is forgiven. */
-  maxDebt: number;
-  /** Accounts that owe something and have nothing waiting; the debts of further ones are forgotten. */
-  maxDebtors?: number;
-};
-
-/**
- * Deficit round robin over accounts (Shreedhar and Varghese, 1995); an account's own elements keep their
- * order. Costs need not be known before an element is taken: they are charged afterwards, and an account
- * that spent more than it had passes its turns until that is paid. An account that waits alone is never held
- * back.
- */
-export type AccountTurns<T> = {
-  /** Puts it behind what its account has waiting. */
-  add(element: T): void;
-  /** Takes it out of the middle. */
-  remove(element: T): void;
-  /** The next one whose turn it is; null where nothing waits. Its cost is to be charged before the next. */
-  next(): T | null;
-  /** What the account of the element taken last may still spend in this turn; `Infinity` while no other waits. */
-  room(): number;
-  /** Below zero it is given back. */
-  charge(accountId: number, cost: number): void;
-  /** Whether something of another account waits. */
-  othersWait(accountId: number): boolean;
-  /** How many elements wait. */
-  readonly size: number;
-  /** How many accounts are known: those that wait, and those that owe. */
-  countAccounts(): number;
-};
+/** First in, first out; what is in the middle leaves as fast. */
+type LinkedQueue<T> = { first: T | null; last: T | null };
 
 type Account<T> = LinkedQueue<T> & {
   readonly id: number;
@@ -179,4 +148,22 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
     countAccounts: () => accounts.size,
   };
   return turns;
+}
+
+/** Puts an element that is in no queue behind the others. */
+function enqueue<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
+  element.previous = queue.last;
+  if (queue.last) queue.last.next = element;
+  else queue.first = element;
+  queue.last = element;
+}
+
+/** Takes one of its elements out, wherever it is. */
+function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
+  const { previous, next } = element;
+  if (previous) previous.next = next;
+  else queue.first = next;
+  if (next) next.previous = previous;
+  else queue.last = previous;
+  element.previous = element.next = null;
 }

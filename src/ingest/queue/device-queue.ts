@@ -1,6 +1,6 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import { DomainError } from '../../errors.ts';
-import { costOf, type DeviceCost } from '../rules/cost.ts';
+import { unreadCost, type DeviceCost } from '../rules/cost.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import type { Unit } from '../rules/message.ts';
 
@@ -50,7 +50,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     busy: false,
     isTicking: false,
     ready: false,
-    cost: costOf(null),
+    cost: unreadCost,
     parsingCost: 0,
     charged: 0,
     context: null,
@@ -78,4 +78,10 @@ export function failWithdrawn(units: Unit[]): void {
 /** Whether time is all that these messages bring. */
 export function areTicks(units: readonly Unit[]): boolean {
   return units.every(({ content }) => content.kind === 'tick');
+}
+
+/** When the last of these messages arrived that is a tick; null: none is. */
+export function tickedTs(units: readonly Unit[]): number | null {
+  const last = units.findLast(({ content }) => content.kind === 'tick');
+  return last?.message.uplink.arrivedTs ?? null;
 }

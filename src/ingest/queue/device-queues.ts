@@ -1,10 +1,10 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
-import { append } from '../../lib/append.ts';
 import { turnsPerBatch } from '../rules/cost.ts';
 import type { Unit } from '../rules/message.ts';
-import { createAccountTurns, type AccountTurns } from './account-turns.ts';
+import { createAccountTurns } from './account-turns.ts';
 import { areTicks, failWithdrawn, isWithdrawn, newDeviceQueue } from './device-queue.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
+import type { AccountTurns } from './turns.ts';
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;
@@ -52,12 +52,17 @@ export class DeviceQueues {
 
   add(queue: DeviceQueue, unit: Unit): void {
     const isTick = unit.content.kind === 'tick';
-    if (queue.waiting.length === 0) queue.hasOnlyTicks = isTick;
-    else if (queue.hasOnlyTicks && !isTick) {
-      this.#markUnready(queue);
-      queue.hasOnlyTicks = false;
+    if (queue.waiting.length === 0) {
+      queue.hasOnlyTicks = isTick;
+      // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
+      queue.waiting = [unit];
+    } else {
+      if (queue.hasOnlyTicks && !isTick) {
+        this.#markUnready(queue);
+        queue.hasOnlyTicks = false;
+      }
+      queue.waiting.push(unit);
     }
-    queue.waiting = append(queue.waiting, unit);
     queue.parsingCost += unit.message.uplink.parsingCost ?? 0;
     this.waiting += 1;
     this.#markReady(queue);

@@ -1,8 +1,8 @@
 import { costOf } from '../rules/cost.ts';
-import type { AccountTurns } from './account-turns.ts';
 import type { Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
 import type { DeviceQueues } from './device-queues.ts';
+import type { AccountTurns } from './turns.ts';
 
 /**
  * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which

@@ -54,10 +54,10 @@ export type DeviceCost = { perItem: number; once: number };
 
 const plain: DeviceCost = { perItem: 1, once: 0 };
 /** What its profile asks for is not known: the device was not read yet. */
-const unread: DeviceCost = { perItem: 1, once: costs.reading };
+export const unreadCost: DeviceCost = { perItem: 1, once: costs.reading };
 
 export function costOf(context: DeviceContext | null): DeviceCost {
-  if (!context) return unread;
+  if (!context) return unreadCost;
   const { current, runtime } = context;
   if (current?.engine !== 'service' || !runtime) return plain;
   const weight = findWeight(current.profile, runtime);

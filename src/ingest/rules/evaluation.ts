@@ -1,15 +1,22 @@
 import type { Measurement } from '../../contract/measurement.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
+import type { Profile } from '../../engine/compile.ts';
 import type { Evaluated, Transition } from '../../engine/outcome.ts';
+import { watchedOf } from '../../engine/watched.ts';
 import { costs } from './cost.ts';
 import type { DeviceContext } from './device-context.ts';
-import { evaluatedProfile } from './evaluated-profile.ts';
 import { logAfter } from './evidence-log.ts';
 import { hear } from './heard.ts';
 import { performFiring } from './perform-firing.ts';
 import { recordEvent } from './record-event.ts';
 import type { MessageScope } from './scope.ts';
 import { signal, signalMove } from './signal.ts';
+
+/** What the service evaluates for a device: where that evaluates itself, silences only. Null: nothing. */
+export function evaluatedProfile({ current }: DeviceContext): Profile | null {
+  if (!current) return null;
+  return current.engine === 'service' ? current.profile : watchedOf(current.profile);
+}
 
 /** The evaluation of one message, or tick, where the service evaluates for its device. */
 export class MessageEvaluation {
@@ -23,12 +30,13 @@ export class MessageEvaluation {
   constructor(context: DeviceContext, scope: MessageScope) {
     const { runtime, device } = context;
     const profile = evaluatedProfile(context);
+    const { listeningOf } = scope.limits;
     this.#scope = scope;
     this.#before = context;
     this.#context = context;
     this.#evaluator =
       profile && runtime
-        ? new Evaluator(profile, runtime, scope.limits.listeningOf?.(device))
+        ? new Evaluator(profile, runtime, profile.isTimed ? listeningOf?.(device) : undefined)
         : null;
   }
 

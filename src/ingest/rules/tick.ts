@@ -1,7 +1,6 @@
 import type { DeviceContext } from './device-context.ts';
 import { isSurelyQuiet } from './due.ts';
-import { evaluatedProfile } from './evaluated-profile.ts';
-import { MessageEvaluation } from './evaluation.ts';
+import { evaluatedProfile, MessageEvaluation } from './evaluation.ts';
 import { findPendingDue, runPending } from './pending.ts';
 import type { MessageScope } from './scope.ts';
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Database } from '../../db/database.ts';
 import type { Committing, Transaction } from '../../db/transaction.ts';
-import { areTicks } from '../queue/device-queue.ts';
+import { areTicks, tickedTs } from '../queue/device-queue.ts';
 import type { DeviceQueue, Work } from '../queue/device-queue.ts';
 import type { DeviceQueues } from '../queue/device-queues.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
@@ -9,8 +9,8 @@ import type { ContextCache } from './context-cache.ts';
 import { noneLeftOut, type EventQuotaFilter } from './event-quota.ts';
 import { findStoredAlready, type FindStored } from './find-stored.ts';
 import type { ContextLoader } from './load-contexts.ts';
-import { tickedTs } from './plan-due.ts';
-import { planBatch, postponeUnread, type Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
+import { planBatch, postponeUnread } from './plan-batch.ts';
 import { tellStored, type TellDeps } from './tell.ts';
 import { StaleContext, write, type Writers, type Written } from './write.ts';
 

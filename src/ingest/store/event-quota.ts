@@ -1,9 +1,8 @@
 import type { NewEvent } from '../../contract/event.ts';
 import type { Message } from '../rules/message.ts';
-import { sizeOf } from '../rules/message.ts';
 import { areTicks } from '../queue/device-queue.ts';
 import type { Work } from '../queue/device-queue.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import type { Written } from './write.ts';
 import { noteUnrecorded, takeBeyond, type EventLimits } from './events-beyond.ts';
 import { createUnderWay } from './events-under-way.ts';
@@ -63,6 +62,7 @@ export function createEventQuota(
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function dropBeyond(plan: Plan, work: Work[]): LeftOut {
+    if (plan.rows.events.length === 0) return noneLeftOut;
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
@@ -105,20 +105,20 @@ export function createEventQuota(
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
-    underWay.giveBack(taken);
+    if (taken.size > 0) underWay.giveBack(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
-    let its: EventCounts = noCounts();
+    let its: EventCounts | undefined;
     const of = (accountId: number) => {
-      if (accountId === last) return its;
+      if (its && accountId === last) return its;
       last = accountId;
       its = counts.get(accountId) ?? noCounts();
       counts.set(accountId, its);
       return its;
     };
     for (const { queue, units } of work)
-      for (const { content } of units)
-        if (content.kind === 'measurements') of(queue.accountId).measurements += sizeOf(content);
+      for (const { content, size } of units)
+        if (content.kind === 'measurements') of(queue.accountId).measurements += size;
     for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
     for (const { accountId } of events) of(accountId).leftOut += 1;

@@ -1,7 +1,7 @@
 import type { NewEvent, RecordedEvent } from '../../contract/event.ts';
 import type { Message } from '../rules/message.ts';
 import type { UnderWay } from './events-under-way.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 
 /** How many more events of an account may be recorded. */
 export type EventLimits = {

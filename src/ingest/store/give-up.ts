@@ -22,16 +22,6 @@ export function giveUp(works: Work[], cause: unknown, { givenUp, deps }: Storing
   queues.failBehind(works, error);
 }
 
-/** What follows of devices of which something was given up fails too, so that all comes again in order. */
-export function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
-  if (givenUp.size === 0) return works;
-  const error = new DomainError('unavailable', 'A message before this one could not be stored.');
-  const gone = works.filter(({ queue }) => givenUp.has(queue));
-  failAll(gone, error);
-  deps.queues.failBehind(gone, error);
-  return works.filter(({ queue }) => !givenUp.has(queue));
-}
-
 /** None of these messages is acknowledged. */
 export function failAll(works: Work[], error: unknown): void {
   for (const { units } of works) for (const { message } of units) message.fail(error);

@@ -1,51 +1,10 @@
-import { apply } from '../rules/apply.ts';
-import { Budget, evidenceCost } from '../rules/cost.ts';
-import type { DeviceContext } from '../rules/device-context.ts';
-import type { Message, Unit } from '../rules/message.ts';
-import type { DeviceQueue, Work } from '../queue/device-queue.ts';
+import type { Work } from '../queue/device-queue.ts';
+import { Budget, costOf, turnsPerBatch, unreadCost } from '../rules/cost.ts';
 import { noChanges } from '../rules/changes.ts';
-import type { Changes } from '../rules/changes.ts';
-import type { DueRow } from '../rules/due.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
-import { planDue, tickedTs } from './plan-due.ts';
 import type { StoredAlready } from '../rules/stored-already.ts';
-import { shareOut } from './share-out.ts';
-import { divideUnit } from './split.ts';
-import { keepsRow, standsAs } from './stands-as.ts';
-
-/** One transaction, computed and not yet written. */
-export type Plan = {
-  rows: Changes;
-  /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
-  moved: DeviceContext[];
-  /** Devices that stay where they are, with other evidence. */
-  evaluated: DeviceContext[];
-  /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
-  held: DeviceContext[];
-  unchanged: DeviceContext[];
-  /** When devices are due next, where that changes. */
-  due: DueRow[];
-  /** What each queue knows after the commit. */
-  after: { queue: DeviceQueue; context: DeviceContext }[];
-  /** The messages, or parts of them, that are stored with it. */
-  units: Unit[];
-  /** Messages of devices that are no more. */
-  orphaned: Unit[];
-  /** What of the batch it holds, and what it has no room for. */
-  works: Work[];
-  postponed: Work[];
-  /** The messages that were divided: units of them are in both. */
-  divided: Message[];
-  /**
-   * Which of the rows' events are of which message: from this place on, up to the next one's; null: time brought
-   * them, and the message that it was noticed with waits behind them.
-   */
-  sources: { message: Message | null; from: number }[];
-  /** What it cost: `Budget`. */
-  cost: number;
-  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
-  charges: Map<number, number>;
-};
+import type { Plan } from './plan.ts';
+import { planDevice } from './plan-device.ts';
 
 const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
 
@@ -78,6 +37,7 @@ export function planBatch(
     charges: new Map(),
   };
   const budget = new Budget(maxCost);
+  const deps = { limits, budget, stored };
   const shares = shareOut(batch, maxCost);
   // Beyond its part an account goes by an item and its evidence: others have their own all the same.
   const most = maxCost + maxCost / Math.max(2, shares.length);
@@ -85,8 +45,8 @@ export function planBatch(
     const before = budget.spent;
     budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
     for (const work of works) {
-      if (budget.isSpent) plan.postponed.push(work);
-      else planDevice(work, plan, limits, budget, stored);
+      if (budget.spent >= budget.limit) plan.postponed.push(work);
+      else planDevice(work, plan, deps);
     }
     plan.charges.set(accountId, budget.spent - before - charged);
   }
@@ -103,87 +63,59 @@ export function postponeUnread(plan: Plan, unread: Work[]): void {
   }
 }
 
-function planDevice(
-  work: Work,
-  plan: Plan,
-  limits: ApplyLimits,
-  budget: Budget,
-  stored: ReadonlyMap<number, StoredAlready>,
-): void {
-  const { queue, units } = work;
-  const before = contextOf(queue);
-  // Its messages were put back when the transaction was tried before, and come with another one.
-  if (units.length === 0) {
-    plan.works.push(work);
-    return;
+/** An account's part of a batch. */
+type Share = {
+  accountId: number;
+  works: Work[];
+  /** What it will cost, before any firing. */
+  demand: number;
+  /** What it was charged when the batch was taken. */
+  charged: number;
+  /** What it may cost whatever those before it did, and what those behind it are to find left. */
+  own: number;
+  reserved: number;
+};
+
+/**
+ * Divides what a transaction may cost (`Budget`) among the batch's accounts, in the order of their turns,
+ * now that their devices are known. Each may use what the others do not ask for, but what those do ask
+ * for, up to an equal share, is reserved for them. Where accounts are many a share is a turn at least: then
+ * the last ones wait for the next transaction.
+ */
+function shareOut(batch: Work[], maxCost: number): Share[] {
+  const shares = listShares(batch);
+  const least = Math.max(maxCost / turnsPerBatch, maxCost / shares.length);
+  let reserved = 0;
+  for (const { demand } of shares) reserved += Math.min(demand, least);
+  for (const share of shares) {
+    share.own = Math.min(share.demand, least);
+    reserved -= share.own;
+    share.reserved = reserved;
   }
-  if (!before) {
-    plan.orphaned.push(...units);
-    plan.works.push(work);
-    return;
-  }
-  const own = stored.get(before.device.deviceId) ?? null;
-  let context = before;
-  let done = 0;
-  let divided: [Unit, Unit] | null = null;
-  let isBehind = false;
-  let { arrivedTs } = (units[0] as Unit).message.uplink;
-  const decided = countDecided(plan.rows);
-  while (done < units.length && !divided && !isBehind && (done === 0 || !budget.isSpent)) {
-    const unit = units[done] as Unit;
-    const { message } = unit;
-    ({ arrivedTs } = message.uplink);
-    const from = plan.rows.events.length;
-    const applied = apply(context, unit, plan.rows, limits, budget, own);
-    context = applied.context;
-    isBehind = applied.items === 0;
-    if (plan.rows.events.length > from)
-      plan.sources.push({ message: isBehind ? null : message, from });
-    if (isBehind) continue;
-    done += 1;
-    if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
-  }
-  divide(work, done, divided, plan);
-  const ticked = tickedTs(units.slice(0, done));
-  const due = planDue(before, context, { arrivedTs, isTick: ticked !== null }, limits);
-  context = due.context;
-  budget.spent += due.cost;
-  if (due.row) plan.due.push(due.row);
-  // A tick raises the version whatever it finds: what others remember of the device's due time is void.
-  if (ticked !== null) budget.spent += 1;
-  // Where alarms are decided, or texts kept, one transaction of the device does so after the other: each writes its row.
-  else if (countDecided(plan.rows) === decided && keepsRow(before, context)) {
-    (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
-    if (context !== before) plan.after.push({ queue, context });
-    return;
-  }
-  if (context.current && context.runtime && context.runtime !== before.runtime)
-    budget.spent += evidenceCost(context.current.profile, context.runtime);
-  (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
-  plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+  return shares;
 }
 
-const countDecided = ({ signals, displays }: Changes) => signals.length + displays.size;
-
-/** What is known of the device, at the connector where it was seen last. */
-function contextOf({ context, device }: DeviceQueue): DeviceContext | null {
-  if (!context || context.device.connectorId === device.connectorId) return context;
-  return { ...context, device };
+function listShares(batch: Work[]): Share[] {
+  const shares = new Map<number, Share>();
+  let last: Share | undefined;
+  for (const work of batch) {
+    const { accountId, charged } = work.queue;
+    const known = last?.accountId === accountId ? last : shares.get(accountId);
+    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, reserved: 0 };
+    if (!known) shares.set(accountId, last);
+    last.works.push(work);
+    last.charged += charged;
+    last.demand += demandOf(work);
+  }
+  return [...shares.values()];
 }
 
-/** Divides a device's units into those that the plan holds, and those that are postponed. */
-function divide(work: Work, done: number, divided: [Unit, Unit] | null, plan: Plan): void {
-  const { queue, units } = work;
-  if (done === units.length && !divided) {
-    plan.works.push(work);
-    plan.units.push(...units);
-    return;
-  }
-  const [first, rest] = divided ?? [];
-  const own = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
-  const postponed = rest ? [rest, ...units.slice(done)] : units.slice(done);
-  if (first) plan.divided.push(first.message);
-  plan.units.push(...own);
-  plan.works.push({ queue, units: own });
-  plan.postponed.push({ queue, units: postponed });
+/** What the work will cost. A removed device has nothing to evaluate: each item costs 1. */
+function demandOf({ queue, units }: Work): number {
+  let items = 0;
+  for (const { size } of units) items += size;
+  if (!queue.context) return items;
+  // The cost was set before the device's state was read.
+  if (queue.cost === unreadCost) queue.cost = costOf(queue.context);
+  return items * queue.cost.perItem + queue.cost.once;
 }

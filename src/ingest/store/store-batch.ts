@@ -1,10 +1,11 @@
 import type { Committing } from '../../db/transaction.ts';
+import { DomainError } from '../../errors.ts';
 import type { Batch } from '../queue/batch.ts';
 import { dropWithdrawn, isWithdrawn, type Work } from '../queue/device-queue.ts';
 import { forgetContexts } from './blame.ts';
 import { commitBatch } from './commit.ts';
-import { failAll, withoutGivenUp } from './give-up.ts';
-import type { Plan } from './plan-batch.ts';
+import { failAll } from './give-up.ts';
+import type { Plan } from './plan.ts';
 import { recover } from './recover.ts';
 import { Attempts } from './retry.ts';
 import type { StoreDeps, Storing } from './storing.ts';
@@ -91,4 +92,14 @@ function withoutWithdrawn(works: Work[]): Work[] {
     const left = dropWithdrawn(units);
     return left.length > 0 ? [{ queue, units: left }] : [];
   });
+}
+
+/** What follows of devices of which something was given up fails too, so that all comes again in order. */
+function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
+  if (givenUp.size === 0) return works;
+  const error = new DomainError('unavailable', 'A message before this one could not be stored.');
+  const gone = works.filter(({ queue }) => givenUp.has(queue));
+  failAll(gone, error);
+  deps.queues.failBehind(gone, error);
+  return works.filter(({ queue }) => !givenUp.has(queue));
 }

@@ -1,6 +1,6 @@
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Work } from '../queue/device-queue.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 
 export type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
 

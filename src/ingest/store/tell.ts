@@ -5,7 +5,7 @@ import { DomainError } from '../../errors.ts';
 import type { Log } from '../../log/logger.ts';
 import type { Changes } from '../rules/changes.ts';
 import { noteOutcomes } from './outcomes.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import type { Written } from './write.ts';
 import { publishValues, type ValueListeners } from './publish-values.ts';
 

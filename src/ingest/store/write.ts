@@ -7,7 +7,7 @@ import { MillisecondFull } from './millisecond-full.ts';
 import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
 import { saveClocks } from './sense-clocks.ts';
-import type { Plan } from './plan-batch.ts';
+import type { Plan } from './plan.ts';
 import type {
   Changes,
   DisplayRow,
