@@ -109,7 +109,7 @@ const settings: SettingsInput = {
   ingest: {
     /** A `ts` further ahead of the service's clock than this is rejected. */
     maxAheadMs: 300_000,
-    /** Events whose measurements are older than this are recorded but ring no phone. */
+    /** Of events whose measurements were older than this on arrival nobody is told; they are recorded. */
     ringMaxAgeMs: 900_000,
   },
 
@@ -153,7 +153,7 @@ const settings: SettingsInput = {
     connections: 10_000,
     /**
      * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
-     * it the account's devices have to wait. Of one message ten times as many at most are recorded.
+     * it the account's devices have to wait. At most ten times as many are recorded of one message.
      */
     eventsPerSecond: 1_000,
     /**

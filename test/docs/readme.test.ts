@@ -14,7 +14,7 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/contract/actions/show-color.ts',
-  'src/db/migrations/000028_account-note.sql',
+  'src/db/migrations/0000NN_account-note.sql',
   'src/ingest/rules/ping.ts',
 ];
 
