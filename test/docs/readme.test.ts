@@ -85,10 +85,24 @@ describe('the documentation', () => {
     );
   });
 
+  it('lists the sections of a long page at its top', () => {
+    const long = pages.filter((page) => page !== 'docs/warnings.md' && lengthOf(page) > 300);
+    expect(long).toContain('docs/engine.md');
+    for (const page of long) {
+      const [top = '', ...sections] = readProjectFile(page).split(/^## /m);
+      const missing = sections
+        .map((section) => anchorOf(section.split('\n', 1)[0] ?? ''))
+        .filter((anchor) => !top.includes(`(#${anchor})`));
+      expect(missing, page).toEqual([]);
+    }
+  });
+
   it('begins with a page that is read in five minutes', () => {
-    expect(readProjectFile('README.md').split('\n').length).toBeLessThan(160);
+    expect(lengthOf('README.md')).toBeLessThan(160);
   });
 });
+
+const lengthOf = (page: string) => readProjectFile(page).split('\n').length;
 
 function anchorsOf(page: string): string[] {
   return [...readProjectFile(page).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchorOf(text ?? ''));
