@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import settings from '../../config/default.ts';
 import type { ConnectionEnding } from '../../connector/options.ts';
 import { AuditKind } from '../../src/audit/schema.ts';
+import { NotNotified } from '../../src/contract/not-notified.ts';
 import type { RejectionReason } from '../../src/contract/rejection.ts';
 import { refusalReasons } from '../../src/devices/refused-login-schema.ts';
 import { scopes } from '../../src/http/scope.ts';
@@ -63,6 +64,7 @@ describe('the tables of the documentation name all that there is, once:', () => 
       'What happened to my account?',
       AuditKind.options,
     ],
+    ['why nobody was told', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
     ['what a key may be used for', 'docs/api-keys.md', 'API keys', scopes],
     ['quotas', 'docs/quotas.md', 'Quotas', Object.keys(settings.quotas ?? {})],
   ])('%s', (_, page, heading, expected) => {
