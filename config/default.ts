@@ -149,7 +149,10 @@ const settings: SettingsInput = {
     /** REST requests with a token, in each process: on average, and at once after a pause. */
     requestsPerSecond: 200,
     requestsBurst: 2_000,
-    /** MQTT connections of its devices, in one process; further ones get CONNACK 3. */
+    /**
+     * MQTT connections of its devices, in one process; further ones get CONNACK 3. As many polls over
+     * HTTP may wait beside them; further ones get 503.
+     */
     connections: 10_000,
     /**
      * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
@@ -157,7 +160,7 @@ const settings: SettingsInput = {
      */
     eventsPerSecond: 1_000,
     /**
-     * Measurements, and reported events, read of the account's devices over MQTT, in each process and only
+     * Measurements, and reported events, read of the account's devices, in each process and only
      * while messages of other accounts wait there. Beyond it they wait unread; nothing is dropped.
      */
     measurementsPerSecond: 20_000,
@@ -173,7 +176,7 @@ const settings: SettingsInput = {
     storedBytes: 21_474_836_480,
     /** Logins that live; one more ends one: first one never used, then the least recently used. */
     sessions: 50,
-    /** Event streams open at once, in one process. */
+    /** Streams of events, alarms and measurements open at once, in one process. */
     streams: 20,
     /** API keys. */
     keys: 50,

@@ -77,6 +77,19 @@ describe('the documentation', () => {
     expect(missing.filter((path) => !made.includes(path))).toEqual([]);
   });
 
+  it('finds what it names in a file there', () => {
+    const text = pages
+      .filter((page) => !page.startsWith('docs/notes/'))
+      .map(readProjectFile)
+      .join('\n');
+    const named = [...text.matchAll(/`(\w+)`\s(?:in|\()\s?`([\w/]+\/[\w/-]+\.ts)`/g)];
+    const wrong = named.filter(
+      ([, name = '', path = '']) => !made.includes(path) && !readProjectFile(path).includes(name),
+    );
+    expect(named.length).toBeGreaterThan(3);
+    expect(wrong.map(([whole]) => whole)).toEqual([]);
+  });
+
   it('has an index that names every page', () => {
     const index = readProjectFile('docs/README.md');
     const missing = docs.filter((page) => page !== 'docs/README.md');
