@@ -149,10 +149,7 @@ const settings: SettingsInput = {
     /** REST requests with a token, in each process: on average, and at once after a pause. */
     requestsPerSecond: 200,
     requestsBurst: 2_000,
-    /**
-     * MQTT connections of its devices, in one process; further ones get CONNACK 3. As many polls over
-     * HTTP may wait beside them; further ones get 503.
-     */
+    /** MQTT connections of its devices, and waiting polls, in one process. Beyond: CONNACK 3, and 503. */
     connections: 10_000,
     /**
      * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
