@@ -109,7 +109,7 @@ const settings: SettingsInput = {
   ingest: {
     /** A `ts` further ahead of the service's clock than this is rejected. */
     maxAheadMs: 300_000,
-    /** Events whose measurements are older than this are recorded but ring no phone. */
+    /** Of events whose measurements were older than this on arrival nobody is told; they are recorded. */
     ringMaxAgeMs: 900_000,
   },
 
@@ -149,15 +149,15 @@ const settings: SettingsInput = {
     /** REST requests with a token, in each process: on average, and at once after a pause. */
     requestsPerSecond: 200,
     requestsBurst: 2_000,
-    /** MQTT connections of its devices, in one process; further ones get CONNACK 3. */
+    /** MQTT connections of its devices, and waiting polls, in one process. Beyond: CONNACK 3, and 503. */
     connections: 10_000,
     /**
      * Sense events recorded in a second on average, and ten times as many at once, in each process. Beyond
-     * it the account's devices have to wait. Of one message ten times as many at most are recorded.
+     * it the account's devices have to wait. At most ten times as many are recorded of one message.
      */
     eventsPerSecond: 1_000,
     /**
-     * Measurements, and reported events, read of the account's devices over MQTT, in each process and only
+     * Measurements, and reported events, read of the account's devices, in each process and only
      * while messages of other accounts wait there. Beyond it they wait unread; nothing is dropped.
      */
     measurementsPerSecond: 20_000,
@@ -173,7 +173,7 @@ const settings: SettingsInput = {
     storedBytes: 21_474_836_480,
     /** Logins that live; one more ends one: first one never used, then the least recently used. */
     sessions: 50,
-    /** Event streams open at once, in one process. */
+    /** Streams of events, alarms and measurements open at once, in one process. */
     streams: 20,
     /** API keys. */
     keys: 50,

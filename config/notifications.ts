@@ -3,7 +3,7 @@ import { premiumRate } from './premium-rate.ts';
 
 /** Messages to people: how they are delivered, and by what. A part of default.ts. */
 export const notifications: SettingsInput['notifications'] = {
-  /** Push messages, and SMS, under way at once in this process; of one account two. */
+  /** Push messages under way at once in this process, and as many SMS. Of one account two, of all kinds. */
   concurrency: 4,
   /** Attempts before a delivery is given up; with the pauses between, 8 take half an hour. */
   maxAttempts: 8,

@@ -20,7 +20,7 @@ export function readFormat({ headers }: IncomingMessage): PayloadFormat {
   const isUtf8 = parameters.every((one) => !one.startsWith('charset=') || utf8.test(one));
   if (format === undefined || !isUtf8)
     throw unsupported('Expected application/json or application/x-ndjson, in UTF-8.');
-  if (encoding.toLowerCase() !== 'identity') throw unsupported('The body may not be packed.');
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('The body may not be compressed.');
   return format;
 }
 

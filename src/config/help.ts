@@ -14,7 +14,7 @@ export function helpText(): string {
     'Without PART everything runs in this process. Parts of a larger installation, which share one',
     'DATABASE_URL, REDIS_URL and SECRET:',
     '  api                 HTTP only',
-    '  connector --id N    the MQTT connector with that id in config/ only',
+    '  connector --id N    the connector with that id in config/ only (MQTT, HTTP or a bridge)',
     '  --help, --version',
     '',
     'Environment:',

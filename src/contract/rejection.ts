@@ -25,7 +25,7 @@ export type RejectionDetails = {
   maxAgeMs?: number;
 };
 
-type RejectionReason =
+export type RejectionReason =
   | 'invalid-json'
   | 'invalid-payload'
   | 'unknown-topic'

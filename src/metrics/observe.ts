@@ -118,11 +118,11 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
   };
 }
 
-/** What became of attempts to deliver push and SMS. */
+/** What became of attempts to deliver messages. */
 export function observeOutbox(registry: Registry): NonNullable<NotificationsOptions['onOutcome']> {
   const attempts = new Counter({
     name: 'notification_attempts_total',
-    help: 'Attempts to deliver push and SMS, by how they ended.',
+    help: 'Attempts to deliver push messages, SMS, e-mail and webhooks, by how they ended.',
     labelNames: ['kind', 'state'],
     registers: [registry],
   });

@@ -14,7 +14,7 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/contract/actions/show-color.ts',
-  'src/db/migrations/000028_account-note.sql',
+  'src/db/migrations/0000NN_account-note.sql',
   'src/ingest/rules/ping.ts',
 ];
 
@@ -77,6 +77,19 @@ describe('the documentation', () => {
     expect(missing.filter((path) => !made.includes(path))).toEqual([]);
   });
 
+  it('finds what it names in a file there', () => {
+    const text = pages
+      .filter((page) => !page.startsWith('docs/notes/'))
+      .map(readProjectFile)
+      .join('\n');
+    const named = [...text.matchAll(/`(\w+)`\s(?:in|\()\s?`([\w/]+\/[\w/-]+\.ts)`/g)];
+    const wrong = named.filter(
+      ([, name = '', path = '']) => !made.includes(path) && !readProjectFile(path).includes(name),
+    );
+    expect(named.length).toBeGreaterThan(3);
+    expect(wrong.map(([whole]) => whole)).toEqual([]);
+  });
+
   it('has an index that names every page', () => {
     const index = readProjectFile('docs/README.md');
     const missing = docs.filter((page) => page !== 'docs/README.md');
@@ -85,10 +98,24 @@ describe('the documentation', () => {
     );
   });
 
+  it('lists the sections of a long page at its top', () => {
+    const long = pages.filter((page) => page !== 'docs/warnings.md' && lengthOf(page) > 300);
+    expect(long).toContain('docs/engine.md');
+    for (const page of long) {
+      const [top = '', ...sections] = readProjectFile(page).split(/^## /m);
+      const missing = sections
+        .map((section) => anchorOf(section.split('\n', 1)[0] ?? ''))
+        .filter((anchor) => !top.includes(`(#${anchor})`));
+      expect(missing, page).toEqual([]);
+    }
+  });
+
   it('begins with a page that is read in five minutes', () => {
-    expect(readProjectFile('README.md').split('\n').length).toBeLessThan(160);
+    expect(lengthOf('README.md')).toBeLessThan(160);
   });
 });
+
+const lengthOf = (page: string) => readProjectFile(page).split('\n').length;
 
 function anchorsOf(page: string): string[] {
   return [...readProjectFile(page).matchAll(/^#+ (.*)$/gm)].map(([, text]) => anchorOf(text ?? ''));

@@ -6,6 +6,7 @@ import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn, schema } from '../support/template.ts';
 import { longOnly, shareOf } from '../support/share.ts';
+import { blocksOf, readProjectFile } from '../docs/readme.ts';
 import { runProgram } from '../journeys/process.ts';
 import { startOldPostgres } from './old-postgres.ts';
 import { password, refusedLine } from './refused-start.ts';
@@ -117,17 +118,13 @@ describe.each(shareOf(databaseKinds))('a role on %s that does not own the databa
     // What the first made is now somebody else's.
     await run([`reassign owned by ${role} to current_user`, `drop owned by ${role}`]);
     await start(database.url);
-    await run([`grant connect on database "${name}" to ${role}`]);
-    for (const each of ['public', schema, 'graphile_worker'])
-      await run([
-        `grant usage on schema ${each} to ${role}`,
-        `grant select, insert, update, delete on all tables in schema ${each} to ${role}`,
-        `grant usage on all sequences in schema ${each} to ${role}`,
-      ]);
+    const documented = documentedGrants({ name, role });
+    expect(documented.join()).toContain(schema);
+    await run(documented.slice(0, -1));
     expect(await refusedLine({ DATABASE_URL: url })).toMatch(
       new RegExp(`superuser runs ALTER ROLE "${role}" BYPASSRLS;$`),
     );
-    await run([`alter role ${role} bypassrls`]);
+    await run(documented.slice(-1));
     await start(url);
   });
 
@@ -138,3 +135,14 @@ describe.each(shareOf(databaseKinds))('a role on %s that does not own the databa
     );
   });
 });
+
+/** The statements of docs/starting.md, for this database and this role. */
+function documentedGrants({ name, role }: { name: string; role: string }): string[] {
+  return blocksOf(readProjectFile('docs/starting.md'), 'sql')
+    .join('\n')
+    .replaceAll('database sensorium ', `database "${name}" `)
+    .replaceAll('sensorium_runs', role)
+    .split(';')
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '');
+}
