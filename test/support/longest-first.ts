@@ -68,7 +68,9 @@ const longest = [
   'test/cluster/killed-making.long.test.ts',
   'test/process/wrong-redis.long.test.ts',
   'test/process/unfit-database.long.test.ts',
+  'test/cluster/bridge-passing-on.long.test.ts',
   'test/cluster/killed-jobs.long.test.ts',
+  'test/process/install/fresh.long.test.ts',
 ];
 
 /** The long files of each project first, the others as Vitest sorts them. */
