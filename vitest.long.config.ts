@@ -5,10 +5,6 @@ export default configFor({
   include: [long],
   exclude: [],
   together: [],
-  alone: [
-    'test/{bench,faults}/**/*.long.test.ts',
-    'test/cluster/{bridge-passing-on,mosquitto,rolling-restart}.long.test.ts',
-    'test/process/install/fresh.long.test.ts',
-  ],
+  alone: ['test/{bench,faults}/**/*.long.test.ts', 'test/cluster/rolling-restart.long.test.ts'],
   part: 'long',
 });

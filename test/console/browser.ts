@@ -114,6 +114,20 @@ export async function cookiesOf(url: string, credentials: Credentials): Promise<
   return [{ name, value, domain: new URL(url).hostname, path: '/' }];
 }
 
+/**
+ * A page of somebody who has signed in before: for what is not about signing in, which is one more page
+ * to load, and a form.
+ */
+export async function openSignedIn(
+  browser: Browser,
+  look: Look,
+  { url, credentials, path = '' }: { url: string; credentials: Credentials; path?: string },
+): Promise<Watched> {
+  const watched = await openPage(browser, look, { cookies: await cookiesOf(url, credentials) });
+  await watched.page.goto(`${url}/console/${path}`);
+  return watched;
+}
+
 export async function signIn(
   page: Page,
   url: string,

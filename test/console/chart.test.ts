@@ -4,9 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   browserPath,
   checkPage,
+  cookiesOf,
   openBrowser,
   openPage,
-  signIn,
+  openSignedIn,
   type Look,
   type Watched,
 } from './browser.ts';
@@ -31,10 +32,9 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
   });
 
   const open = async (look: Look, path = ''): Promise<Watched> => {
-    const watched = await openPage(browser, look);
-    await signIn(watched.page, service.url, person);
-    await watched.page.goto(`${service.url}/console/devices/${charted.uuid}${path}`);
-    return watched;
+    const { url } = service;
+    const at = `devices/${charted.uuid}${path}`;
+    return openSignedIn(browser, look, { url, credentials: person, path: at });
   };
   test.each(['light', 'dark', 'phone'] as const)(
     'states, limits, alarms and events, %s',
@@ -164,8 +164,8 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
   });
 
   test('on the day that has two hours from 2 to 3 the axis has both, and days begin at midnight', async () => {
-    const watched = await openPage(browser, 'light');
-    const { page } = watched;
+    const cookies = await cookiesOf(service.url, person);
+    const { page } = await openPage(browser, 'light', { cookies });
     // What a canvas says can be read in no other way.
     await page.addInitScript(`globalThis.drawn = [];
       const { fillText } = CanvasRenderingContext2D.prototype;
@@ -173,7 +173,6 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
         drawn.push(text);
         return fillText.call(this, text, ...more);
       }`);
-    await signIn(page, service.url, person);
     const drawnOver = async (start: string, hours: number, one: string) => {
       const from = Date.parse(start);
       const query = `senses=0x10&from=${from}&to=${from + hours * hourMs}`;

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
-import { browserPath, checkPage, openBrowser, openPage, signIn, type Look } from './browser.ts';
+import { browserPath, checkPage, openBrowser, openSignedIn, type Look } from './browser.ts';
 import { fill, hostile, person, type Filled } from './filled.ts';
 import { addOverHttp } from './over-http.ts';
 import { consoleService, type TestService } from './service.ts';
@@ -46,12 +46,8 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
   }
   const addDevice = (name: string) =>
     post<Registration>('/v2/devices', { ...thermometer, device: { name } });
-  const open = async (look: Look, path: string) => {
-    const watched = await openPage(browser, look);
-    await signIn(watched.page, service.url, person);
-    await watched.page.goto(`${service.url}/console/${path}`);
-    return watched;
-  };
+  const open = (look: Look, path: string) =>
+    openSignedIn(browser, look, { url: service.url, credentials: person, path });
   const publish = async (registration: Registration, payload: unknown) => {
     const device = await connectDevice(registration);
     await device.publish('up/measurements', payload);

@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { openTestDatabase } from '../support/database.ts';
-import { browserPath, openBrowser, openPage, signIn, type Look, type Watched } from './browser.ts';
+import { browserPath, openBrowser, openSignedIn, type Look, type Watched } from './browser.ts';
 import { carrier, fillColdChain, findThree } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
 import { button, checkLooks, muteTwo, names, rows, search } from './fleet-looks.ts';
@@ -37,8 +37,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   });
 
   const open = async (look: Look): Promise<Watched> => {
-    const watched = await openPage(browser, look);
-    await signIn(watched.page, service.url, person);
+    const watched = await openSignedIn(browser, look, { url: service.url, credentials: person });
     await rows(watched.page).nth(49).waitFor();
     return watched;
   };
@@ -226,11 +225,10 @@ describe.skipIf(browserPath === null)('the fleet', () => {
 
   test('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
     const boxes = await fillColdChain(service, db);
-    const watched = await openPage(browser, 'light');
-    const { page } = watched;
-    await signIn(page, service.url, carrier);
+    const { url } = service;
+    const watched = await openSignedIn(browser, 'light', { url, credentials: carrier });
     await findThree(watched);
-    await page.context().close();
+    await watched.page.context().close();
     await boxes.close();
   });
 

@@ -46,6 +46,31 @@ const longest = [
   'test/history/upkeep.test.ts',
   'test/http/fuzz.test.ts',
   'test/engine/properties.test.ts',
+
+  // Of the long part, those of twenty seconds or more.
+  'test/memory/profiles.long.test.ts',
+  'test/secret-check/processes.long.test.ts',
+  'test/engine/in-time.long.test.ts',
+  'test/upgrades/killed.long.test.ts',
+  'test/backup/portable-rows.long.test.ts',
+  'test/console/every-page.long.test.ts',
+  'test/cluster/time.long.test.ts',
+  'test/secret-check/embedded.long.test.ts',
+  'test/upgrades/upgrade.long.test.ts',
+  'test/memory/names.long.test.ts',
+  'test/connector/bridge/passing-on.long.test.ts',
+  'test/backup/portable-refused.long.test.ts',
+  'test/db/embedded-hand-over.long.test.ts',
+  'test/process/wrong-database.long.test.ts',
+  'test/cluster/haproxy-devices.long.test.ts',
+  'test/imports/held.long.test.ts',
+  'test/backup/portable.long.test.ts',
+  'test/cluster/killed-making.long.test.ts',
+  'test/process/wrong-redis.long.test.ts',
+  'test/process/unfit-database.long.test.ts',
+  'test/cluster/bridge-passing-on.long.test.ts',
+  'test/cluster/killed-jobs.long.test.ts',
+  'test/process/install/fresh.long.test.ts',
 ];
 
 /** The long files of each project first, the others as Vitest sorts them. */

@@ -6,7 +6,7 @@ import { migratingCases, pendingOf } from './cases.ts';
 import { compareAnswers } from './compare.ts';
 import { cutOff, findHeld, holdSteps, lockOut, releaseSteps } from './hold.ts';
 import { install, type Installation } from './install.ts';
-import { runService, whenReady, writeConfig } from './program.ts';
+import { runMigration, runService, whenReady, writeConfig } from './program.ts';
 import { findSchema } from './rows.ts';
 
 // A server that stands first: each start of the embedded one is a recovery besides.
@@ -39,15 +39,19 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
     const { database, dir, variables } = installation;
     const configFile = await writeConfig(dir, 'http://127.0.0.1:1/sms');
     const clockBehindMs = Date.now() - fixture.recordedTs;
+    const pending = pendingOf(fixture).map(({ name }) => name);
+    const killed: string[] = [];
+    // The whole service in the first and the last step, and to take up what is left after all of them.
     const start = () => {
-      const running = runService({ variables, configFile, clockBehindMs, role: 'api' });
+      const isBetween = killed.length > 0 && killed.length < pending.length - 1;
+      const run = isBetween ? runMigration : runService;
+      const running = run({ variables, configFile, clockBehindMs, role: 'api' });
       started.push(running);
       return running;
     };
 
     const from = await database.runAlone(findSchema);
     await holdSteps(database);
-    const killed: string[] = [];
     let running = start();
     for (;;) {
       const step = await findStep(running, installation);
@@ -64,7 +68,6 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
 
     const { url, stop } = await whenReady(running);
     await releaseSteps(database);
-    const pending = pendingOf(fixture).map(({ name }) => name);
     expect(await listMigrations(installation)).toEqual([...fixture.migrations, ...pending]);
     // Only 0.1.0 had its tables in `public`: they move table by table, which is a step of its own.
     const moved = from === 'public' && (await database.run(findSchema)) !== from;

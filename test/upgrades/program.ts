@@ -16,9 +16,10 @@ export type ProgramOptions = {
 
 export type Program = { url: string; mqttPort: number; stop(): Promise<void> };
 
+const clock = ['--import', './test/upgrades/set-clock.ts'];
+
 /** Starts the program; it may not be ready for long. */
 export function runService({ variables, configFile, clockBehindMs = 0, role }: ProgramOptions) {
-  const clock = ['--import', './test/upgrades/set-clock.ts'];
   return runProgram(
     process.execPath,
     [...clock, 'src/main.ts', ...(role === 'api' ? ['api'] : [])],
@@ -35,6 +36,13 @@ export function runService({ variables, configFile, clockBehindMs = 0, role }: P
       },
     },
   );
+}
+
+/** Starts the part of the program that migrates, alone. It ends when that is done. */
+export function runMigration({ variables, clockBehindMs = 0 }: ProgramOptions) {
+  return runProgram(process.execPath, [...clock, 'test/upgrades/migrate-only.ts'], {
+    env: { CLOCK_BEHIND_MS: String(clockBehindMs), ...variables },
+  });
 }
 
 /** What it listens on, once it is ready. Throws what it said where it ends instead. */

@@ -1,13 +1,17 @@
 import { expect, test } from 'vitest';
 import { linkIn } from '../../contacts/people.ts';
 import { checkPage, openPage, signIn } from '../browser.ts';
-import { person } from '../service.ts';
+import { makeAccount, person } from '../service.ts';
 import { inDialog, press, type World } from './world.ts';
 
 /** Getting in, out, and back in: sessions, passwords, addresses, the end of an account. */
 export function testAccess(world: () => World): void {
   test('sessions say where they began, and are ended', async () => {
-    const { page, own, token } = await world().open('sessions');
+    const own = { email: 'sessions@example.org', password: 'correct horse' };
+    const token = await makeAccount(world().url, own);
+    const { page } = await openPage(world().browser, 'light');
+    await signIn(page, world().url, own);
+    await page.goto(`${world().url}/console/account/sessions`);
     const rows = page.locator('.row');
     await page.getByText('Chrome on Linux').waitFor();
     await page.getByText('127.0.0.1').first().waitFor();

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { testService, withConsole } from '../../journeys/service.ts';
 import { startMailServer, type MailServer } from '../../support/smtp.ts';
-import { openBrowser, openPage, signIn, type Look, type Watched } from '../browser.ts';
+import { openBrowser, openSignedIn, type Look, type Watched } from '../browser.ts';
 import { consoleBuilt, makeAccount, type person } from '../service.ts';
 
 export type Credentials = typeof person;
@@ -55,10 +55,9 @@ export async function startWorld(): Promise<World> {
     async open(section, look = 'light', credentials) {
       const made = { email: `owner-${++people}@example.org`, password: 'correct horse' };
       const own = credentials ?? made;
+      const path = `account/${section}`;
       const token = credentials ? '' : await makeAccount(url, own);
-      const watched = await openPage(browser, look);
-      await signIn(watched.page, url, own);
-      await watched.page.goto(`${url}/console/account/${section}`);
+      const watched = await openSignedIn(browser, look, { url, credentials: own, path });
       await watched.page.locator('.account').waitFor();
       return { ...watched, watched, own, token };
     },

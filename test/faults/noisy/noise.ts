@@ -13,8 +13,15 @@ export type Noise = {
 
 const program = new URL('noise-process.ts', import.meta.url).pathname;
 
-/** Sets a kind up in a process of its own, so that whoever measures is not slowed by it. */
-export async function prepareNoise(kind: string, target: Target): Promise<Noise> {
+/** The noisy account's process, its code loaded. */
+export type NoiseProcess = {
+  /** What the kind has to have before it begins; unmeasured. Closes the process where that fails. */
+  setUp(target: Target): Promise<Noise>;
+  close(): Promise<void>;
+};
+
+/** Starts a process of its own for a kind, so that whoever measures is not slowed by it. */
+export function startNoise(kind: string): NoiseProcess {
   const child = fork(program, [], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const gone: Promise<FromNoise> = once(child, 'exit').then(() => ({
     failed: 'its process ended',
@@ -31,14 +38,7 @@ export async function prepareNoise(kind: string, target: Target): Promise<Noise>
     child.kill('SIGKILL');
     await gone;
   };
-  tell({ kind, setUp: target });
-  try {
-    await hear();
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return {
+  const noise: Noise = {
     start: () => tell('start'),
     async stop() {
       const report = hear();
@@ -46,6 +46,19 @@ export async function prepareNoise(kind: string, target: Target): Promise<Noise>
       const said = await report;
       if (said === 'ready') throw new Error(`The noise ${kind} says that it is ready, at its end.`);
       return said;
+    },
+    close,
+  };
+  return {
+    async setUp(target) {
+      tell({ kind, setUp: target });
+      try {
+        await hear();
+      } catch (error) {
+        await close();
+        throw error;
+      }
+      return noise;
     },
     close,
   };

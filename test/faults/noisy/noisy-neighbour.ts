@@ -6,7 +6,7 @@ import type { World } from '../world.ts';
 import { brokenBounds, observe } from './bounds.ts';
 import type { NoisyKind } from './kind.ts';
 import { measure } from './meter.ts';
-import { prepareNoise } from './noise.ts';
+import { startNoise, type NoiseProcess } from './noise.ts';
 import type { NoiseReport } from './noise-process.ts';
 import { sizeAfterVacuum } from './tables.ts';
 
@@ -17,6 +17,8 @@ const quietPart = 1 / 3;
 
 export type NoisyFaultOptions = {
   receiverPort?: number;
+  /** Of this kind, started before. */
+  noise?: NoiseProcess;
   /** Told what the noise did. */
   onReport?: (report: string) => void;
 };
@@ -30,7 +32,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
     long: { times: 1, awaySeconds: 30 },
     breaks: brokenBounds,
     inflict: async (world, { awaySeconds }) => {
-      const noise = await prepareNoise(kind.name, {
+      const noise = await (options.noise ?? startNoise(kind.name)).setUp({
         url: world.service.url,
         mqttPort: world.service.mqttPort,
         databaseUrl: world.cluster.url(),

@@ -7,6 +7,7 @@ import type { Outcome } from '../run-fault.ts';
 import { startWorld } from '../world.ts';
 import type { World, WorldOptions } from '../world.ts';
 import type { NoisyKind } from './kind.ts';
+import { startNoise, type NoiseProcess } from './noise.ts';
 import { noisyNeighbour } from './noisy-neighbour.ts';
 
 export type NoisyRun = Pick<WorldOptions, 'devices' | 'rate' | 'timescaledb'> & {
@@ -18,7 +19,12 @@ export type NoisyRun = Pick<WorldOptions, 'devices' | 'rate' | 'timescaledb'> & 
 const otherAccounts = 4;
 
 /** A fresh installation, for one kind. */
-export type NoisyWorld = { world: World; receiverPort: number; close(): Promise<void> };
+export type NoisyWorld = {
+  world: World;
+  receiverPort: number;
+  noise: NoiseProcess;
+  close(): Promise<void>;
+};
 
 export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWorld> {
   const { devices, rate, timescaledb } = run;
@@ -36,8 +42,12 @@ export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<N
       configFile,
       variables: kind.variables?.(receiverPort) ?? {},
     });
-    const close = () => world.close().finally(removeDir);
-    return { world, receiverPort, close };
+    const noise = startNoise(kind.name);
+    const close = async () => {
+      await noise.close();
+      await world.close().finally(removeDir);
+    };
+    return { world, receiverPort, noise, close };
   } catch (error) {
     removeDir();
     throw error;
@@ -51,9 +61,9 @@ export async function runNoisy(
   fresh: Promise<NoisyWorld> = startNoisyWorld(kind, run),
 ): Promise<Outcome> {
   const { seconds, onReport } = run;
-  const { world, receiverPort, close } = await fresh;
+  const { world, receiverPort, noise, close } = await fresh;
   try {
-    const fault = noisyNeighbour(kind, { receiverPort, ...(onReport && { onReport }) });
+    const fault = noisyNeighbour(kind, { receiverPort, noise, ...(onReport && { onReport }) });
     return await runFault(world, fault, { times: 1, awaySeconds: seconds });
   } finally {
     await close();

@@ -1,8 +1,12 @@
 import type { NoisyKind } from './kind.ts';
 import { startNoisyWorld, type NoisyRun, type NoisyWorld } from './run-noisy.ts';
 
-/** Starts the installation of the next kind while one is measured without noise: half of a run is to start. */
+/**
+ * Starts the installation of the next kind while one is measured without noise, and closes the one before
+ * meanwhile: half of a run is to start and to end.
+ */
 export function createWorldsAhead(kinds: readonly NoisyKind[], run: NoisyRun) {
+  let closing: Promise<unknown> = Promise.resolve();
   let next: { kind: NoisyKind; fresh: Promise<NoisyWorld> } | null = null;
 
   function start(kind: NoisyKind): Promise<NoisyWorld> {
@@ -20,11 +24,17 @@ export function createWorldsAhead(kinds: readonly NoisyKind[], run: NoisyRun) {
       const world = await started;
       const following = kinds[kinds.indexOf(kind) + 1];
       if (following) next = { kind: following, fresh: start(following) };
-      return world;
+      const close = async () => {
+        closing = Promise.all([closing, world.close()]);
+        // `close` below is told.
+        closing.catch(() => undefined);
+      };
+      return { ...world, close };
     },
     async close(): Promise<void> {
       const unused = next;
       next = null;
+      await closing;
       await unused?.fresh.then(({ close }) => close());
     },
   };
