@@ -61,8 +61,8 @@ export function testBeingTold(world: () => World): void {
     await tab.getByRole('heading', { name: 'Bestätigt' }).waitFor();
     await tab.close();
     await page.getByText('nicht bestätigt').waitFor({ state: 'detached' });
-    await human.click(button('Versuch an alle senden'));
-    await human.waitFor(page.getByText('Der Versuch wurde zugestellt'));
+    await human.click(button('Test an alle senden'));
+    await human.waitFor(page.getByText('Die Testnachricht wurde zugestellt'));
     await step('9-tried');
 
     await publish(command, (message) => message.replace('38.4', '38.2'));

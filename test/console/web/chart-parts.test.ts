@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clusters } from '../../../src/console/web/pages/device/chart/clusters.ts';
-import { toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
+import { alonePlaces, toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
 import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
 import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
 import { statesOf } from '../../../src/console/web/pages/device/chart/states.ts';
@@ -33,6 +33,16 @@ test.each([
   expect([...times].toSorted((a, b) => a - b)).toEqual([...times]);
   for (const column of [means, least, most])
     expect([...column].filter((value) => value === null)).toHaveLength(gaps);
+});
+
+test.each([
+  ['a single value', [4.2], [0]],
+  ['a line', [4.2, 4.3, 4.4], []],
+  ['one between gaps, and one after', [1, 2, null, 3, null, 4], [3, 5]],
+  ['zero is a value', [null, 0, null], [1]],
+  ['none', [], []],
+])('a value that no line passes through is a point: %s', (_, values, places) => {
+  expect(alonePlaces(values)).toEqual(places);
 });
 
 test('a CSV has a row for each value, and no name is taken for a formula', () => {

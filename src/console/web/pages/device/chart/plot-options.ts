@@ -3,6 +3,7 @@ import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { locale } from '../../../text/t.ts';
 import { colorsOf } from './colors.ts';
+import { alonePlaces } from './columns.ts';
 import { dateOf } from './date-of.ts';
 import { drawAlarms, drawLimits } from './draw.ts';
 import type { PlotProps } from './plot-props.ts';
@@ -41,7 +42,7 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
     ],
     series: [
       {},
-      { stroke: colors.line, width: 2, points: { show: undefined as never, size: 5 } },
+      { stroke: colors.line, width: 2, points: { show: () => false, filter: alone, size: 6 } },
       edge,
       edge,
     ],
@@ -68,6 +69,9 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
   };
 }
 
+/** A value between gaps, such as the first of a device, has no line: it is a point. */
+const alone: UPlot.Series.Points.Filter = (plot, series) => alonePlaces(plot.data[series] ?? []);
+
 const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
 /** A limit that is farther away than the values are apart would press them flat. */
@@ -84,8 +88,16 @@ function rangeOf(
     return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);
   const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
   const near = values.filter((value) => value > min - reach && value < max + reach);
-  return UPlot.rangeNum(Math.min(min, ...near), Math.max(max, ...near), 0.1, true);
+  const [least, most] = [Math.min(min, ...near), Math.max(max, ...near)];
+  // Of a single value uPlot would show all from 0 to its double.
+  if (least === most) return around(least);
+  return UPlot.rangeNum(least, most, 0.1, true);
 }
+
+const around = (value: number): UPlot.Range.MinMax => {
+  const room = Math.max(Math.abs(value) / 10, 1);
+  return [value - room, value + room];
+};
 
 /** Times of the day, and at midnight the date. */
 function clockValues(zone: string): UPlot.Axis.DynamicValues {
