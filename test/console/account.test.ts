@@ -34,7 +34,7 @@ describe.skipIf(browserPath === null)('the account', () => {
       sessions: 'this one',
       keys: look === 'light' ? 'No key yet' : 'Dashboard',
       usage: /of 10,000/,
-      audit: 'Account made',
+      audit: 'Account created',
       delete: 'This cannot be undone',
     };
     for (const [section, text] of Object.entries(shown)) {
@@ -180,12 +180,12 @@ describe.skipIf(browserPath === null)('the account', () => {
     const rows = page.locator('.row');
     await expect.poll(() => rows.count()).toBe(50);
     await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByText('Account made').waitFor();
+    await page.getByText('Account created').waitFor();
     await page.getByLabel('Show').selectOption('logins');
     await expect.poll(() => rows.count()).toBe(1);
     expect(new URL(page.url()).search).toBe('?of=logins');
     await page.goBack();
-    await page.getByText('Account made').waitFor();
+    await page.getByText('Account created').waitFor();
     await page.context().close();
   });
 });

@@ -96,7 +96,13 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.getByRole('link', { name: 'Change what is allowed' }).click();
     const form = page.getByRole('group', { name: 'Temperature' });
     await form.getByLabel('Unit').fill('°F');
+    await form.getByText('do “At least” and “At most” fit °F?').waitFor();
+    await page.getByRole('button', { name: 'Save name and sensors' }).click();
+    await page.getByText('Waiting for the next value').waitFor();
+    await publish(device, { sId: '0x10', val: 98.7 });
+    await page.getByText('refused, too: Temperature was 98.7 °F; at most 85 °F').waitFor();
     await form.getByLabel('At most').fill('-50');
+    await expect.poll(() => form.getByText('fit °F?').count()).toBe(0);
     await page.getByRole('button', { name: 'Save name and sensors' }).click();
     await form.getByText('“At least” is above “At most”').waitFor();
     await checkPage(watched, 'device-settings-wrong-light');

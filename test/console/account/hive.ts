@@ -48,7 +48,7 @@ export function testBeingTold(world: () => World): void {
     await step('6-alarm');
     await human.click(button('Alarme speichern'));
     await human.waitFor(page.getByText('Gespeichert.'));
-    await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
+    await human.waitFor(page.getByText('Noch niemand wird benachrichtigt'));
     await human.click(button('Kontakt hinzufügen'));
     await human.click(button('Hinzufügen'));
     await human.waitFor(page.getByText('nicht bestätigt'));

@@ -42,7 +42,11 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
     ],
     series: [
       {},
-      { stroke: colors.line, width: 2, points: { show: () => false, filter: alone, size: 6 } },
+      {
+        stroke: colors.line,
+        width: 2,
+        points: { show: () => false, filter: alone, size: 6, fill: colors.line },
+      },
       edge,
       edge,
     ],
