@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { clusters } from '../../../src/console/web/pages/device/chart/clusters.ts';
 import { alonePlaces, toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
 import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
+import { inView } from '../../../src/console/web/pages/device/chart/in-view.ts';
 import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
 import { statesOf } from '../../../src/console/web/pages/device/chart/states.ts';
 import type { Point } from '../../../src/console/web/pages/device/chart/point.ts';
@@ -43,6 +44,18 @@ test.each([
   ['none', [], []],
 ])('a value that no line passes through is a point: %s', (_, values, places) => {
   expect(alonePlaces(values)).toEqual(places);
+});
+
+const limit = (value: number, isAlarm = true) => ({ value, isAlarm, name: '', text: '' });
+test.each([
+  ['a limit that is near is in view', [4, 6], [limit(8)], false, [4, 8]],
+  ['one that is far is not', [11.4, 11.6], [limit(8)], false, [11.4, 11.6]],
+  ['the one of an open alarm is', [11.4, 11.6], [limit(8)], true, [8, 11.6]],
+  ['of several the nearest', [11.4, 11.6], [limit(8), limit(-40)], true, [8, 11.6]],
+  ['one that opens no alarm is not', [11.4, 11.6], [limit(8, false)], true, [11.4, 11.6]],
+])('limits beside the values: %s', (_, [min = 0, max = 0], limits, isOpen, view) => {
+  const alarms = isOpen ? [{ start: 10, end: 20 }] : [{ start: 0, end: 5 }];
+  expect(inView(min, max, { limits, alarms, span: { start: 6, end: 30 } })).toEqual(view);
 });
 
 test('a CSV has a row for each value, and no name is taken for a formula', () => {

@@ -6,6 +6,7 @@ import { colorsOf } from './colors.ts';
 import { alonePlaces } from './columns.ts';
 import { dateOf } from './date-of.ts';
 import { drawAlarms, drawLimits } from './draw.ts';
+import { inView } from './in-view.ts';
 import type { PlotProps } from './plot-props.ts';
 
 export const plotHeight = 180;
@@ -78,21 +79,12 @@ const alone: UPlot.Series.Points.Filter = (plot, series) => alonePlaces(plot.dat
 
 const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
-/** A limit that is farther away than the values are apart would press them flat. */
-const farthest = 2;
-
 /** Room for the values and for the limits that are near. */
-function rangeOf(
-  min: number | null,
-  max: number | null,
-  { limits }: PlotProps,
-): UPlot.Range.MinMax {
-  const values = limits.map(({ value }) => value);
+function rangeOf(min: number | null, max: number | null, latest: PlotProps): UPlot.Range.MinMax {
+  const values = latest.limits.map(({ value }) => value);
   if (min === null || max === null)
     return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);
-  const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
-  const near = values.filter((value) => value > min - reach && value < max + reach);
-  const [least, most] = [Math.min(min, ...near), Math.max(max, ...near)];
+  const [least, most] = inView(min, max, latest);
   // Of a single value uPlot would show all from 0 to its double.
   if (least === most) return around(least);
   return UPlot.rangeNum(least, most, 0.1, true);
