@@ -34,17 +34,17 @@ describe.skipIf(browserPath === null)('the account', () => {
       sessions: 'this one',
       keys: look === 'light' ? 'No key yet' : 'Dashboard',
       usage: /of 10,000/,
-      audit: 'Account made',
+      audit: 'Account created',
       delete: 'This cannot be undone',
     };
     for (const [section, text] of Object.entries(shown)) {
       await page.goto(`${world().url}/console/account/${section}`);
       await page.getByText(text).first().waitFor();
       if (section === 'keys' && look === 'light') {
-        await press(page, 'Make a key');
+        await press(page, 'Create a key');
         await page.getByRole('textbox', { name: 'Name' }).fill('Dashboard');
         await checkPage(watched, `account-key-${look}`);
-        await inDialog(page, 'Make the key');
+        await inDialog(page, 'Create key');
         await page.getByText('Copy it now').waitFor();
       }
       if (section === 'contacts' && look === 'phone') {
@@ -80,7 +80,7 @@ describe.skipIf(browserPath === null)('the account', () => {
 
   test('a contact is added, confirmed by its mail, tried, and removed', async () => {
     const { page, own, watched } = await world().open('contacts', 'phone');
-    await page.getByText('Nobody is told yet').waitFor();
+    await page.getByText('Nobody is notified yet').waitFor();
     await checkPage(watched, 'account-contacts-empty-phone');
     await press(page, 'Add contact');
     expect(await page.getByLabel('E-mail address').inputValue()).toBe(own.email);
@@ -92,13 +92,13 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.goto(`${world().url}/console/account/contacts`);
     await page.getByText(own.email).first().waitFor();
     expect(await page.getByText('not confirmed').count()).toBe(0);
-    await press(page, 'Send a trial to all');
-    await page.getByText('The trial was delivered').waitFor();
+    await press(page, 'Send a test to all');
+    await page.getByText('The test message was delivered').waitFor();
     await world().mail.mailTo(own.email, ({ text }) => !text.includes('/confirm?'));
     await checkPage(watched, 'account-contacts-tried-phone');
     await press(page, `Remove ${own.email}`);
     await inDialog(page, 'Remove');
-    await page.getByText('Nobody is told yet').waitFor();
+    await page.getByText('Nobody is notified yet').waitFor();
     await page.context().close();
   });
 
@@ -118,7 +118,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await inDialog(page, 'Add');
     await press(page, 'Show the secret');
     const secret = await page.locator('.copy-text').innerText();
-    await press(page, 'Send a trial to all');
+    await press(page, 'Send a test to all');
     await page.getByText('the receiver did not answer with 2xx').waitFor();
     await press(page, `Change ${url}`);
     await page.getByLabel('Told of alarms').selectOption('900000');
@@ -148,13 +148,13 @@ describe.skipIf(browserPath === null)('the account', () => {
 
   test('an API key is shown once, works, and is revoked', async () => {
     const { page } = await world().open('keys');
-    await press(page, 'Make a key');
+    await press(page, 'Create a key');
     await page.getByRole('textbox', { name: 'Name' }).fill('Dashboard');
     for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
-    await inDialog(page, 'Make the key');
+    await inDialog(page, 'Create key');
     await page.getByText('Choose at least one.').waitFor();
     await page.getByLabel(/^Read devices/).check();
-    await inDialog(page, 'Make the key');
+    await inDialog(page, 'Create key');
     const key = await page.locator('.copy-text').innerText();
     expect(await world().statusOf(key)).toBe(200);
     await page.reload();
@@ -180,12 +180,12 @@ describe.skipIf(browserPath === null)('the account', () => {
     const rows = page.locator('.row');
     await expect.poll(() => rows.count()).toBe(50);
     await page.getByRole('link', { name: 'Next page' }).click();
-    await page.getByText('Account made').waitFor();
+    await page.getByText('Account created').waitFor();
     await page.getByLabel('Show').selectOption('logins');
     await expect.poll(() => rows.count()).toBe(1);
     expect(new URL(page.url()).search).toBe('?of=logins');
     await page.goBack();
-    await page.getByText('Account made').waitFor();
+    await page.getByText('Account created').waitFor();
     await page.context().close();
   });
 });

@@ -112,14 +112,14 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByRole('link', { name: 'Show what was acknowledged' }).click();
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
     await act('Close');
-    await page.getByText('None is acknowledged').waitFor();
+    await page.getByText('No alarm is acknowledged').waitFor();
     await page.getByRole('link', { name: 'Closed' }).click();
     await page.getByText(/Closed at \d\d:\d\d: a person closed it\./).waitFor();
     expect(await page.title()).toBe('Alarms · Sensorium');
     expect(await icon()).not.toContain('text');
     // Back leads through the lists that were looked at.
     await page.goBack();
-    await page.getByText('None is acknowledged').waitFor();
+    await page.getByText('No alarm is acknowledged').waitFor();
     await page.getByRole('link', { name: /^Open/ }).click();
     await page.getByText(/^All quiet since \d\d:\d\d$/).waitFor();
     await takePicture(page, 'alarms-quiet-light');
@@ -150,16 +150,16 @@ describe.skipIf(browserPath === null)('alarms', () => {
       { sId: '0x10', val: 9, ts: ts - 1_000 },
       { sId: '0x10', val: 9.7, ts },
     ]);
-    await page.getByText('Nobody was told, because').waitFor();
+    await page.getByText('Nobody was notified, because').waitFor();
     await page.getByText(/\(2 hrs?\.? ago\)/).waitFor();
     expect(await page.title()).toBe('(1) Alarms · Sensorium');
     await page.getByRole('searchbox').fill('attic');
     await page.keyboard.press('Enter');
-    await page.getByText('None of these devices has such an alarm').waitFor();
+    await page.getByText('No such alarm on these devices').waitFor();
     await page.goBack();
     await page.locator('.alarm').waitFor();
     await page.goto(`${service.url}/console/alarms?label=cellar`);
-    await page.getByText('Only with the label cellar').waitFor();
+    await page.getByText('Only devices with the label “cellar”').waitFor();
     await page.locator('.alarm').waitFor();
     await page.getByText('Details').click();
     await page.getByRole('link', { name: 'Alarms of this device' }).click();

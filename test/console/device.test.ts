@@ -6,6 +6,7 @@ import { browserPath, checkPage, openBrowser, openSignedIn, type Look } from './
 import { fill, hostile, person, type Filled } from './filled.ts';
 import { addOverHttp } from './over-http.ts';
 import { consoleService, type TestService } from './service.ts';
+import { changeUnitAlone } from './wrong-unit.ts';
 
 const thermometer = {
   device: { name: 'Greenhouse' },
@@ -91,13 +92,12 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await checkPage(watched, 'device-refused-light');
     await page.getByRole('link', { name: 'Change what is allowed' }).click();
     const form = page.getByRole('group', { name: 'Temperature' });
-    await form.getByLabel('Unit').fill('°F');
-    await form.getByLabel('At most').fill('-50');
-    await page.getByRole('button', { name: 'Save name and senses' }).click();
+    await changeUnitAlone(page, () => publish(device, { sId: '0x10', val: 98.7 }));
+    await page.getByRole('button', { name: 'Save name and sensors' }).click();
     await form.getByText('“At least” is above “At most”').waitFor();
     await checkPage(watched, 'device-settings-wrong-light');
     await form.getByLabel('At most').fill('185');
-    await page.getByRole('button', { name: 'Save name and senses' }).click();
+    await page.getByRole('button', { name: 'Save name and sensors' }).click();
     await page.getByText('Waiting for the next value').waitFor();
     await publish(device, { sId: '0x10', val: 99.1 });
     await page.getByText('It works. Stored: Temperature 99.1 °F').waitFor();
@@ -125,10 +125,10 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.getByRole('button', { name: 'Show the password' }).click();
     await page.getByText(device.deviceAuthToken).first().waitFor();
     await checkPage(watched, 'device-access-light');
-    await page.getByRole('button', { name: 'Make a new password' }).click();
-    await page.getByLabel(/^opens nothing/).check();
+    await page.getByRole('button', { name: 'Create a new password' }).click();
+    await page.getByLabel(/^stops working now/).check();
     await checkPage(watched, 'device-rotate-light');
-    await page.getByRole('button', { name: 'Make a new one' }).click();
+    await page.getByRole('button', { name: 'Create new password' }).click();
     await expect.poll(() => page.locator('main').innerText()).not.toContain(device.deviceAuthToken);
     const shown = page.locator('.facts > div', { hasText: 'Password' }).locator('dd');
     const deviceAuthToken = await shown.innerText();

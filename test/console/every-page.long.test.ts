@@ -8,6 +8,7 @@ import {
   looks,
   openBrowser,
   openPage,
+  pageLoaded,
   takePicture,
   watch,
   type Look,
@@ -60,6 +61,7 @@ describe.skipIf(browserPath === null)('every page', () => {
         const faults = watch(page);
         await page.goto(`${service.url}/console/${each.path(filled.uuids)}`);
         await page.locator(each.ready).first().waitFor();
+        await pageLoaded(page);
         await each.act?.(page);
         const found = await visitPage({ page, faults }, each.name);
         wrong.push(...found.map((one) => `${each.name}: ${one}`));

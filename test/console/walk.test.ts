@@ -43,12 +43,12 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     const { page } = watched;
     const human = createHuman(page);
     await page.goto(service.url);
-    await human.waitFor(page.getByRole('heading', { name: 'Make the first account' }));
+    await human.waitFor(page.getByRole('heading', { name: 'Create the first account' }));
     expect(page.url()).toBe(`${service.url}/console/`);
     await checkPage(watched, 'first-run-light');
     await human.type(page.getByLabel('E-mail address'), person.email);
     await human.type(page.getByLabel('Password', { exact: true }), person.password);
-    await human.click(page.getByRole('button', { name: 'Make the account' }));
+    await human.click(page.getByRole('button', { name: 'Create account' }));
 
     await human.waitFor(page.getByText('No device yet'));
     await checkPage(watched, 'fleet-empty-light');
@@ -65,7 +65,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await page.locator('canvas.qr').waitFor();
     const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
     await publish(command, (message) => message.replace('0x10', '0x77'));
-    await page.getByText('has no sense 0x77').waitFor();
+    await page.getByText('has no sensor 0x77').waitFor();
     // Copied, then the terminal is gone to, the line pasted, and Enter pressed.
     await human.click(page.getByRole('button', { name: 'Copy' }));
     human.act(3);
@@ -100,13 +100,13 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await page.getByRole('heading', { name: 'Anmelden' }).waitFor();
     await signIn(page, service.url, person);
     await page.goto(`${service.url}/console/alarms?state=closed`);
-    await page.getByText('None was closed yet').waitFor();
+    await page.getByText('No alarm has been closed yet').waitFor();
     await endSessions(service.url, token);
     await page.reload();
     await page.getByLabel('E-Mail-Adresse').fill(person.email);
     await page.getByLabel('Passwort', { exact: true }).fill(person.password);
     await page.getByRole('button', { name: 'Anmelden' }).click();
-    await page.getByText('None was closed yet').waitFor();
+    await page.getByText('No alarm has been closed yet').waitFor();
     expect(page.url()).toContain('alarms?state=closed');
   });
 
@@ -115,7 +115,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     const { page } = watched;
     await page.goto(`${strict.url}/console/`);
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    expect(await page.getByText('Make an account').count()).toBe(0);
+    expect(await page.getByText('Create an account').count()).toBe(0);
     const enter = page.getByRole('button', { name: 'Sign in' });
     await page.getByLabel('E-mail address').fill(person.email);
     await page.getByLabel('Password', { exact: true }).fill('a wrong one');

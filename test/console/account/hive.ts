@@ -48,7 +48,7 @@ export function testBeingTold(world: () => World): void {
     await step('6-alarm');
     await human.click(button('Alarme speichern'));
     await human.waitFor(page.getByText('Gespeichert.'));
-    await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
+    await human.waitFor(page.getByText('Noch niemand wird benachrichtigt'));
     await human.click(button('Kontakt hinzufügen'));
     await human.click(button('Hinzufügen'));
     await human.waitFor(page.getByText('nicht bestätigt'));
@@ -61,8 +61,8 @@ export function testBeingTold(world: () => World): void {
     await tab.getByRole('heading', { name: 'Bestätigt' }).waitFor();
     await tab.close();
     await page.getByText('nicht bestätigt').waitFor({ state: 'detached' });
-    await human.click(button('Versuch an alle senden'));
-    await human.waitFor(page.getByText('Der Versuch wurde zugestellt'));
+    await human.click(button('Test an alle senden'));
+    await human.waitFor(page.getByText('Die Testnachricht wurde zugestellt'));
     await step('9-tried');
 
     await publish(command, (message) => message.replace('38.4', '38.2'));

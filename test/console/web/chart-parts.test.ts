@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { clusters } from '../../../src/console/web/pages/device/chart/clusters.ts';
-import { toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
+import { alonePlaces, toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
 import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
+import { inView } from '../../../src/console/web/pages/device/chart/in-view.ts';
 import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
 import { statesOf } from '../../../src/console/web/pages/device/chart/states.ts';
 import type { Point } from '../../../src/console/web/pages/device/chart/point.ts';
@@ -33,6 +34,28 @@ test.each([
   expect([...times].toSorted((a, b) => a - b)).toEqual([...times]);
   for (const column of [means, least, most])
     expect([...column].filter((value) => value === null)).toHaveLength(gaps);
+});
+
+test.each([
+  ['a single value', [4.2], [0]],
+  ['a line', [4.2, 4.3, 4.4], []],
+  ['one between gaps, and one after', [1, 2, null, 3, null, 4], [3, 5]],
+  ['zero is a value', [null, 0, null], [1]],
+  ['none', [], []],
+])('a value that no line passes through is a point: %s', (_, values, places) => {
+  expect(alonePlaces(values)).toEqual(places);
+});
+
+const limit = (value: number, isAlarm = true) => ({ value, isAlarm, name: '', text: '' });
+test.each([
+  ['a limit that is near is in view', [4, 6], [limit(8)], false, [4, 8]],
+  ['one that is far is not', [11.4, 11.6], [limit(8)], false, [11.4, 11.6]],
+  ['the one of an open alarm is', [11.4, 11.6], [limit(8)], true, [8, 11.6]],
+  ['of several the nearest', [11.4, 11.6], [limit(8), limit(-40)], true, [8, 11.6]],
+  ['one that opens no alarm is not', [11.4, 11.6], [limit(8, false)], true, [11.4, 11.6]],
+])('limits beside the values: %s', (_, [min = 0, max = 0], limits, isOpen, view) => {
+  const alarms = isOpen ? [{ start: 10, end: 20 }] : [{ start: 0, end: 5 }];
+  expect(inView(min, max, { limits, alarms, span: { start: 6, end: 30 } })).toEqual(view);
 });
 
 test('a CSV has a row for each value, and no name is taken for a formula', () => {

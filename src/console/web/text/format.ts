@@ -29,7 +29,7 @@ export function formatAgo(ts: number | null): string {
   const ageMs = Math.max(0, clock.value - ts);
   for (const [unit, ms, limit] of units) {
     const number = Math.floor(ageMs / ms);
-    if (number < limit) return ago(unit === 'second' ? 0 : -number, unit);
+    if (number < limit) return unit === 'second' ? t('common.justNow') : ago(-number, unit);
   }
   return sayDay(ts, reader());
 }

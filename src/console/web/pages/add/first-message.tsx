@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { useQuery } from '../../api/cache.ts';
 import { listRefusedLogins } from '../../api/device.ts';
 import { listRejections } from '../../api/devices.ts';
@@ -31,8 +32,18 @@ export function FirstMessage({ uuid, template }: { uuid: string; template: Templ
   // What was refused before it worked is in the device's own list.
   const newestTs = Math.max(0, ...latest.map(({ ts }) => ts));
   const refused = rejections.filter(({ timestamp }) => timestamp > newestTs);
+  const box = useRef<HTMLElement>(null);
+  const hasNews = hasArrived || refused.length > 0 || logins.length > 0;
+  // It grows below the edge of the screen, where nobody would see what they wait for.
+  useEffect(() => {
+    if (hasNews) box.current?.scrollIntoView({ block: 'nearest' });
+  }, [hasNews, hasArrived]);
   return (
-    <section class={hasArrived ? 'panel panel-done' : 'panel'} aria-labelledby="step-3">
+    <section
+      ref={box}
+      class={hasArrived ? 'panel first-panel panel-done' : 'panel first-panel'}
+      aria-labelledby="step-3"
+    >
       <h2 id="step-3" class="step">
         <span class="step-number">{hasArrived ? <Icon name="check" /> : 3}</span>
         {t('connect.step3')}

@@ -11,7 +11,8 @@ const topicOf = ({ deviceAuthUuid }: Access) => `devices/${deviceAuthUuid}/up/me
 const shell: Write = (access, message) =>
   [
     `mosquitto_pub -h ${access.host} -p ${access.port}${isSecure(access) ? ' --tls-use-os-certs' : ''} -q 1`,
-    `-u ${access.deviceAuthUuid} -P ${access.deviceAuthToken}`,
+    `-u ${access.deviceAuthUuid}`,
+    `-P ${access.deviceAuthToken}`,
     `-t ${topicOf(access)}`,
     `-m '${message}'`,
   ].join(' \\\n  ');

@@ -20,7 +20,7 @@ function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): st
   const arrived = arrivedOf(deliveries);
   const first = arrived.at(-1);
   if (first) {
-    const who = [...new Set(arrived.map(({ recipient }) => recipient))].join(', ');
+    const who = [...new Set(arrived.map(({ recipient }) => unbroken(recipient)))].join(', ');
     return t('alarms.told.told', { time: formatTime(first.changedTs), who });
   }
   return announcedTs === null
@@ -39,10 +39,14 @@ const arrivedOf = (deliveries: readonly Delivery[]) =>
 
 /** One message: how, to whom, what became of it when, and why. */
 export function sayDelivery(delivery: Delivery): string {
-  const { kind, recipient: who, type, state, changedTs, dueTs, reason } = delivery;
+  const { kind, recipient, type, state, changedTs, dueTs, reason } = delivery;
+  const who = unbroken(recipient);
   const what = tryText(`delivery.type.${type}`, '');
   const subject = t(`delivery.${kind}`, { who }) + (what === '' ? '' : ` (${what})`);
   const outcome = t(`delivery.${state}`, { time: formatTime(dueTs ?? changedTs) });
   const why = reason === undefined ? '' : tryText(`delivery.why.${reason}`, reason);
   return `${[`${subject} ${outcome}`, why].filter(Boolean).join(': ')}.`;
 }
+
+/** An address is shortened to a…@example.com: no new line begins after its three dots. */
+const unbroken = (recipient: string) => recipient.replaceAll('…', '…\u2060');

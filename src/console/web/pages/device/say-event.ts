@@ -54,8 +54,11 @@ function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sen
   const name = nameOfSense(sId, sense);
   if (silentMs !== undefined)
     return `${t('event.silent', { name, time: formatDuration(silentMs) })}.`;
-  const said = [sayCompared(cause, event, sense), sayCondition(thresholds, negate, sense)];
-  const first = said.filter((part) => part !== '').join(', ');
+  const condition = sayCondition(thresholds, negate, sense);
+  // Of a place nothing is compared but whether it is inside: 1 or 0 would say nothing to a reader.
+  const first = isPlace(thresholds)
+    ? t('event.was', { name, value: condition })
+    : [sayCompared(cause, event, sense), condition].filter((part) => part !== '').join(', ');
   if (heldMs !== undefined)
     return `${first}; ${t('event.held', { time: formatDuration(heldMs) })}.`;
   if (matched === undefined || of === undefined || needed === undefined || needed < 2)
@@ -67,6 +70,8 @@ function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sen
   });
   return `${first}; ${agreed}.`;
 }
+
+const isPlace = ({ isInsideGeo }: Record<string, unknown>) => isInsideGeo !== undefined;
 
 /** What was compared: a value, or what was made of values. */
 function sayCompared(

@@ -6,6 +6,7 @@ import { nameOfSense } from '../../parts/senses.ts';
 import { Ago } from '../../parts/status.tsx';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
+import { kindOf } from './chart/kind.ts';
 
 /** The newest value of each sense. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {
@@ -32,7 +33,7 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
                     {value ? (
                       <>
                         <p key={value.ts} class={classOf(value, isNew(value))}>
-                          {formatValue(value.val, sense)}
+                          {shownAs(value, sense)}
                         </p>
                         <p class="fine">
                           <Ago ts={value.ts} />
@@ -50,6 +51,12 @@ export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<str
       </Answered>
     </section>
   );
+}
+
+/** Of a switch as the chart says it, not as 0 and 1. */
+function shownAs({ val }: LatestView, sense: Sense | undefined): string {
+  const isSwitch = kindOf(sense, { points: [] }) === 'switch' && (val === 0 || val === 1);
+  return isSwitch ? t(val === 1 ? 'chart.on' : 'chart.off') : formatValue(val, sense);
 }
 
 /** A position needs more room. A change is shown softly. */

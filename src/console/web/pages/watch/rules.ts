@@ -61,7 +61,12 @@ export function purposeOf(rules: Rules, senses: readonly Sense[]): Purpose {
         ]),
   ].map((event, place) => ({ evId: place + 1, eventLog: true, actions, ...event }));
   const name = t('watch.purposeName');
-  return { puId: 1, name, initStId: 1, states: [{ stId: 1, name, events }] } as unknown as Purpose;
+  return {
+    puId: 1,
+    name,
+    initStId: 1,
+    states: [{ stId: 1, name: t('watch.stateName'), events }],
+  } as unknown as Purpose;
 }
 
 /** The rules of an installed profile; null where it says more than these can. */

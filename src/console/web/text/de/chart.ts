@@ -2,7 +2,8 @@ import type { chart as en } from '../en/chart.ts';
 
 export const chart: Record<keyof typeof en, string> = {
   'chart.hint':
-    'Über ein Diagramm ziehen zoomt hinein, auch die Pfeiltasten, + und − gehen. Zwei Finger zoomen, einer verschiebt. Zurück macht es rückgängig.',
+    'Zum Hineinzoomen über ein Diagramm ziehen, oder Pfeiltasten, + und − benutzen. „Zurück“ macht es rückgängig.',
+  'chart.hintTouch': 'Zwei Finger zoomen, einer verschiebt. „Zurück“ macht es rückgängig.',
   'chart.zoomIn': 'Hineinzoomen',
   'chart.zoomOut': 'Herauszoomen',
   'chart.senses': 'Sensoren',

@@ -38,6 +38,7 @@ export const shell: Record<keyof typeof en, string> = {
   'common.loading': 'Lädt …',
   'common.next': 'Nächste Seite',
   'common.first': 'Erste Seite',
+  'common.justNow': 'gerade eben',
   'common.never': 'nie',
   'problem.title': 'Das hat nicht geklappt',
   'problem.unreachable': 'Der Dienst antwortet nicht. Läuft er, und ist dieses Gerät im Netz?',

@@ -6,7 +6,7 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.open': 'Alarme einrichten',
   'watch.below': 'unter',
   'watch.above': 'über',
-  'watch.silent': 'Melden, wenn nichts zu hören ist',
+  'watch.silent': 'Melden, wenn das Gerät nichts sendet',
   'watch.silent.never': 'Nie',
   'watch.silent.minutes': '{minutes} Minuten lang',
   'watch.silent.hours': '{hours} h lang',
@@ -14,9 +14,9 @@ export const watch: Record<keyof typeof en, string> = {
     'Ein Alarm beginnt, wenn ein Wert jenseits einer Grenze liegt, und endet, wenn er zurück ist. Leer: keine Grenze.',
   'watch.save': 'Alarme speichern',
   'watch.saved': 'Gespeichert. Die Alarme gelten ab der nächsten Nachricht.',
-  'watch.savedForNobody': 'Gespeichert. Nun noch, wer benachrichtigt wird.',
+  'watch.savedForNobody': 'Gespeichert. Jetzt noch festlegen, wer benachrichtigt wird.',
   'watch.nothing':
-    'Bitte mindestens eine Grenze eingeben oder wählen, wie lange Stille dauern darf.',
+    'Bitte mindestens eine Grenze eingeben oder wählen, wie lange das Gerät nichts senden darf.',
   'watch.replaces':
     'Dieses Gerät hat ein Profil, das mehr enthält, als diese Seite zeigen kann. Speichern ersetzt es ganz.',
   'watch.replaceTitle': 'Das ganze Profil ersetzen?',
@@ -26,8 +26,9 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.purpose': 'Aufgabe {puId}',
   'watch.aboveName': '{name} über {value}',
   'watch.belowName': '{name} unter {value}',
-  'watch.silentName': 'nichts zu hören',
+  'watch.silentName': 'nichts empfangen',
   'watch.purposeName': 'Grenzen',
+  'watch.stateName': 'überwacht',
   'watch.who': 'Wer benachrichtigt wird',
   'watch.nobody':
     'Noch niemand. Fügen Sie eine E-Mail-Adresse hinzu, dann erreichen Alarme Sie dort.',

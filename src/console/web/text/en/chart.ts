@@ -1,9 +1,9 @@
 export const chart = {
-  'chart.hint':
-    'Drag across a chart to zoom in, or use the arrow keys, + and −. With two fingers you zoom, with one you move. Back undoes it.',
+  'chart.hint': 'Drag across a chart to zoom in, or use the arrow keys, + and −. Back undoes it.',
+  'chart.hintTouch': 'Zoom with two fingers, move with one. Back undoes it.',
   'chart.zoomIn': 'Zoom in',
   'chart.zoomOut': 'Zoom out',
-  'chart.senses': 'Senses',
+  'chart.senses': 'Sensors',
   'chart.states': 'States',
   'chart.state': 'State {id}',
   'chart.alarms': 'Alarms',

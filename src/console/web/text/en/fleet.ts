@@ -1,6 +1,6 @@
 export const fleet = {
   'fleet.title': 'Devices',
-  'fleet.search': 'Search name, serial number or identifier',
+  'fleet.search': 'Search name, serial, identifier',
   'fleet.all': 'All',
   'fleet.inAlarm': 'In alarm',
   'fleet.refused': 'Login refused',
@@ -53,13 +53,13 @@ export const fleet = {
   'act.unlabel.do': 'Remove the label',
   'act.mute': 'Mute',
   'act.mute.title': 'Mute: {devices}',
-  'act.mute.hint': 'Nobody is told of any event of these devices until then.',
+  'act.mute.hint': 'Until then nobody is notified of any event of these devices.',
   'act.mute.do': 'Mute',
   'act.unmute': 'End mute',
   'act.remove': 'Remove …',
   'act.remove.title': 'Remove: {devices}',
   'act.remove.hint':
-    'They can log in no more, and all their measurements and events are deleted. This cannot be undone.',
+    'They can no longer log in, and all their measurements and events are deleted. This cannot be undone.',
   'act.remove.type': 'Type “{word}” to confirm',
   'act.remove.do': 'Remove for good',
   'act.clear': 'Clear',

@@ -36,6 +36,7 @@ export const shell = {
   'common.loading': 'Loading …',
   'common.next': 'Next page',
   'common.first': 'First page',
+  'common.justNow': 'just now',
   'common.never': 'never',
   'problem.title': 'That did not work',
   'problem.unreachable': 'The service does not answer. Is it running, and is this device online?',

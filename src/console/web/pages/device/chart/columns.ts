@@ -27,6 +27,14 @@ export function toColumns({ points, widthMs }: Pick<Series, 'points' | 'widthMs'
   return [times, ...columns];
 }
 
+/** Where values stand that have none beside them. */
+export function alonePlaces(values: ArrayLike<number | null | undefined>): number[] {
+  const isThere = (place: number) => typeof values[place] === 'number';
+  return Array.from(values, (_, place) => place).filter(
+    (place) => isThere(place) && !isThere(place - 1) && !isThere(place + 1),
+  );
+}
+
 /** From how long on nothing measured is a gap, ms. */
 export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): number {
   return Math.max(widthMs * bridged, usualStep(points) * late);

@@ -68,7 +68,8 @@ export function History({ uuid, senses, profile }: HistoryProps) {
               {all.length > 0 && (
                 <div class="chart-foot">
                   <p class="fine" id="chart-keys">
-                    {t('chart.hint')}
+                    <span class="hint-keys">{t('chart.hint')}</span>
+                    <span class="hint-touch">{t('chart.hintTouch')}</span>
                   </p>
                   <CsvButton uuid={uuid} series={shown} senses={senses} span={range} />
                 </div>

@@ -7,7 +7,7 @@ export type Kind = 'switch' | 'list' | 'number';
 const mostListed = 8;
 
 /** How a sense is shown. Its range says so where it has one, and its values have to agree. */
-export function kindOf(sense: Sense | undefined, { points }: Series): Kind {
+export function kindOf(sense: Sense | undefined, { points }: Pick<Series, 'points'>): Kind {
   const { min, max, unit, decimals = 0 } = sense ?? {};
   if (min === undefined || max === undefined || unit || decimals > 0) return 'number';
   const isListed = Number.isInteger(min) && Number.isInteger(max) && max - min < mostListed;

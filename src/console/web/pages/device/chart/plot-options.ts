@@ -3,8 +3,10 @@ import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
 import { locale } from '../../../text/t.ts';
 import { colorsOf } from './colors.ts';
+import { alonePlaces } from './columns.ts';
 import { dateOf } from './date-of.ts';
 import { drawAlarms, drawLimits } from './draw.ts';
+import { inView } from './in-view.ts';
 import type { PlotProps } from './plot-props.ts';
 
 export const plotHeight = 180;
@@ -41,7 +43,11 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
     ],
     series: [
       {},
-      { stroke: colors.line, width: 2, points: { show: undefined as never, size: 5 } },
+      {
+        stroke: colors.line,
+        width: 2,
+        points: { show: () => false, filter: alone, size: 6, fill: colors.line },
+      },
       edge,
       edge,
     ],
@@ -68,24 +74,26 @@ export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.
   };
 }
 
+/** A value between gaps, such as the first of a device, has no line: it is a point. */
+const alone: UPlot.Series.Points.Filter = (plot, series) => alonePlaces(plot.data[series] ?? []);
+
 const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
 
-/** A limit that is farther away than the values are apart would press them flat. */
-const farthest = 2;
-
 /** Room for the values and for the limits that are near. */
-function rangeOf(
-  min: number | null,
-  max: number | null,
-  { limits }: PlotProps,
-): UPlot.Range.MinMax {
-  const values = limits.map(({ value }) => value);
+function rangeOf(min: number | null, max: number | null, latest: PlotProps): UPlot.Range.MinMax {
+  const values = latest.limits.map(({ value }) => value);
   if (min === null || max === null)
     return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);
-  const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
-  const near = values.filter((value) => value > min - reach && value < max + reach);
-  return UPlot.rangeNum(Math.min(min, ...near), Math.max(max, ...near), 0.1, true);
+  const [least, most] = inView(min, max, latest);
+  // Of a single value uPlot would show all from 0 to its double.
+  if (least === most) return around(least);
+  return UPlot.rangeNum(least, most, 0.1, true);
 }
+
+const around = (value: number): UPlot.Range.MinMax => {
+  const room = Math.max(Math.abs(value) / 10, 1);
+  return [value - room, value + room];
+};
 
 /** Times of the day, and at midnight the date. */
 function clockValues(zone: string): UPlot.Axis.DynamicValues {

@@ -6,7 +6,6 @@ import type { Configuration } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { sensesOf } from '../../../parts/senses.ts';
-import { say } from '../../../parts/toast.tsx';
 import { t } from '../../../text/t.ts';
 import { checkDraft, type FieldProblem } from './check-draft.ts';
 import { configurationOf, draftOf, newSense, type Draft, type DraftSense } from './draft.ts';
@@ -33,7 +32,6 @@ export function ConfigurationForm({ uuid, configuration }: FormProps) {
     setIsBusy(true);
     try {
       await saveConfiguration(uuid, configurationOf(draft));
-      say(t('settings.saved'));
       setSaved(saved + 1);
       reload(`configuration/${uuid}`);
     } catch (thrown) {

@@ -37,11 +37,23 @@ export function SenseFields(props: SenseFieldsProps) {
           />
         ))}
       </div>
+      {keepsLimits(sense) && (
+        <p class="notice" role="status">
+          {t('settings.limitsKept', { unit: sense.unit })}
+        </p>
+      )}
       <button type="button" class="link" onClick={onRemove}>
         {t('settings.removeSense', { name: sense.name || sense.sId })}
       </button>
     </fieldset>
   );
+}
+
+/** Another unit, and the limits as they were: nothing converts them. */
+function keepsLimits({ own, unit, min, max }: DraftSense): boolean {
+  const isOther = own.unit !== undefined && unit !== '' && unit !== own.unit;
+  const isKept = min === String(own.min ?? '') && max === String(own.max ?? '');
+  return isOther && isKept && (min !== '' || max !== '');
 }
 
 type FieldProps = {

@@ -1,0 +1,15 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+/** Whoever changes a unit alone is asked about the limits, and sees that the next value is refused by them, too. */
+export async function changeUnitAlone(page: Page, sendNext: () => Promise<void>): Promise<void> {
+  const form = page.getByRole('group', { name: 'Temperature' });
+  await form.getByLabel('Unit').fill('°F');
+  await form.getByText('do “At least” and “At most” fit °F?').waitFor();
+  await page.getByRole('button', { name: 'Save name and sensors' }).click();
+  await page.getByText('Waiting for the next value').waitFor();
+  await sendNext();
+  await page.getByText('refused, too: Temperature was 98.7 °F; at most 85 °F').waitFor();
+  await form.getByLabel('At most').fill('-50');
+  await expect.poll(() => form.getByText('fit °F?').count()).toBe(0);
+}
