@@ -1,7 +1,6 @@
 import { dirname } from 'node:path';
 import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
 import { connectionStringOf, type ServerAddress } from './address.ts';
-import { stopCluster } from './cluster.ts';
 import { enterAsService, lockAs } from './enter.ts';
 import { inUse } from './in-use.ts';
 import { checkVersion, launch, removeAddress, type Launch } from './launch.ts';
@@ -12,6 +11,7 @@ import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
 import { removeOtherSocketDirs } from './socket-dir.ts';
+import { stopCluster } from './stop-cluster.ts';
 import { supervise } from './supervise.ts';
 import type { Log } from '../../log/logger.ts';
 

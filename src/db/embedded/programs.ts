@@ -67,7 +67,8 @@ export function checkLinks(name: string, packageDir: string): void {
 
 /**
  * Runs one of the programs to its end and gives what it printed. Nothing of this process's
- * environment reaches it: a stray PGDATA or PGPORT would point it elsewhere.
+ * environment reaches it: a stray PGDATA or PGPORT would point it elsewhere. Nor does a Ctrl-C, which the
+ * terminal sends to all of a process group: a `pg_ctl` that it ended would count as a stop that failed.
  */
 export async function runProgram(
   { binDir, owner }: Programs,
@@ -78,6 +79,8 @@ export async function runProgram(
     cwd: '/',
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A session of its own. On Windows that would open a window.
+    detached: process.platform !== 'win32',
     ...(owner && { uid: owner.uid, gid: owner.gid }),
   });
   let output = '';

@@ -1,0 +1,63 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runProgram } from '../../src/db/embedded/programs.ts';
+import { makeTemporaryDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { runOn } from '../support/template.ts';
+
+const dir = makeTemporaryDir();
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startThrowAwayCluster();
+});
+afterAll(async () => {
+  await cluster.remove();
+  rmSync(dir, { recursive: true });
+});
+
+it('a server that has ended by itself is stopped, whatever pg_ctl says of it', async () => {
+  await cluster.halt('fast');
+  await cluster.halt('fast');
+  await cluster.halt('immediate');
+  await cluster.start();
+});
+
+it('a server that does not end is not', async () => {
+  const pid = cluster.pid();
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await expect(cluster.halt('fast', 1)).rejects.toThrow('pg_ctl ended with 1');
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+  await cluster.halt('fast');
+  await cluster.start();
+});
+
+it.skipIf(process.platform === 'win32')('a Ctrl-C does not reach its programs', async () => {
+  const groupOf = (pid: string) => execFileSync('ps', ['-o', 'pgid=', '-p', pid]).toString().trim();
+  const binDir = join(dir, 'bin');
+  mkdirSync(binDir);
+  writeFileSync(join(binDir, 'pg_ctl'), '#!/bin/sh\nps -o pgid= -p $$\n');
+  chmodSync(join(binDir, 'pg_ctl'), 0o755);
+  const theirs = (await runProgram({ binDir, owner: null }, 'pg_ctl', [])).trim();
+  expect(theirs).toMatch(/^\d+$/);
+  expect(theirs).not.toBe(groupOf(String(process.pid)));
+});
+
+it('a connection that the server ends while the pool closes does not count as lost', async () => {
+  const errors: Error[] = [];
+  const db = openTestDatabase(cluster.url(), { onIdleError: (error) => errors.push(error) });
+  const { rows } = await db.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const pid = rows[0]?.pid ?? 0;
+  const removed = new Promise((resolve) => db.pool.once('remove', resolve));
+  // It does not hear that the client leaves before it is told to end.
+  process.kill(pid, 'SIGSTOP');
+  await db.close();
+  await runOn(cluster.url(), (client) => client.query('select pg_terminate_backend($1)', [pid]));
+  process.kill(pid, 'SIGCONT');
+  await removed;
+  expect(errors).toEqual([]);
+});
