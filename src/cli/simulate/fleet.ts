@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
+import { slicesOf } from '../../lib/slices.ts';
 import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
 import { forEachBounded } from './bounded.ts';
 import { configurationOf } from './curve.ts';
@@ -86,8 +87,8 @@ export async function installOnFleet(
   devices: SimulatedDevice[],
   purposeUuid: string,
 ): Promise<void> {
-  for (let first = 0; first < devices.length; first += installSize) {
-    const deviceAuthUuids = devices.slice(first, first + installSize).map(({ uuid }) => uuid);
+  for (const some of slicesOf(devices, installSize)) {
+    const deviceAuthUuids = some.map(({ uuid }) => uuid);
     const body = { deviceAuthUuids, purposeUuids: [purposeUuid], purposes: [] };
     const path = '/v2/devices/profile';
     await fleet.rest.call({ method: 'POST', path, answer: AnyAnswer, body });

@@ -3,7 +3,7 @@ import type { DeviceAction } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 
 /** Those of the filters that are in the URL. */
-export const filterNames = [
+const filterNames = [
   'search',
   'online',
   'profile',
