@@ -58,7 +58,6 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.notTold.not-configured':
     'Niemand wurde benachrichtigt, weil diese Installation keinen Weg hat, solche Nachrichten zu senden.',
   'alarms.notTold.no-recipient': 'Niemand wurde benachrichtigt, weil es keinen Kontakt dafür gibt.',
-  'alarms.addContact': 'Kontakt hinzufügen',
   'delivery.email': 'E-Mail an {who}',
   'delivery.push': 'Push-Nachricht an {who}',
   'delivery.sms': 'SMS an {who}',

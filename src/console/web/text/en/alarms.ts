@@ -52,7 +52,6 @@ export const alarms = {
   'alarms.notTold.not-configured':
     'Nobody was told, because this installation has no way to send such messages.',
   'alarms.notTold.no-recipient': 'Nobody was told, because no contact is there to be told.',
-  'alarms.addContact': 'Add a contact',
   'delivery.email': 'E-mail to {who}',
   'delivery.push': 'Push message to {who}',
   'delivery.sms': 'SMS to {who}',
