@@ -54,12 +54,15 @@ export async function connectDevices(
 ): Promise<SimulatedDevice[]> {
   const total = registrations.length;
   const connected: SimulatedDevice[] = [];
+  const failed = new AbortController();
+  const { signal } = failed;
   const numbered = registrations.map((registration, index) => ({ registration, index }));
   const connect = async (one: { registration: RegistrationAnswer; index: number }) => {
     const protocol = protocolOf(fleet, one.index);
     const connectDevice = protocol === 'http' ? connectHttpDevice : connectMqttDevice;
     const { insecure, tally } = fleet;
-    const device = await connectDevice({ ...one, protocol, insecure, tally });
+    const device = await connectDevice({ ...one, protocol, insecure, tally, signal });
+    if (signal.aborted) await device.disconnect();
     connected.push(device);
     fleet.screen.bar('Connecting ', connected.length, total);
     return device;
@@ -67,6 +70,7 @@ export async function connectDevices(
   try {
     return await forEachBounded(numbered, connectsAtOnce, fleet.signal, connect);
   } catch (error) {
+    failed.abort();
     await Promise.all(connected.map((device) => device.disconnect()));
     const { host, port } = registrations[0] ?? { host: '', port: 0 };
     const why = messageOf(error);

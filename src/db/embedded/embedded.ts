@@ -109,9 +109,9 @@ async function stopServer(
   if ((await findPostmaster(clusterDir)) !== null) {
     try {
       await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
-    } catch {
+    } catch (err) {
       log.warn(
-        { event: 'database.stop-slow' },
+        { event: 'database.stop-slow', err },
         'The database takes long to stop: it is stopped at once, and recovers when it starts.',
       );
       await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));
