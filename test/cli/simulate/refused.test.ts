@@ -5,6 +5,7 @@ import { connectDevices, type Fleet } from '../../../src/cli/simulate/fleet.ts';
 import { createTally } from '../../../src/cli/simulate/tally.ts';
 
 const connack = Buffer.from([0x20, 2, 0, 0]);
+const connectType = 1;
 const subscribeType = 8;
 
 /** Lets the first device in and never answers its SUBSCRIBE; then it closes the connection of the second. */
@@ -18,8 +19,9 @@ const server = createServer((socket) => {
   if (number === 1) socket.once('close', hasEnded);
   if (isSubscribing) return void socket.destroy();
   socket.on('data', (packet) => {
-    if (number === 1) socket.write(connack);
-    if (Number(packet[0]) >> 4 === subscribeType) isSubscribing = true;
+    const type = Number(packet[0]) >> 4;
+    if (number === 1 && type === connectType) socket.write(connack);
+    if (type === subscribeType) isSubscribing = true;
     if (isSubscribing) sockets[1]?.destroy();
   });
 });
