@@ -25,7 +25,7 @@ export type DatabaseOptions = {
   pipeline?: boolean;
   /**
    * Named statements are planned once, for any number of elements. By default PostgreSQL plans statements
-   * with arrays anew for each length, which for a few elements takes longer than the statement.
+   * with arrays again for each length, which for a few elements takes longer than the statement.
    */
   keepPlans?: boolean;
   /** What the server calls its connections, unless the connection string names them. */

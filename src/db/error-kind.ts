@@ -62,7 +62,7 @@ const driverTexts: ReadonlySet<string> = new Set([
 export function kindOf(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'fault';
   if (error instanceof DomainError) return error.code === 'unavailable' ? 'unavailable' : 'fault';
-  // Whatever the reason: a Unix socket is not there (ENOENT) while its server starts anew.
+  // Whatever the reason: a Unix socket is not there (ENOENT) while its server restarts.
   if ('syscall' in error && error.syscall === 'connect') return 'unavailable';
   const code = stateOf(error);
   if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';

@@ -95,7 +95,7 @@ type Installing = {
   text: ProfileText;
   problems: Problem[];
   quotas: QuotaSettings;
-  /** How long the devices may be silent at first; null: for ever. */
+  /** How long the devices may be silent at first; null: without a limit. */
   silenceMs: number | null;
 };
 

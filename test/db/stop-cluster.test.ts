@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runProgram } from '../../src/db/embedded/programs.ts';
+import { stopCluster } from '../../src/db/embedded/stop-cluster.ts';
 import { makeTemporaryDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { runOn } from '../support/template.ts';
@@ -16,6 +17,13 @@ afterAll(async () => {
   await cluster.remove();
   rmSync(dir, { recursive: true });
 });
+
+/** A directory with a `pg_ctl` that does this instead. */
+function makePgCtl(script: string): string {
+  const binDir = mkdtempSync(join(dir, 'bin'));
+  writeFileSync(join(binDir, 'pg_ctl'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  return binDir;
+}
 
 it('a server that has ended by itself is stopped, whatever pg_ctl says of it', async () => {
   await cluster.halt('fast');
@@ -38,13 +46,16 @@ it('a server that does not end is not', async () => {
 
 it.skipIf(process.platform === 'win32')('a Ctrl-C does not reach its programs', async () => {
   const groupOf = (pid: string) => execFileSync('ps', ['-o', 'pgid=', '-p', pid]).toString().trim();
-  const binDir = join(dir, 'bin');
-  mkdirSync(binDir);
-  writeFileSync(join(binDir, 'pg_ctl'), '#!/bin/sh\nps -o pgid= -p $$\n');
-  chmodSync(join(binDir, 'pg_ctl'), 0o755);
+  const binDir = makePgCtl('ps -o pgid= -p $$');
   const theirs = (await runProgram({ binDir, owner: null }, 'pg_ctl', [])).trim();
   expect(theirs).toMatch(/^\d+$/);
   expect(theirs).not.toBe(groupOf(String(process.pid)));
+});
+
+it('a pg_ctl that a Ctrl-C ended all the same is run again', async () => {
+  const done = join(dir, 'done');
+  const binDir = makePgCtl(`[ -e ${done} ] || { touch ${done}; kill -INT $$; }`);
+  await stopCluster({ binDir, owner: null }, cluster.dir, 'fast', 1);
 });
 
 it('a connection that the server ends while the pool closes does not count as lost', async () => {

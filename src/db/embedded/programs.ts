@@ -12,11 +12,14 @@ export type Programs = { binDir: string; owner: SystemUser | null };
 
 export class ProgramError extends Error {
   readonly output: string;
+  /** What ended it, where it did not end by itself. */
+  readonly signal: NodeJS.Signals | null;
 
-  constructor(message: string, output: string) {
+  constructor(message: string, output: string, signal: NodeJS.Signals | null) {
     super(message);
     this.name = 'ProgramError';
     this.output = output;
+    this.signal = signal;
   }
 }
 
@@ -91,6 +94,8 @@ export async function runProgram(
     child.once('error', reject);
     child.once(program === 'pg_ctl' ? 'exit' : 'close', resolve);
   });
-  if (code !== 0) throw new ProgramError(`${program} ended with ${code}`, output.trim());
+  const { signalCode: signal } = child;
+  if (code !== 0)
+    throw new ProgramError(`${program} ended with ${signal ?? code}`, output.trim(), signal);
   return output;
 }

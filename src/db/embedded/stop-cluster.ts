@@ -1,5 +1,5 @@
 import { findPostmaster } from './postmaster.ts';
-import { runProgram, type Programs } from './programs.ts';
+import { ProgramError, runProgram, type Programs } from './programs.ts';
 
 /**
  * `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. Resolves
@@ -12,10 +12,16 @@ export async function stopCluster(
   timeoutSeconds: number,
 ): Promise<void> {
   const timeout = String(timeoutSeconds);
-  try {
-    await runProgram(programs, 'pg_ctl', [
+  const ask = () =>
+    runProgram(programs, 'pg_ctl', [
       'stop', '--pgdata', clusterDir, '--mode', mode, '--wait', '--timeout', timeout, '--silent',
     ]); // prettier-ignore
+  try {
+    await ask().catch((error: unknown) => {
+      // A Ctrl-C reached it before it had a session of its own.
+      if (error instanceof ProgramError && error.signal !== null) return ask();
+      throw error;
+    });
   } catch (error) {
     // pg_ctl fails too where the server ended before it was asked to, or just after the time-out.
     if ((await findPostmaster(clusterDir)) !== null) throw error;
