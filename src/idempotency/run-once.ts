@@ -28,7 +28,7 @@ export type OnceDeps = {
   nowMs: () => number;
   /** How long a request waits for another one with its key. */
   waitMs?: number;
-  /** A process that is silent for so long is dead. */
+  /** A process that is silent for so long has ended. */
   leaseMs?: number;
 };
 

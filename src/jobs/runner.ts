@@ -38,9 +38,8 @@ const maxFailures = 3;
 const longestRestMs = 250;
 
 /**
- * Does some devices of each job in turn, whosever it is; one process at a time does. The transaction that does it
- * writes down how far the job is, so each device has its turn once, and what a killed process was at is
- * another's.
+ * Does some devices of each job in turn, of all accounts; in one process at a time. The same transaction stores
+ * how far the job is: each device is done once, and another process goes on where one was killed.
  */
 export function startJobRunner(deps: RunnerDeps): JobRunner {
   const { db, doPiece, nowMs, onError, pollMs = 1_000 } = deps;
