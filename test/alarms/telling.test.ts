@@ -129,7 +129,9 @@ describe('a person', () => {
     expect(acknowledgedAlarm(device.alarm, 'you', start + 1)).toBeNull();
     device.take(ended());
     const [closed] = device.closed;
-    expect(closed && acknowledgedAlarm({ ...closed, acknowledgedTs: null }, 'me', start)).toBeNull();
+    expect(
+      closed && acknowledgedAlarm({ ...closed, acknowledgedTs: null }, 'me', start),
+    ).toBeNull();
   });
 
   it("snoozes: an announcement and an acknowledgement are taken back, and the timer tells it at the snooze's end", () => {

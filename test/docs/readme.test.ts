@@ -14,7 +14,7 @@ const made = [
   'bench/results/',
   'config/local.json',
   'src/contract/actions/show-color.ts',
-  'src/db/migrations/000028_account-note.sql',
+  'src/db/migrations/000029_account-note.sql',
   'src/ingest/rules/ping.ts',
 ];
 
