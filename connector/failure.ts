@@ -1,8 +1,7 @@
-const hasCode = (error: unknown, code: string) =>
-  error instanceof Error && 'code' in error && error.code === code;
+import { codeOf } from '../src/lib/thrown.ts';
 
 /** The store, or the way to it, is away for now. */
-export const isUnavailableError = (error: unknown) => hasCode(error, 'unavailable');
+export const isUnavailableError = (error: unknown) => codeOf(error) === 'unavailable';
 
 /** The device was removed meanwhile. */
-export const isGone = (error: unknown) => hasCode(error, 'device-gone');
+export const isGone = (error: unknown) => codeOf(error) === 'device-gone';

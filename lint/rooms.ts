@@ -85,7 +85,7 @@ export const rooms: Room[] = [
   },
   {
     files: 'src/history/*.ts',
-    may: ['../db/'],
+    may: ['../db/', '../lib/'],
     not: [...servers, 'ioredis'],
     why: 'history/ keeps and deletes rows.',
   },
@@ -170,7 +170,7 @@ export const rooms: Room[] = [
   {
     files: 'src/notifications/words/*.ts',
     may: ['../../contract/', '../../lib/'],
-    only: ['zod'],
+    only: ['lru-cache', 'zod'],
     why: 'words/ is pure.',
   },
   {
@@ -229,7 +229,7 @@ export const rooms: Room[] = [
   {
     files: 'connector/*.ts',
     from: ['./bridge/', './device/', './http/', './mqtt/', '../'],
-    may: ['../src/contract/', '../src/bus/bus.ts', '../src/log/logger.ts'],
+    may: ['../src/contract/', '../src/lib/', '../src/bus/bus.ts', '../src/log/logger.ts'],
     not: ['aedes', 'mqtt', ...web, ...storage],
     why: 'connector/ is handed what it needs (ports.ts).',
   },

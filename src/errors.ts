@@ -23,7 +23,7 @@ export type Problem = { path: string; message: string };
 /** What an account would have more of than it may. */
 export type ExceededQuota = { quota: string; limit: number; used: number };
 
-/** A rate that is used up: `limit` in a window, which begins anew after `resetSeconds`. */
+/** A rate that is used up: `limit` in a window, which starts again after `resetSeconds`. */
 export type RateLimit = {
   quota: string;
   limit: number;

@@ -36,7 +36,7 @@ export type Service = {
 /** Of the time that a stop may take, so much is for what no step counts, such as a busy processor. */
 const reserveMs = 500;
 
-type Listening = {
+type Listeners = {
   connector: Connector | null;
   http: { port: number } | null;
   metrics: { port: number } | null;
@@ -119,7 +119,7 @@ async function startHttpOf(
 
 function addressesOf(
   { httpListen, mqttListen, mqttsListen, metricsListen, healthListen }: Config,
-  { connector, http, metrics, health }: Listening,
+  { connector, http, metrics, health }: Listeners,
 ): Addresses {
   const at = (listen: { host: string } | null, bound: { port: number } | null | undefined) =>
     listen && bound ? { host: listen.host, port: bound.port } : undefined;

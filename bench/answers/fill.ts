@@ -1,7 +1,7 @@
 import type { Client } from 'pg';
 
-export const deviceCount = 10_000;
-export const senseIds = Array.from({ length: 1_000 }, (_, n) => `0x${(n + 4_096).toString(16)}`);
+const deviceCount = 10_000;
+const senseIds = Array.from({ length: 1_000 }, (_, n) => `0x${(n + 4_096).toString(16)}`);
 
 /** As large as an event may be: its evidence fills `evidenceBytes`. */
 const evidence = `'[' || repeat('{"sId":"0x1000","val":21.123456789,"ts":1795219200000},', 280) || '{}]'`;

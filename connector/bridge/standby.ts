@@ -17,7 +17,7 @@ export type StandByDeps = {
 
 /** How long a process that did not get to the broker leaves the lease to others. */
 type RestPace = {
-  /** After the first turn in vain; twice that after the next, and so on. */
+  /** After the first turn that failed; twice that after the next, and so on. */
   firstMs: number;
   maxMs: number;
   /** Then, between two looks whether the broker answers. */

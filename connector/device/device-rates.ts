@@ -60,7 +60,7 @@ export type RateStore = {
  * Some months of a value a minute, or a week of five a second. A device that sends without end is held to little
  * more than its rate, whether or not others are there: its measurements have to be stored somewhere.
  */
-export const beyondPerDay = 5_000_000;
+const beyondPerDay = 5_000_000;
 const daySeconds = 86_400;
 
 export function createRateStore(options: RateStoreOptions): RateStore {

@@ -11,7 +11,7 @@ import {
   StateReport,
   TimeRequest,
 } from '../../src/contract/uplink.ts';
-import { hasUnknownMember, isPrivate, knownOf } from '../../src/lib/known-members.ts';
+import { hasUnknownMember, isPrivateName, knownOf } from '../../src/lib/known-members.ts';
 
 /** Asked where a device sent a member that nobody knows: whether it is to be told now. */
 export type MayTell = () => boolean;
@@ -64,7 +64,7 @@ function hasUnknown(kind: UpTopic, item: unknown): boolean {
 function hasUnknownOfMeasurement(item: unknown): boolean {
   if (typeof item !== 'object' || item === null) return false;
   for (const name in item)
-    if (name !== 'sId' && name !== 'val' && name !== 'ts' && !isPrivate(name)) return true;
+    if (name !== 'sId' && name !== 'val' && name !== 'ts' && !isPrivateName(name)) return true;
   const isPosition = 'val' in item && typeof item.val === 'object';
   return isPosition && hasUnknownMember(knownOf(schemas.measurements), item);
 }

@@ -15,7 +15,7 @@ export type Given = {
   texts: readonly number[];
 };
 
-export const nothingGiven: Given = {
+const nothingGiven: Given = {
   configuredTs: null,
   pId: null,
   isProfileKnown: false,

@@ -23,8 +23,6 @@ export type DownDeps = {
   now: () => number;
 };
 
-export type HttpDown = ReturnType<typeof createHttpDown>;
-
 /** Of all devices; the HTTP server has no more connections by default. */
 const maxWaiting = 20_000;
 const fullSeconds = 30;

@@ -21,8 +21,6 @@ const burstSeconds = 4;
 
 type AccountTurns = { rate: Rate; bucket: Bucket };
 
-export type PollTurns = ReturnType<typeof createPollTurns>;
-
 /** How often devices and accounts may poll. Reading what is due costs as much as storing a message. */
 export function createPollTurns({ devices, connectionsOf, now, refusalMs }: PollTurnsDeps) {
   const accounts = new Map<number, AccountTurns>();

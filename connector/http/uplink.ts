@@ -33,8 +33,6 @@ const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 const patienceMs = 5_000;
 const fullSeconds = 3_600;
 
-export type HttpUplink = ReturnType<typeof createHttpUplink>;
-
 /** Takes what devices send with POST. */
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;

@@ -14,7 +14,7 @@ export type MakeLimiter = (name: string, points: number, seconds: number) => Rat
 export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
 
-/** What is thrown where a counter is full: `too-many-requests`, until it counts anew. */
+/** What is thrown where a counter is full: `too-many-requests`, until its window starts again. */
 export function tooManyRequests(
   what: string,
   { msBeforeNext }: RateLimiterRes,

@@ -5,7 +5,7 @@ import { normalizeEmail } from './email.ts';
 /** `reset` and `confirm-email` have a link; the others say what was done. */
 export type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
 
-/** `accountId` null: a stranger asked, and nobody has looked yet whether there is such an account. */
+/** `accountId` null: somebody who is not logged in asked; whether there is such an account was not looked up yet. */
 export type NewMail = {
   kind: MailKind;
   accountId: number | null;

@@ -1,12 +1,12 @@
 import { actOnAlarm, personOf, type Act, type ActDeps } from './act-on.ts';
 import { changeAlarms } from './change-alarms.ts';
 import { closedAs } from './rules/close.ts';
-import { acknowledged } from './rules/person.ts';
+import { acknowledgedAlarm } from './rules/person.ts';
 
 /** Nobody is told of it again. What is closed, or acknowledged already, stays as it is. Throws `not-found`. */
 export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
-    const set = own && acknowledged(own, personOf(act.by), held.ts);
+    const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
     if (!own || !set) return null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
     await deps.telling.dropPlanned(held.tx, [alarmId]);

@@ -67,7 +67,7 @@ export function startAlarms(
     onError: (err) =>
       alarmsLog.warn(
         { event: 'alarms.untimed', err },
-        'What is due of alarms could not be told; it is tried again.',
+        'Alarms that are due could not be announced; it is tried again.',
       ),
   });
   releases.add('timer of alarms', () => timer.close());

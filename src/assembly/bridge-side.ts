@@ -126,7 +126,7 @@ function leaseFor(name: string, side: Pick<BridgeSideDeps, 'settings' | 'shared'
       onError: (err) =>
         log.warn(
           { event: 'bridge.lease-unknown', err, broker },
-          'The database does not say which process is to serve the broker.',
+          'The lease of the broker could not be read from the database.',
         ),
     });
 }

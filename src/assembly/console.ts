@@ -8,7 +8,7 @@ import { doneBy } from '../audit/entry.ts';
 import type { Config } from '../config/config.ts';
 import { createSessionCookie, type SessionCookie } from '../console/cookie.ts';
 import { pageRoutes } from '../console/page-routes.ts';
-import { sessionRoutes } from '../console/session-routes.ts';
+import { consoleSessionRoutes } from '../console/session-routes.ts';
 import { startConsoleBuild } from '../console/start-build.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import type { Route } from '../http/route.ts';
@@ -56,7 +56,7 @@ function listSessionRoutes(
 ): Route[] {
   const refuseSlowly = createRefuseSlowly(accounts.refusalPauseMs);
   const deps = { ...accounts, revokeSession: sessions.revoke };
-  return sessionRoutes({
+  return consoleSessionRoutes({
     cookie,
     authenticate,
     openRegistration: accounts.openRegistration,

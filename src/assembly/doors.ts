@@ -63,7 +63,7 @@ function startKeys({ log, db, clock, disabled }: Shared) {
   const onError = (err: unknown) =>
     keysLog.warn(
       { event: 'keys.use-unwritten', err },
-      'When an API key was used could not be written.',
+      'The last use of an API key could not be stored.',
     );
   return createKeyAuthentication({ db, clock, isDisabled: disabled.has, onError });
 }

@@ -16,7 +16,7 @@ export async function startActivityOf(
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unwritten', err },
-      'What accounts use could not be written; it is tried again.',
+      'The usage of accounts could not be stored; it is tried again.',
     );
   const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
   releases.add('use of quotas', () => activity.close());
@@ -59,7 +59,7 @@ export async function startHoldsOf(
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unestimated', err },
-      'What accounts store could not be estimated; it is tried again.',
+      'The storage of accounts could not be estimated; it is tried again.',
     );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
   releases.add('estimates of storage', () => storage.close());

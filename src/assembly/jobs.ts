@@ -29,7 +29,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     onError: (err) =>
       jobsLog.warn(
         { event: 'jobs.piece-failed', err },
-        'Some devices of a job could not have their turn; it is tried again.',
+        'A job failed for some devices; it is tried again.',
       ),
   });
   releases.add('jobs', () => runner.close());

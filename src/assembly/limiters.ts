@@ -3,7 +3,7 @@ import { redisLimiters } from '../accounts/redis-limiters.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 
-/** What counts attempts of strangers: for all processes where there is a Redis. */
+/** Counts attempts to log in: for all processes where there is a Redis. */
 export async function startLimiters({ config, log, releases }: Shared): Promise<MakeLimiter> {
   if (config.redisUrl === null) return memoryLimiters;
   const accountsLog = log.child({ component: 'accounts' });

@@ -15,7 +15,7 @@ export async function startListeningOf(shared: Shared): Promise<ListeningWatch> 
     onError: (err) =>
       log.warn(
         { event: 'listening.unwritten', err },
-        'That connectors listen could not be written; it is tried again.',
+        'When connectors listened could not be stored; it is tried again.',
       ),
   });
   releases.add('listening', () => listening.close());

@@ -9,7 +9,7 @@ export async function startPresenceOf(shared: Shared, connectorId: number): Prom
   const onError = (err: unknown) =>
     devicesLog.warn(
       { event: 'presence.unwritten', err },
-      'Which devices are connected could not be written; it is tried again.',
+      'The connected devices could not be stored; it is tried again.',
     );
   const presence = await startPresence({ db, connectorId, clock, onError });
   releases.add('presence', () => presence.close());

@@ -103,7 +103,7 @@ async function startClock(
     onError: (err) =>
       log.warn(
         { event: 'clock.unread', err },
-        'The database did not say what time it is; the clock runs on by itself.',
+        'The time of the database could not be read; the last known difference is used.',
       ),
     onMoved: (byMs) =>
       log.warn(
@@ -150,7 +150,7 @@ async function startDisabled(
   const onError = (err: unknown) =>
     accountsLog.warn(
       { event: 'accounts.unread', err },
-      'Which accounts are disabled could not be read; what was known before holds.',
+      'The disabled accounts could not be read; the last known ones are used.',
     );
   const disabled = await startDisabledAccounts({ db, onError });
   releases.add('disabled accounts', () => disabled.close());

@@ -44,7 +44,7 @@ export function createStreams(
     onError: (err) =>
       log.warn(
         { event: 'streams.position-unread', err },
-        'What is committed could not be read: streams that resume are sent more again.',
+        'Committed events could not be read: streams that resume repeat more of them.',
       ),
   });
   const routes = streamsRoutes({

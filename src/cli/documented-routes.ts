@@ -2,7 +2,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
-import { sessionRoutes as consoleSessionRoutes } from '../console/session-routes.ts';
+import { consoleSessionRoutes } from '../console/session-routes.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';

@@ -49,7 +49,7 @@ const tag = 'Console';
 const path = '/console/session';
 
 /** A session by cookie, for the console alone: its token is in no body, and no script can read it. */
-export function sessionRoutes(deps: SessionRoutesDeps): Route[] {
+export function consoleSessionRoutes(deps: SessionRoutesDeps): Route[] {
   return [describe(deps), begin(deps), end(deps)];
 }
 

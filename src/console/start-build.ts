@@ -46,7 +46,7 @@ export function startConsoleBuild({
     if (!stopping.signal.aborted)
       log.error(
         { event: 'console.failed', err },
-        'The console could not be built: all but it is served.',
+        'The console could not be built; everything else is served.',
       );
   });
   return {

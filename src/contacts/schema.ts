@@ -35,15 +35,13 @@ const suiting = {
   }),
 };
 
-export const EmailContact = z
+const EmailContact = z
   .object({ address: EmailAddress, ...suiting })
   .meta({ id: 'EmailContactEntry' });
-export type EmailContact = z.infer<typeof EmailContact>;
 
-export const WebhookContact = z
+const WebhookContact = z
   .object({ url: WebhookUrl, ...suiting })
   .meta({ id: 'WebhookContactEntry' });
-export type WebhookContact = z.infer<typeof WebhookContact>;
 
 /** The body of PUT /v2/accounts/contacts: both lists as they are from now on. */
 export const ContactsUpdate = z

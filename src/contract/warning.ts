@@ -56,7 +56,7 @@ export function warning(
   return { path, code, message: `${what}; ${instead}` };
 }
 
-/** Whoever wrote that much that is hardly meant needs no list of all. */
+/** A purpose with more warnings is wrong as a whole: a list of all helps nobody. */
 export const maxWarnings = 100;
 
 /** As answers have them. */

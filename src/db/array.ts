@@ -8,7 +8,7 @@ const separator = 0x1e;
 
 /**
  * A parameter (`$1`) as SQL for an array whose length the planner does not see. If it did, a short array
- * would look cheaper than the generic plan, and PostgreSQL would plan each query anew: with some joins that
+ * would look cheaper than the generic plan, and PostgreSQL would plan each query again: with some joins that
  * takes longer than the query (PREPARE, "plan_cache_mode"). For single statements; the option `keepPlans`
  * of the database does it for all of a connection.
  */

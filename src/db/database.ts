@@ -25,7 +25,7 @@ export type DatabaseOptions = {
   pipeline?: boolean;
   /**
    * Named statements are planned once, for any number of elements. By default PostgreSQL plans statements
-   * with arrays anew for each length, which for a few elements takes longer than the statement.
+   * with arrays again for each length, which for a few elements takes longer than the statement.
    */
   keepPlans?: boolean;
   /** What the server calls its connections, unless the connection string names them. */
@@ -60,7 +60,10 @@ export function openDatabase(options: DatabaseOptions): Database {
     types,
     ...(options.pipeline ? { pipeline: true } : {}),
   });
-  pool.on('error', options.onIdleError);
+  // The pool says that it is closed before its connections are: one that the server ends then is not lost.
+  pool.on('error', (error) => {
+    if (!pool.ending) options.onIdleError(error);
+  });
   // A connection may end while a transaction holds it, between two statements: without a listener that
   // error would end the process. The next statement fails, which is enough.
   pool.on('connect', (client) => client.on('error', () => undefined));

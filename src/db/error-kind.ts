@@ -1,4 +1,5 @@
 import { DomainError } from '../errors.ts';
+import { codeOf } from '../lib/thrown.ts';
 
 /**
  * What an error of the database asks for:
@@ -61,7 +62,7 @@ const driverTexts: ReadonlySet<string> = new Set([
 export function kindOf(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'fault';
   if (error instanceof DomainError) return error.code === 'unavailable' ? 'unavailable' : 'fault';
-  // Whatever the reason: a Unix socket is not there (ENOENT) while its server starts anew.
+  // Whatever the reason: a Unix socket is not there (ENOENT) while its server restarts.
   if ('syscall' in error && error.syscall === 'connect') return 'unavailable';
   const code = stateOf(error);
   if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';
@@ -75,11 +76,12 @@ export function isUnavailable(error: unknown): boolean {
 
 /** The SQLSTATE, or the code of a socket's error; empty where there is none. */
 export function stateOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  return codeOf(error);
 }
 
 /** SQLSTATEs that a caller answers by name. */
 export const states = {
+  cannotConnectNow: '57P03',
   deadlockDetected: '40P01',
   foreignKeyViolation: '23503',
   insufficientPrivilege: '42501',
@@ -89,5 +91,6 @@ export const states = {
   invalidPassword: '28P01',
   lockNotAvailable: '55P03',
   queryCanceled: '57014',
+  tooManyConnections: '53300',
   undefinedTable: '42P01',
 } as const;

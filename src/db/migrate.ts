@@ -144,7 +144,7 @@ async function runMigration(
 
 /**
  * Polls instead of waiting in the server: a waiting statement keeps its snapshot, and a step such as
- * `create index concurrently` would wait for that snapshot for ever.
+ * `create index concurrently` would wait for that snapshot without end.
  */
 async function waitForLock(client: pg.Client): Promise<void> {
   for (;;) {

@@ -1,21 +1,24 @@
 import { isTlsError } from '../lib/probe-server.ts';
+import { stateOf, states } from './error-kind.ts';
 
 /** Role and database of the attempt. */
 type Asked = { user?: string | undefined; database?: string | undefined };
 type Sentence = (asked: { role: string; database: string; name: string; said: string }) => string;
 
-/** Refused logins by PostgreSQL's error code (appendix A of its manual). */
+/** Refused logins by SQLSTATE. */
 const byCode: Record<string, Sentence> = {
-  '28P01': ({ role, name }) =>
+  [states.invalidPassword]: ({ role, name }) =>
     `${name} does not accept role ${role} with this password: correct the name or the password`,
-  '28000': ({ role, name, said }) =>
+  [states.invalidAuthorization]: ({ role, name, said }) =>
     `${name} does not let role ${role} in (${said}): create the role, or mend the server's pg_hba.conf`,
-  '3D000': ({ database, name }) =>
+  [states.invalidCatalogName]: ({ database, name }) =>
     `${name} has no database ${database}: create it, or correct the name at the end of the URL`,
-  '42501': ({ role, database }) =>
+  [states.insufficientPrivilege]: ({ role, database }) =>
     `role ${role} may not connect to database ${database}: GRANT CONNECT ON DATABASE ${database} TO ${role}`,
-  '53300': ({ name, said }) => `${name} has no connection left (${said}): raise max_connections`,
-  '57P03': ({ name, said }) => `${name} takes no connections yet (${said}): try again`,
+  [states.tooManyConnections]: ({ name, said }) =>
+    `${name} has no connection left (${said}): raise max_connections`,
+  [states.cannotConnectNow]: ({ name, said }) =>
+    `${name} takes no connections yet (${said}): try again`,
 };
 
 /** Refusals of the driver itself. */
@@ -40,7 +43,7 @@ export function whyRefused(error: unknown, { user, database }: Asked, name: stri
     name,
     said: oneLine(error.message),
   };
-  const code = 'code' in error ? String(error.code) : '';
+  const code = stateOf(error);
   if (isTlsError(error))
     return `the certificate of ${name} is not accepted (${asked.said}): name its authority with sslrootcert=<file>, or its right host`;
   const sentence = Object.hasOwn(byCode, code)

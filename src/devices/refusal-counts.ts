@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { RefusedLogins } from './refused-login-queries.ts';
 
 /** `accountId`: whose device it is, where that is known; `unknown`: of a uuid that is no device's now. */
-export type RefusedLogin = {
+export type LoginRefusal = {
   uuid: string;
   accountId?: number | undefined;
   reason: string;
@@ -37,7 +37,7 @@ export class RefusalCounts {
     disposeAfter: (_, uuid, reason) => void (reason === 'evict' && this.#waiting.delete(uuid)),
   });
 
-  add({ uuid, accountId, reason, address = '' }: RefusedLogin, ts: number): void {
+  add({ uuid, accountId, reason, address = '' }: LoginRefusal, ts: number): void {
     this.#add(uuid, accountId, { count: 1, firstTs: ts, lastTs: ts, reason, address });
   }
 

@@ -1,3 +1,5 @@
+import { finite } from './finite.ts';
+
 /** What is compared of a window of time; `ms` of it. */
 export type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
 
@@ -34,9 +36,4 @@ export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: numbe
     count += bin.count;
   }
   return stat === 'sum' ? sum : sum / count;
-}
-
-/** JSON has no infinity. */
-function finite(number: number): number {
-  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, number));
 }

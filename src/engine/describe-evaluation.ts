@@ -8,12 +8,12 @@ import { CauseExplanation } from './explain-cause.ts';
 import { describeInstant } from './time-words.ts';
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
-export const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
-export type LateSense = z.infer<typeof LateSense>;
+const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
+type LateSense = z.infer<typeof LateSense>;
 
 /** A sense whose newest measurement has a time that had not come yet when it arrived. */
-export const AheadSense = z.object({ newestTs: z.int() }).meta({ id: 'AheadSense' });
-export type AheadSense = z.infer<typeof AheadSense>;
+const AheadSense = z.object({ newestTs: z.int() }).meta({ id: 'AheadSense' });
+type AheadSense = z.infer<typeof AheadSense>;
 
 const text = z.string().meta({ description: 'The same in words.' });
 

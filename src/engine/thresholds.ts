@@ -1,5 +1,6 @@
 import type { CompiledCause } from './compile-cause.ts';
 import { roundDecimal } from './decimal.ts';
+import { finite } from './finite.ts';
 import { isInside } from './geo.ts';
 import type { Measurement, Position } from '../contract/measurement.ts';
 import type { Thresholds } from '../contract/purpose.ts';
@@ -45,11 +46,6 @@ export function comparedNumber(
 /** Whether a position lies in the cause's polygon, if it has one. */
 export function liesWithin({ polygon }: CompiledCause, position: Position): boolean {
   return polygon === null || isInside(polygon, position);
-}
-
-/** The difference of two very large numbers is beyond what JSON can hold. */
-function finite(difference: number): number {
-  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, difference));
 }
 
 function meets({ above, below, lists }: CompiledCause, compared: number): boolean {

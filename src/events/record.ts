@@ -1,5 +1,6 @@
 import type { NewEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
+import { slicesOf } from '../lib/slices.ts';
 
 /**
  * Records a batch of events within the caller's transaction and gives those that are new: an event
@@ -14,9 +15,7 @@ export async function recordEvents(tx: Sql, events: readonly NewEvent[]): Promis
   }
   const named = [...given];
   const recorded: NewEvent[] = [];
-  for (let first = 0; first < named.length; first += atOnce) {
-    recorded.push(...(await recordNamed(tx, named.slice(first, first + atOnce))));
-  }
+  for (const some of slicesOf(named, atOnce)) recorded.push(...(await recordNamed(tx, some)));
   return recorded;
 }
 

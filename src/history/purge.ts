@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { stateOf, states } from '../db/error-kind.ts';
+import { slicesOf } from '../lib/slices.ts';
 import { historyTables, readHistoryKind } from './kind.ts';
 
 /** Devices in one statement, and rows of ordinary tables in one transaction. */
@@ -13,8 +14,7 @@ const rowsAtOnce = 10_000;
  */
 export async function purgeDevices(db: Database, deviceIds: readonly number[]): Promise<void> {
   const kind = await readHistoryKind(db);
-  for (let at = 0; at < deviceIds.length; at += devicesAtOnce) {
-    const some = deviceIds.slice(at, at + devicesAtOnce);
+  for (const some of slicesOf(deviceIds, devicesAtOnce)) {
     const owners = { device_id: some, series_id: await listSeriesIds(db, some) };
     const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
     for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);

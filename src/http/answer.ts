@@ -26,7 +26,7 @@ export class JsonText {
   }
 }
 
-/** Answers with JSON that was written before, instead of writing it anew with each request. */
+/** Answers with JSON that was written before, instead of writing it again for each request. */
 export function jsonText(text: string): JsonText {
   return new JsonText(text);
 }

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
+import { codeOf } from '../lib/thrown.ts';
 import type { Body } from './request.ts';
 
 /** Without a byte for so long a body has ended. Time in which nobody reads it does not count. */
@@ -97,7 +98,7 @@ class EarlyEnd {
 
 function describe(error: unknown, req: IncomingMessage, isPacked: boolean): unknown {
   if (error instanceof DomainError) return error;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   if (isPacked && code.startsWith('Z_'))
     return new DomainError('invalid-input', 'The body is not gzip, or not all of it.', {
       cause: error,

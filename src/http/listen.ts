@@ -19,14 +19,14 @@ const sockets = 16;
 /** Only there does the kernel share connections out among sockets of a port. */
 const canShare = platform === 'linux';
 
-export type Listening = {
+export type HttpListener = {
   port: number;
   /** Accepts no more; resolves when all connections have ended. */
   close(): Promise<void>;
 };
 
 /** Rejects when the address cannot be had. Port 0: any free one. */
-export async function listen(server: Server, host: string, port: number): Promise<Listening> {
+export async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
   // A socket that shares its port would share that of another process too.
   if (canShare && port !== 0) await expectFree(host, port);
   await listenOn(server, { host, port, reusePort: canShare });

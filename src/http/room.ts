@@ -76,13 +76,13 @@ async function waitFor(place: Reservation, ctx: Context, longestMs: number): Pro
   throw comeLater(ctx, 'The service has too much to do at once: try again later.');
 }
 
-/** Not told to the log each time: whoever comes too often would fill it. */
+/** Not logged each time: a client that asks too often would fill the log. */
 function comeLater(ctx: Context, message: string): DomainError {
   ctx['quiet'] = true;
   return new DomainError('unavailable', message, { retryAfterSeconds: comeLaterSeconds });
 }
 
-/** An account's requests share its room, those of strangers their network's. */
+/** An account's requests share its room, those without an account their network's. */
 function nameOf(ctx: Context, caller: Account | Token | null): string {
   if (caller && 'accountId' in caller) return `account ${caller.accountId}`;
   const { address } = ctx.state as RequestState;

@@ -6,7 +6,7 @@ import { type AppOptions, createApp } from './app.ts';
 import { limitArrival } from './arrival-limit.ts';
 import { limitConnections } from './connection-limits.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
-import { listen, type Listening } from './listen.ts';
+import { listen, type HttpListener } from './listen.ts';
 import { oneByOne, type Handle } from './one-by-one.ts';
 import { createRequestTurns } from './request-turns.ts';
 import { refuseAtOnce, refuseConnection, refuseUpgrade } from './refuse.ts';
@@ -104,7 +104,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-async function close(server: Server, listening: Listening, drainMs: number): Promise<void> {
+async function close(server: Server, listening: HttpListener, drainMs: number): Promise<void> {
   const timer = setTimeout(() => server.closeAllConnections(), drainMs);
   await listening.close();
   clearTimeout(timer);

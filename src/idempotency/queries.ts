@@ -72,7 +72,7 @@ export async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void
   );
 }
 
-/** Of a request that made nothing: the next one with the key begins anew. */
+/** Of a request that made nothing: the next one with the key starts again. */
 export async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   await sql.query('delete from idempotency_key where id = $1 and attempt = $2 and made is null', [
     id,
@@ -94,7 +94,7 @@ export async function keepMade(
   return rowCount === 1;
 }
 
-/** What is said again from now on; empty: it is made anew each time from what was made. */
+/** What is said again from now on; empty: the answer is built each time from what was made. */
 export async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
   await sql.query(
     `update idempotency_key set answer = $2, bytes = bytes + $3

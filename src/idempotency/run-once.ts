@@ -28,7 +28,7 @@ export type OnceDeps = {
   nowMs: () => number;
   /** How long a request waits for another one with its key. */
   waitMs?: number;
-  /** A process that is silent for so long is dead. */
+  /** A process that is silent for so long has ended. */
   leaseMs?: number;
 };
 
@@ -44,7 +44,7 @@ const lookedAtEvery = 64;
  * Runs requests with an `Idempotency-Key` so that what they make is made once, also by several processes and
  * when one is killed: the key is claimed first, and the transaction that makes something writes into the
  * claim what it makes. Whoever finds that later answers from it. What is refused makes nothing and gives
- * the key back: a repetition is tried anew.
+ * the key back: a repetition is tried again.
  */
 export function createRunOnce(deps: OnceDeps): RunOnce {
   const { db, box, waitMs = 15_000, leaseMs = 10_000 } = deps;

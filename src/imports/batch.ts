@@ -21,7 +21,7 @@ export class CandidateBatch {
     return this.#candidates.length >= rows || this.#uuids.size >= maxDevices;
   }
 
-  /** All of them, and begins anew. */
+  /** Gives all of them, and starts an empty batch. */
   take(): ImportCandidate[] {
     const taken = this.#candidates;
     this.#candidates = [];

@@ -2,6 +2,8 @@ import type { Database } from '../db/database.ts';
 import { jobsLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { pause } from '../lib/wait.ts';
+import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { lockUsage } from '../quotas/queries.ts';
 import type { JobFailure } from './schema.ts';
 import { findNext, lockPiece, putOffJob, saveProgress, type JobPiece } from './turn-queries.ts';
@@ -36,17 +38,15 @@ const maxFailures = 3;
 const longestRestMs = 250;
 
 /**
- * Does some devices of each job in turn, whosever it is; one process at a time does. The transaction that does it
- * writes down how far the job is, so each device has its turn once, and what a killed process was at is
- * another's.
+ * Does some devices of each job in turn, of all accounts; in one process at a time. The same transaction stores
+ * how far the job is: each device is done once, and another process goes on where one was killed.
  */
 export function startJobRunner(deps: RunnerDeps): JobRunner {
   const { db, doPiece, nowMs, onError, pollMs = 1_000 } = deps;
   const stopping = new AbortController();
   /** Failures in a row of what is next of a job. */
   const failures = new Map<number, number>();
-  let wake = () => {};
-  let isWoken = false;
+  const rest = new WakeableRest();
 
   /** False where there is nothing to do. */
   async function doSome(): Promise<boolean> {
@@ -90,37 +90,25 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
     });
   }
 
-  async function rest(ms: number, isWakeful: boolean): Promise<void> {
-    if (stopping.signal.aborted || (isWakeful && isWoken)) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms);
-    stopping.signal.addEventListener('abort', () => resolve(), { once: true });
-    if (isWakeful) wake = resolve;
-    await promise;
-    clearTimeout(timer);
-  }
-
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      isWoken = false;
+      rest.begin();
       const startedMs = nowMs();
       const isBusy = await doSome().catch((error: unknown) => {
         onError(error);
         return false;
       });
-      if (isBusy) await rest(Math.min(longestRestMs, nowMs() - startedMs), false);
-      else await rest(pollMs, true);
+      if (isBusy) await pause(Math.min(longestRestMs, nowMs() - startedMs), stopping.signal);
+      else await rest.rest(pollMs);
     }
   }
 
   const running = run();
   return {
-    wake() {
-      isWoken = true;
-      wake();
-    },
+    wake: () => rest.wake(),
     async close() {
       stopping.abort();
+      rest.wake();
       await running;
     },
   };

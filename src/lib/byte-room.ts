@@ -101,7 +101,7 @@ export class ByteRoom {
     this.#look(name, key);
     for (const next of this.#ready) {
       const first = this.#keys.get(next)?.waiting[0];
-      // Not past the first one: small ones would keep a large one out for ever.
+      // Not past the first one: small ones would keep a large one out without end.
       if (!first || !this.#hasRoom(first.bytes)) return;
       this.#letIn(next);
     }

@@ -67,7 +67,7 @@ function merge(one: KnownMembers, other: KnownMembers): KnownMembers {
 }
 
 /** Names that anybody may add for themselves. */
-export const isPrivate = (name: string): boolean => name.startsWith('x-');
+export const isPrivateName = (name: string): boolean => name.startsWith('x-');
 
 /** Whether there is such a member; makes nothing, for what is asked of every message. */
 export function hasUnknownMember({ members, elements }: KnownMembers, value: unknown): boolean {
@@ -82,7 +82,7 @@ export function hasUnknownMember({ members, elements }: KnownMembers, value: unk
   for (const name in value) {
     const known = members.get(name);
     if (known === undefined) {
-      if (!isPrivate(name)) return true;
+      if (!isPrivateName(name)) return true;
     } else if (known !== nothing && hasUnknownMember(known, value[name])) return true;
   }
   return false;
@@ -114,7 +114,7 @@ function visit(place: Place, value: unknown, found: UnknownMember[], max: number
     const known = members.get(name);
     const inner = value[name];
     if (known === undefined) {
-      if (!isPrivate(name)) found.push(describe(place, name));
+      if (!isPrivateName(name)) found.push(describe(place, name));
     } else if (isNested(inner)) visit({ parent: place, key: name, known }, inner, found, max);
   }
 }

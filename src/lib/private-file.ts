@@ -1,5 +1,6 @@
 import { link, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { codeOf } from './thrown.ts';
 
 /**
  * Reads a file that only its owner may read, or makes it of what `make` gives. Of several processes
@@ -12,7 +13,7 @@ export async function readOrMakePrivateFile(file: string, make: () => string): P
   await mkdir(dirname(file), { recursive: true });
   await writeFile(made, `${make()}\n`, { mode: 0o600, flush: true });
   await link(made, file).catch((error: unknown) => {
-    if (!hasCode(error, 'EEXIST')) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   });
   await rm(made);
   await syncDirectory(dirname(file));
@@ -24,7 +25,7 @@ export async function readPrivateFile(file: string): Promise<string | null> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw error;
   }
 }
@@ -39,8 +40,4 @@ async function syncDirectory(dir: string): Promise<void> {
   } finally {
     await handle.close();
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,5 +1,6 @@
 import { connect, isIP, type NetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { codeOf } from './thrown.ts';
 
 /** Where something is expected to listen: a TCP address, or the path of a Unix socket. */
 export type ServerPlace = { host: string; port: number } | { path: string };
@@ -58,10 +59,6 @@ export function isTlsError(error: Error): boolean {
 /** A certificate that is not accepted: of an unknown authority, of another host, or expired. */
 export function isCertificateError(error: Error): boolean {
   return /^ERR_TLS|CERT|VERIFY/.test(codeOf(error));
-}
-
-function codeOf(error: Error): string {
-  return 'code' in error ? String(error.code) : '';
 }
 
 /** PostgreSQL's SSLRequest. Every server answers it with one byte: S or N. */

@@ -19,9 +19,9 @@ export type HeardConnectors = {
   /** From this time on gaps are to be read: those that ended before are known. */
   readonly sinceTs: number;
   note(rows: HeardRow[]): void;
-  /** Those of a connector that was never heard of last since ever. */
+  /** A connector that never reported has one gap, without a beginning. */
   of(connectorId: number, nowTs: number): Listening;
-  /** Whether it is known by now if the connector listened then: it did later, or has been silent for too long. */
+  /** Whether it is known by now if the connector listened then: it reported later, or has been silent for too long. */
   isKnownAt(connectorId: number, ts: number, nowTs: number): boolean;
 };
 

@@ -59,7 +59,7 @@ export function listMeasurementsQuery(
   return {
     name: 'list-measurements',
     // What is asked stands in a sub-select, so that the plan over all the chunks is made once: it must
-    // not look cheaper to plan for each question anew.
+    // not look cheaper to plan for each query again.
     text: `
       select wanted.s_id, found.ts, found.micros, found.val, found.long
         from (select $1::bigint[] as series_ids, $2::text[] as s_ids,

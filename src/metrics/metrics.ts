@@ -22,7 +22,7 @@ export function createMetrics(): Metrics {
   });
   return {
     registry,
-    // A stranger invents methods and paths at will: neither becomes a label.
+    // Anybody can send any method and path: neither becomes a label.
     observeHttp: ({ method, route, status, seconds }) =>
       durations.observe({ method: route === '' ? '' : method, route, status }, seconds),
   };

@@ -12,7 +12,7 @@ export type Counter = {
 /** What is to be sent; `isLast`: something that it was counted by is used up with it. */
 export type Allotted = MessageCandidate & { isLast: boolean };
 
-/** A message, as far as it is counted. `isConfirmation`: it asks a stranger, maybe, for confirmation. */
+/** A message, as far as it is counted. `isConfirmation`: it asks an address for confirmation, which may be somebody else's. */
 export type Counted = {
   accountId: number;
   channel: MessageChannel;
@@ -25,7 +25,7 @@ export type QuotasOf = (accountId: number) => MessageQuotas;
 
 type Limited = Counter & { limit: number; reason: Reason };
 
-// Of all accounts together: nobody's inbox is filled by accounts that strangers register.
+// Of all accounts together: anybody can register accounts, and must not fill an inbox with them.
 const confirmationsPerAddress = 5;
 
 export const counterName = ({ kind, accountId, key }: Counter): string =>

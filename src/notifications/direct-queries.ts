@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
+import { slicesOf } from '../lib/slices.ts';
 import type { Decided } from './enqueue-queries.ts';
 import { dueChannel, type NoticeData } from './turn.ts';
 
@@ -25,10 +26,9 @@ export async function writeDirect(
   messages: NewDirect[],
   { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
 ): Promise<void> {
-  for (let from = 0; from < messages.length; from += rowsAtOnce) {
-    if (from > 0) await setImmediate();
-    const some = messages.slice(from, from + rowsAtOnce);
-    await writeSome(tx, some, { counted: from === 0 ? counted : [], nowMs });
+  for (const [n, some] of slicesOf(messages, rowsAtOnce).entries()) {
+    if (n > 0) await setImmediate();
+    await writeSome(tx, some, { counted: n === 0 ? counted : [], nowMs });
   }
 }
 

@@ -68,7 +68,7 @@ function say(log: NotificationLog, failing: string[], failure: string | null): v
   if (failing.length > 0)
     log.warn(
       { event: 'heartbeat.withheld', failing },
-      'The heartbeat is withheld: not all is well here.',
+      'The heartbeat is not sent: a check of this process fails.',
     );
   else if (failure !== null)
     log.warn(

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { pause } from '../lib/wait.ts';
 
 export type ListenOptions = {
   connectionString: string;
@@ -44,7 +44,6 @@ async function listenOn(
       onError(error);
     }
     await client.end().catch(() => undefined);
-    if (!closing.aborted)
-      await delay(retryMs, undefined, { signal: closing }).catch(() => undefined);
+    await pause(retryMs, closing);
   }
 }

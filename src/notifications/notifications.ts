@@ -98,7 +98,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
   });
   const ownChannels: MessageChannel[] = [
     ...(config.push || options.drivers ? (['push'] as const) : []),
-    // A log counts: whoever tries the service out wants alarms that go on as if they had rung.
+    // A log counts: whoever tries the service out wants alarms to go on as if somebody had been notified.
     'sms',
     ...(options.contacts.email ? (['email'] as const) : []),
     'webhook',
@@ -114,7 +114,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
     tend().catch((error: unknown) =>
       log.warn(
         { event: 'notifications.unkept', err: error },
-        'Old notifications could not be deleted, nor abandoned ones freed.',
+        'Old notifications could not be deleted, or abandoned ones not released.',
       ),
     );
   }, tendIntervalMs);

@@ -51,11 +51,10 @@ export const RestConfig = z.object({
 export type RestConfig = z.infer<typeof RestConfig>;
 
 /** Mail, beside the server that `SMTP_URL` names. */
-export const EmailConfig = z.strictObject({
+const EmailConfig = z.strictObject({
   from: z.string().min(3).max(320).nullable().default(null),
   timeoutMs: z.int().min(1_000).max(30_000).default(15_000),
 });
-export type EmailConfig = z.infer<typeof EmailConfig>;
 
 /** Messages to people: who delivers them, how many, how often a delivery is tried. */
 export const NotificationSettings = z.object({

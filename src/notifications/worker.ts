@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Logger, run, runMigrations } from 'graphile-worker';
 import type { TaskList } from 'graphile-worker';
 import pg from 'pg';
+import { pause } from '../lib/wait.ts';
 import type { NotificationLog } from './log.ts';
 
 export type WorkerOptions = {
@@ -69,7 +69,7 @@ async function keepRunning(
         'The worker of notifications stopped and is started again.',
       );
     }
-    await delay(restartDelayMs, undefined, { signal: closing }).catch(() => undefined);
+    await pause(restartDelayMs, closing);
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Purpose } from '../contract/purpose.ts';
 
 /**
- * How long a device may be silent where it stands when these purposes become current, in ms; null: for ever. One
- * that never speaks has the service begin to evaluate it then, so that a device that is dead already is noticed.
+ * How long a device may be silent where it stands when these purposes become current, in ms; null: without a limit. The
+ * service begins to evaluate one that sends nothing after that time, so that a device that has failed before is noticed.
  */
 export function firstSilenceMs([first]: readonly Purpose[]): number | null {
   const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);

@@ -54,7 +54,7 @@ export type InstallDeps = {
 /**
  * Installs a profile on devices: on all or, when a device or a purpose is not the account's
  * (`not-found`) or the purposes do not fit together (`invalid-input`), on none. Connected devices
- * are handed it at once. `labels`: a device without any of these is none of the caller's; null: all are.
+ * are handed it at once. `labels`: a device without any of these is not the caller's; null: all are.
  * `onInstalled` is the last thing in its transaction, which may be run again.
  */
 export async function installProfile(
@@ -95,7 +95,7 @@ type Installing = {
   text: ProfileText;
   problems: Problem[];
   quotas: QuotaSettings;
-  /** How long the devices may be silent at first; null: for ever. */
+  /** How long the devices may be silent at first; null: without a limit. */
   silenceMs: number | null;
 };
 

@@ -6,7 +6,7 @@ type SlotWait = {
   withinMs?: number | undefined;
   /** Who waits has gone. */
   signal?: AbortSignal | undefined;
-  /** What is thrown where it was in vain. */
+  /** What is thrown where no slot became free in time. */
   refuse: () => Error;
 };
 

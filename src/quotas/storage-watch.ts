@@ -5,7 +5,7 @@ import type { LimitsOf } from './overrides.ts';
 /** Knows which accounts have used their quota `storedBytes` up. */
 export type StorageWatch = {
   isFull(accountId: number): boolean;
-  /** Estimates anew; called every hour. */
+  /** Estimates again; called every hour. */
   look(): Promise<void>;
   close(): Promise<void>;
 };

@@ -62,7 +62,7 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
         if (!key) throw new errors.JWSSignatureVerificationFailed();
         return key;
       },
-      // The epoch as the current date: expiry is judged by the caller, each time anew.
+      // The epoch as the current date: the caller checks expiry, each time it is used.
       { algorithms: [algorithm], issuer, audience, currentDate: new Date(0) },
     );
     return Claims.parse(payload);

@@ -8,7 +8,7 @@ import { settle, type Told } from '../../src/alarms/rules/settle.ts';
 
 export const minute = 60_000;
 export const start = Date.UTC(2026, 10, 23, 9);
-export const device = { deviceId: 1, uuid: '0f8fad5b-d9cb-469f-a165-70867728950e', accountId: 7 };
+const device = { deviceId: 1, uuid: '0f8fad5b-d9cb-469f-a165-70867728950e', accountId: 7 };
 /** An event of a state that is not global, in purpose 1. */
 export const of = { puId: 1, stId: 1, evId: 1 };
 export const cold = { puId: 1, stId: 1 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { acknowledged, snoozed, unquieted } from '../../src/alarms/rules/person.ts';
+import { acknowledgedAlarm, snoozed, unquieted } from '../../src/alarms/rules/person.ts';
 import { cold, Device, ended, fired, minute, moved, signal, start } from './fixtures.ts';
 import { unreached, warm } from './fixtures.ts';
 
@@ -79,7 +79,7 @@ describe('telling', () => {
     const device = new Device();
     device.answer = unreached;
     device.take(fired());
-    Object.assign(device.alarm, acknowledged(device.alarm, 'me', start));
+    Object.assign(device.alarm, acknowledgedAlarm(device.alarm, 'me', start));
     device.before.mute = { untilTs: start + day, reason: null, by: 'me' };
     const more = { isFirst: false };
     expect(device.take(fired({ ...more, isFresh: false }))).toEqual(['too-old']);
@@ -123,19 +123,21 @@ describe('a person', () => {
   it('acknowledges once, and nothing that is closed', () => {
     const device = new Device();
     device.take(fired({ actions: { repeatMs: minute } }));
-    const set = acknowledged(device.alarm, 'me', start);
+    const set = acknowledgedAlarm(device.alarm, 'me', start);
     expect(set).toMatchObject({ acknowledgedTs: start, acknowledgedBy: 'me', nextTs: null });
     Object.assign(device.alarm, set);
-    expect(acknowledged(device.alarm, 'you', start + 1)).toBeNull();
+    expect(acknowledgedAlarm(device.alarm, 'you', start + 1)).toBeNull();
     device.take(ended());
     const [closed] = device.closed;
-    expect(closed && acknowledged({ ...closed, acknowledgedTs: null }, 'me', start)).toBeNull();
+    expect(
+      closed && acknowledgedAlarm({ ...closed, acknowledgedTs: null }, 'me', start),
+    ).toBeNull();
   });
 
   it("snoozes: an announcement and an acknowledgement are taken back, and the timer tells it at the snooze's end", () => {
     const device = new Device();
     device.take(fired());
-    Object.assign(device.alarm, acknowledged(device.alarm, 'me', start));
+    Object.assign(device.alarm, acknowledgedAlarm(device.alarm, 'me', start));
     Object.assign(device.alarm, snoozed(device.alarm, { untilTs: start + day }));
     expect(device.alarm).toMatchObject({
       told: 'withdrawn',

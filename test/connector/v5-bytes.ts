@@ -6,7 +6,7 @@ const bytesOf = (part: Part): Buffer =>
 
 export const join = (...parts: Part[]): Buffer => Buffer.concat(parts.map(bytesOf));
 
-export function varint(value: number): Buffer {
+function varint(value: number): Buffer {
   const bytes: number[] = [];
   for (let left = value; ; left = Math.floor(left / 128)) {
     if (left < 128) return Buffer.from([...bytes, left]);

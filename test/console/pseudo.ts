@@ -5,7 +5,7 @@ const plainLetters = 'aceinouyACEINOUY';
 const accented = 'áçéíñóúýÁÇÉÍÑÓÚÝ';
 
 /** A text as in a language that has longer words: two thirds longer, and told from what is written in the code. */
-export function pseudo(text: string): string {
+function pseudo(text: string): string {
   const parts = text.split(/(\{\w+\})/);
   const changed = parts.map((part) =>
     part.startsWith('{') ? part : part.replaceAll(/\w/g, (letter) => accent(letter)),

@@ -28,7 +28,13 @@ describe('the states of a profile on a device', () => {
       .split('\n')
       .filter((line) => line.startsWith('|'))
       .map((line) => line.split('|').slice(1, -1).map(cell).join(' | '));
-    for (const { from, to, when, effects } of profileTransitions)
-      expect(rows).toContain(`${from.join(', ')} | ${to} | ${when} | ${effects}`);
+    const begin = rows.findIndex((row) => row.startsWith('from | to |')) + 2;
+    expect(rows.slice(begin, begin + profileTransitions.length)).toEqual(
+      profileTransitions.map(
+        ({ from, to, when, effects }) => `${from.join(', ')} | ${to} | ${when} | ${effects}`,
+      ),
+    );
+    // No row more.
+    expect(profileStates).not.toContain(rows[begin + profileTransitions.length]?.split(' | ')[1]);
   });
 });

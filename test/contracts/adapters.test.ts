@@ -60,7 +60,7 @@ const adapters = [
 ];
 
 const root = new URL('../../', import.meta.url);
-const sources = globSync(['src/**/*.ts', 'connector/**/*.ts'], { cwd: root })
+const sources = globSync(['src/**/*.{ts,tsx}', 'connector/**/*.ts'], { cwd: root })
   .filter((file) => !file.endsWith('.d.ts'))
   .map((file) => ({ file, text: readFileSync(new URL(file, root), 'utf8') }));
 const page = readFileSync(new URL('docs/internals.md', root), 'utf8');

@@ -123,10 +123,10 @@ describe('the embedded database', () => {
     const database = await start(lines);
     process.kill(await postmaster(), 'SIGKILL');
     await vi.waitFor(async () => expect(await count(database.connectionString)).toHaveLength(3), {
-      timeout: 15_000,
+      timeout: 60_000,
       interval: 50,
     });
-    await vi.waitFor(() => expect(lines).toContain('The database is back.'), { timeout: 15_000 });
+    await vi.waitFor(() => expect(lines).toContain('The database is back.'), { timeout: 60_000 });
     await database.stop();
   });
 

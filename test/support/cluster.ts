@@ -16,12 +16,12 @@ import {
   createCluster,
   findFreePort,
   startCluster,
-  stopCluster,
   superuser,
 } from '../../src/db/embedded/cluster.ts';
 import { findOwner } from '../../src/db/embedded/owner.ts';
 import { placePrograms } from '../../src/db/embedded/place-programs.ts';
 import { findPackagedPostgres, type Programs } from '../../src/db/embedded/programs.ts';
+import { stopCluster } from '../../src/db/embedded/stop-cluster.ts';
 import { ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';
@@ -49,7 +49,7 @@ export type Cluster = {
   pid(): number;
   /** Starts it again after `halt` or a kill, on the same port. */
   start(): Promise<void>;
-  halt(mode: 'fast' | 'immediate'): Promise<void>;
+  halt(mode: 'fast' | 'immediate', timeoutSeconds?: number): Promise<void>;
   /** Stops it and removes its directory. */
   remove(): Promise<void>;
 };
@@ -91,7 +91,7 @@ export async function startThrowAwayCluster({
     dir: clusterDir,
     pid: () => Number(readFileSync(join(clusterDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
     start,
-    halt: (mode) => stopCluster(programs, clusterDir, mode, 60),
+    halt: (mode, timeoutSeconds = 60) => stopCluster(programs, clusterDir, mode, timeoutSeconds),
     async remove() {
       if (existsSync(join(clusterDir, 'postmaster.pid')))
         await stopCluster(programs, clusterDir, 'immediate', 60).catch(() => undefined);

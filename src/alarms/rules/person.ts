@@ -3,7 +3,7 @@ import type { Alarm, Quiet } from '../alarm.ts';
 type Set = Partial<Omit<Alarm, 'alarmId' | 'device' | 'of'>>;
 
 /** Nobody is told of it again: by its timer or a repeat. Null where that changes nothing. */
-export function acknowledged(alarm: Alarm, by: string, ts: number): Set | null {
+export function acknowledgedAlarm(alarm: Alarm, by: string, ts: number): Set | null {
   if (alarm.closedTs !== null || alarm.acknowledgedTs !== null) return null;
   return { acknowledgedTs: ts, acknowledgedBy: by, nextTs: null, waitsForFresh: false };
 }

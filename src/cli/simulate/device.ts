@@ -22,6 +22,8 @@ export type DeviceOptions = {
   protocol: Protocol;
   insecure: boolean;
   tally: Tally;
+  /** Aborts when nobody wants it any more, before it is connected. */
+  signal: AbortSignal;
 };
 
 /** What a device speaks; `mqtt` is 3.1.1. */

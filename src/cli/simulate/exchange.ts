@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { OutgoingHttpHeaders } from 'node:http';
+import { codeOf } from '../../lib/thrown.ts';
 
 type Exchange = {
   method: string;
@@ -66,11 +67,4 @@ function reply(request: http.ClientRequest, body: string | undefined): Promise<R
     });
     request.end(body);
   });
-}
-
-/** The system's code of an error (`ECONNREFUSED`), or nothing. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : '';
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
+import { slicesOf } from '../../lib/slices.ts';
 import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
 import { forEachBounded } from './bounded.ts';
 import { configurationOf } from './curve.ts';
@@ -53,12 +54,15 @@ export async function connectDevices(
 ): Promise<SimulatedDevice[]> {
   const total = registrations.length;
   const connected: SimulatedDevice[] = [];
+  const failed = new AbortController();
+  const { signal } = failed;
   const numbered = registrations.map((registration, index) => ({ registration, index }));
   const connect = async (one: { registration: RegistrationAnswer; index: number }) => {
     const protocol = protocolOf(fleet, one.index);
     const connectDevice = protocol === 'http' ? connectHttpDevice : connectMqttDevice;
     const { insecure, tally } = fleet;
-    const device = await connectDevice({ ...one, protocol, insecure, tally });
+    const device = await connectDevice({ ...one, protocol, insecure, tally, signal });
+    if (signal.aborted) await device.disconnect();
     connected.push(device);
     fleet.screen.bar('Connecting ', connected.length, total);
     return device;
@@ -66,6 +70,7 @@ export async function connectDevices(
   try {
     return await forEachBounded(numbered, connectsAtOnce, fleet.signal, connect);
   } catch (error) {
+    failed.abort();
     await Promise.all(connected.map((device) => device.disconnect()));
     const { host, port } = registrations[0] ?? { host: '', port: 0 };
     const why = messageOf(error);
@@ -86,8 +91,8 @@ export async function installOnFleet(
   devices: SimulatedDevice[],
   purposeUuid: string,
 ): Promise<void> {
-  for (let first = 0; first < devices.length; first += installSize) {
-    const deviceAuthUuids = devices.slice(first, first + installSize).map(({ uuid }) => uuid);
+  for (const some of slicesOf(devices, installSize)) {
+    const deviceAuthUuids = some.map(({ uuid }) => uuid);
     const body = { deviceAuthUuids, purposeUuids: [purposeUuid], purposes: [] };
     const path = '/v2/devices/profile';
     await fleet.rest.call({ method: 'POST', path, answer: AnyAnswer, body });

@@ -20,6 +20,10 @@ export async function connectMqttDevice(options: DeviceOptions): Promise<Simulat
     },
     false,
   );
+  // One that waits for its SUBACK would connect again and again.
+  const end = () => void client.end(true);
+  options.signal.addEventListener('abort', end, { once: true });
+  if (options.signal.aborted) end();
   const send = async (topic: string, payload: string): Promise<void> => {
     await client.publishAsync(`devices/${uuid}/up/${topic}`, payload, { qos: 1 });
   };

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { codeOf, type Reply, type Transport } from './exchange.ts';
-import { messageOf } from '../../lib/thrown.ts';
+import type { Reply, Transport } from './exchange.ts';
+import { codeOf, messageOf } from '../../lib/thrown.ts';
 
 /** A refusal, or no answer at all; the message is for the person at the terminal. */
 export class RestError extends Error {

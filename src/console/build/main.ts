@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { manifestName } from '../manifest.ts';
 import { hashSources, projectDir } from './sources.ts';
-import { isPrivate, writeBuild } from './write.ts';
+import { isOwnDir, writeBuild } from './write.ts';
 
 /** Where an image, and the tests, have it built already. As trusted as the packages beside it. */
 const prebuiltDir = join(projectDir, 'node_modules/.cache/console');
@@ -18,7 +18,7 @@ process.stdout.write(await findOrBuild(values.dir ?? prebuiltDir));
 /** The folder with the page built of these sources; builds it into `dir` where there is none. */
 async function findOrBuild(dir: string): Promise<string> {
   const hash = await hashSources();
-  const places = [prebuiltDir, ...((await isPrivate(dir)) ? [dir] : [])];
+  const places = [prebuiltDir, ...((await isOwnDir(dir)) ? [dir] : [])];
   for (const place of places) {
     const built = join(place, hash);
     if (await stat(join(built, manifestName)).catch(() => null)) return built;
@@ -26,7 +26,7 @@ async function findOrBuild(dir: string): Promise<string> {
   // In an image another user reads it than the one that built it.
   const mode = dir === prebuiltDir ? 0o755 : 0o700;
   await mkdir(dir, { recursive: true, mode });
-  if (!(await isPrivate(dir))) throw new Error(`${dir} can be written by others.`);
+  if (!(await isOwnDir(dir))) throw new Error(`${dir} can be written by others.`);
   const { bundle } = await import('./bundle.ts');
   return writeBuild({ dir, hash, mode }, await bundle());
 }

@@ -51,7 +51,7 @@ async function removeOthers(dir: string, hash: string): Promise<void> {
 }
 
 /** Whether nobody else can have put script into it: a folder of this user that only it can write. */
-export async function isPrivate(dir: string): Promise<boolean> {
+export async function isOwnDir(dir: string): Promise<boolean> {
   const found = await stat(dir).catch(() => null);
   if (!found?.isDirectory()) return false;
   return found.uid === process.getuid?.() && (found.mode & 0o022) === 0;

@@ -1,5 +1,6 @@
 import { copyFile, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { codeOf } from '../../lib/thrown.ts';
 
 /** What a copy of a running cluster leaves out; PostgreSQL's documentation, 25.3.4. */
 const leftOut = [
@@ -52,7 +53,7 @@ async function copyOne(from: string, to: string, copied: Copied): Promise<void> 
     await mkdir(dirname(to), { recursive: true, mode: 0o700 });
     await copyFile(from, to);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+    if (codeOf(error) === 'ENOENT') return;
     throw error;
   }
   copied.files += 1;

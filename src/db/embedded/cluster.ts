@@ -63,19 +63,6 @@ function listenAt({ socketDir, port }: ServerAddress): string[] {
   ];
 }
 
-/** `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. */
-export async function stopCluster(
-  programs: Programs,
-  clusterDir: string,
-  mode: 'fast' | 'immediate',
-  timeoutSeconds: number,
-): Promise<void> {
-  const timeout = String(timeoutSeconds);
-  await runProgram(programs, 'pg_ctl', [
-    'stop', '--pgdata', clusterDir, '--mode', mode, '--wait', '--timeout', timeout, '--silent',
-  ]); // prettier-ignore
-}
-
 /** What a server wrote about itself when it started, and whether it lets clients in by now. */
 export type Postmaster = { pid: number; address: ServerAddress; isReady: boolean };
 

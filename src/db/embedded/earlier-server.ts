@@ -1,8 +1,8 @@
 import type { ServerAddress } from './address.ts';
-import { stopCluster } from './cluster.ts';
 import { lockAsSuperuser } from './enter.ts';
 import { inUse } from './in-use.ts';
 import type { Programs } from './programs.ts';
+import { stopCluster } from './stop-cluster.ts';
 
 /** Whether a version before 0.3.0 started it. Node knows no Unix sockets on Windows. */
 export function isEarlier({ socketDir }: ServerAddress): boolean {

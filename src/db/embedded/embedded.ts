@@ -1,7 +1,6 @@
 import { dirname } from 'node:path';
 import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
 import { connectionStringOf, type ServerAddress } from './address.ts';
-import { stopCluster } from './cluster.ts';
 import { enterAsService, lockAs } from './enter.ts';
 import { inUse } from './in-use.ts';
 import { checkVersion, launch, removeAddress, type Launch } from './launch.ts';
@@ -12,6 +11,7 @@ import { findPostmaster } from './postmaster.ts';
 import { findPackagedPostgres } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
 import { removeOtherSocketDirs } from './socket-dir.ts';
+import { stopCluster } from './stop-cluster.ts';
 import { supervise } from './supervise.ts';
 import type { Log } from '../../log/logger.ts';
 
@@ -109,9 +109,9 @@ async function stopServer(
   if ((await findPostmaster(clusterDir)) !== null) {
     try {
       await stopCluster(programs, clusterDir, 'fast', seconds(2 / 3));
-    } catch {
+    } catch (err) {
       log.warn(
-        { event: 'database.stop-slow' },
+        { event: 'database.stop-slow', err },
         'The database takes long to stop: it is stopped at once, and recovers when it starts.',
       );
       await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));

@@ -4,13 +4,14 @@ import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { StartError } from '../../start-error.ts';
 import type { ServerAddress } from './address.ts';
-import { findFreePort, readPostmasterFile, startCluster, stopCluster } from './cluster.ts';
+import { findFreePort, readPostmasterFile, startCluster } from './cluster.ts';
 import { endEarlierServer, isEarlier } from './earlier-server.ts';
 import { describeMajor, majors, type Major } from './majors.ts';
 import { adoptPostmaster, findPostmaster } from './postmaster.ts';
 import { ProgramError, runProgram, type Programs } from './programs.ts';
 import { embeddedSettings } from './settings.ts';
 import { makeSocketDir, removeSocketDir, renewSocketDir, socketPort } from './socket-dir.ts';
+import { stopCluster } from './stop-cluster.ts';
 
 export type Launch = { programs: Programs; clusterDir: string; dataDir: string };
 

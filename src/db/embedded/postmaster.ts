@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ask, isPostgres, sslRequest } from '../../lib/probe-server.ts';
+import { codeOf } from '../../lib/thrown.ts';
 import { StartError } from '../../start-error.ts';
 import type { ServerAddress } from './address.ts';
 import { readPostmasterFile, type Postmaster } from './cluster.ts';
@@ -68,7 +69,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return codeOf(error) === 'EPERM';
   }
 }
 

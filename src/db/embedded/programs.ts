@@ -12,11 +12,14 @@ export type Programs = { binDir: string; owner: SystemUser | null };
 
 export class ProgramError extends Error {
   readonly output: string;
+  /** What ended it, where it did not end by itself. */
+  readonly signal: NodeJS.Signals | null;
 
-  constructor(message: string, output: string) {
+  constructor(message: string, output: string, signal: NodeJS.Signals | null) {
     super(message);
     this.name = 'ProgramError';
     this.output = output;
+    this.signal = signal;
   }
 }
 
@@ -67,7 +70,8 @@ export function checkLinks(name: string, packageDir: string): void {
 
 /**
  * Runs one of the programs to its end and gives what it printed. Nothing of this process's
- * environment reaches it: a stray PGDATA or PGPORT would point it elsewhere.
+ * environment reaches it: a stray PGDATA or PGPORT would point it elsewhere. Nor does a Ctrl-C, which the
+ * terminal sends to all of a process group: a `pg_ctl` that it ended would count as a stop that failed.
  */
 export async function runProgram(
   { binDir, owner }: Programs,
@@ -78,6 +82,8 @@ export async function runProgram(
     cwd: '/',
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
+    // A session of its own. On Windows that would open a window.
+    detached: process.platform !== 'win32',
     ...(owner && { uid: owner.uid, gid: owner.gid }),
   });
   let output = '';
@@ -88,6 +94,8 @@ export async function runProgram(
     child.once('error', reject);
     child.once(program === 'pg_ctl' ? 'exit' : 'close', resolve);
   });
-  if (code !== 0) throw new ProgramError(`${program} ended with ${code}`, output.trim());
+  const { signalCode: signal } = child;
+  if (code !== 0)
+    throw new ProgramError(`${program} ended with ${signal ?? code}`, output.trim(), signal);
   return output;
 }

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { backoffMs, pause } from '../../lib/wait.ts';
 import type { GuardConnection } from './guard.ts';
 import type { Log } from '../../log/logger.ts';
 
@@ -10,8 +10,7 @@ export type SuperviseOptions = {
   recover: () => Promise<GuardConnection>;
 };
 
-const firstPauseMs = 100;
-const longestPauseMs = 2_000;
+const retry = { firstMs: 100, maxMs: 2_000 };
 
 /** Watches over the server for as long as the service runs. */
 export function supervise({ connection, log, recover }: SuperviseOptions): {
@@ -41,7 +40,7 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
   }
 
   async function bringBack(): Promise<void> {
-    for (let pauseMs = firstPauseMs; !stopping.signal.aborted; pauseMs *= 2) {
+    for (let failures = 1; !stopping.signal.aborted; failures += 1) {
       try {
         current = await recover();
         log.info({ event: 'database.back' }, 'The database is back.');
@@ -50,8 +49,7 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
         const reason = error instanceof Error ? error.message : String(error);
         log.warn({ event: 'database.away', reason }, 'The database is not back yet.');
       }
-      const pause = Math.min(pauseMs, longestPauseMs);
-      await delay(pause, undefined, { signal: stopping.signal }).catch(() => undefined);
+      await pause(backoffMs(failures, retry), stopping.signal);
     }
   }
 }

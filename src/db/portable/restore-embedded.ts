@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { StartError } from '../../start-error.ts';
 import { connectionStringOf, type ServerAddress } from '../embedded/address.ts';
-import { readPostmasterFile, startCluster, stopCluster } from '../embedded/cluster.ts';
+import { readPostmasterFile, startCluster } from '../embedded/cluster.ts';
+import { stopCluster } from '../embedded/stop-cluster.ts';
 import { enterAsService, lockAsSuperuser } from '../embedded/enter.ts';
 import { makeAddress, removeAddress, type Launch } from '../embedded/launch.ts';
 import { findCluster, makeCluster, removeDir } from '../embedded/location.ts';

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { NewEvent } from '../../contract/event.ts';
 import type { Message } from '../rules/message.ts';
 import { areTicks } from '../queue/device-queue.ts';
@@ -57,7 +58,7 @@ export function createEventQuota(
   quota: EventQuotaOptions,
   { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
 ) {
-  const toldMs = new Map<number, number>();
+  const toldMs = new LRUCache<number, number>({ max: mostRemembered });
   const underWay = createUnderWay();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
@@ -87,7 +88,6 @@ export function createEventQuota(
   /** What follows of a message that was cut is planned on top of what is being committed. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
-    if (toldMs.size > mostRemembered) toldMs.clear();
     for (const deviceId of told) toldMs.set(deviceId, nowMs());
   }
 

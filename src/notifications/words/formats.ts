@@ -1,14 +1,13 @@
+import { LRUCache } from 'lru-cache';
+
 /** To make one takes longer than to write a thousand times with it: as many are kept as accounts may mix in a day. */
 const mostKept = 500;
 
-/** Gives the format of that name, made once; the oldest of too many is forgotten. */
-function keeping<F>(): (name: string, make: () => F) => F {
-  const kept = new Map<string, F>();
+/** Gives the format of that name, made once; of too many the least recently used is forgotten. */
+function keeping<F extends object>(): (name: string, make: () => F) => F {
+  const kept = new LRUCache<string, F>({ max: mostKept });
   return (name, make) => {
-    const known = kept.get(name);
-    if (known !== undefined) return known;
-    const format = make();
-    if (kept.size >= mostKept) kept.delete(kept.keys().next().value ?? '');
+    const format = kept.get(name) ?? make();
     kept.set(name, format);
     return format;
   };

@@ -34,7 +34,7 @@ export async function insist<T>(
 }
 
 /** An answer that no fault explains. */
-export class Unexpected extends Error {}
+class Unexpected extends Error {}
 
 /** The answer's body; null where the service could not answer for now. Throws `Unexpected` for any other refusal. */
 export async function readAnswer<T>(response: Response): Promise<T | null> {

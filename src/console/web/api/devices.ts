@@ -31,15 +31,6 @@ export const listDevices = (
 ): Promise<Answer<DeviceList>> =>
   call('GET', '/v2/devices', { query: { ...filter, limit: pageSize, counts: 'true' }, signal });
 
-export const findDevice = async (
-  uuid: string,
-  signal?: AbortSignal,
-): Promise<ListedDevice | null> => {
-  const query = { search: uuid, limit: 1 };
-  const { body } = await call<DeviceList>('GET', '/v2/devices', { query, signal });
-  return body.devices[0] ?? null;
-};
-
 export type Protocol = 'mqtt' | 'http';
 
 export const registerDevice = async (

@@ -5,9 +5,9 @@ export type Theme = 'system' | 'light' | 'dark';
 const key = 'sensorium-theme';
 
 /** The colours of tokens.css. */
-export const colors = (
+const colors = (
   'bg panel hover ink muted border line shade accent accent-soft on-accent ok ' +
-  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band series-2 series-3 series-4'
+  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band'
 ).split(' ');
 
 /** What a person chose here; nothing else is kept in the browser. */

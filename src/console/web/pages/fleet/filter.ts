@@ -3,15 +3,7 @@ import type { DeviceAction } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 
 /** Those of the filters that are in the URL. */
-export const filterNames = [
-  'search',
-  'online',
-  'profile',
-  'alarm',
-  'refused',
-  'muted',
-  'label',
-] as const;
+const filterNames = ['search', 'online', 'profile', 'alarm', 'refused', 'muted', 'label'] as const;
 
 export const filterOf = (): FleetFilter => ({
   search: queryOf('search'),

@@ -69,7 +69,6 @@ export const account: Record<keyof typeof en, string> = {
   'contacts.badLabels': 'Höchstens 20 Labels mit höchstens 64 Zeichen.',
   'contacts.more': 'Wann und für welche Geräte',
   'contacts.when': 'Erfährt von Alarmen',
-  'contacts.atOnce': 'sofort',
   'contacts.after.now': 'sofort',
   'contacts.after.5m': 'wenn nach 5 Minuten noch offen',
   'contacts.after.15m': 'wenn nach 15 Minuten noch offen',

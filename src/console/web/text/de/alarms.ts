@@ -59,7 +59,6 @@ export const alarms: Record<keyof typeof en, string> = {
     'Niemand wurde benachrichtigt, weil diese Installation keinen Weg hat, solche Nachrichten zu senden.',
   'alarms.notTold.no-recipient':
     'Niemand wurde benachrichtigt, weil es dafür keinen bestätigten Kontakt gibt.',
-  'alarms.addContact': 'Kontakt hinzufügen',
   'delivery.email': 'E-Mail an {who}',
   'delivery.push': 'Push-Nachricht an {who}',
   'delivery.sms': 'SMS an {who}',

@@ -2,11 +2,8 @@ import type { device as en } from '../en/device.ts';
 
 export const device: Record<keyof typeof en, string> = {
   'device.back': 'Alle Geräte',
-  'device.lastSeen': 'Zuletzt gesehen {time}',
-  'device.neverSeen': 'Nie verbunden',
   'device.values': 'Jetzt',
   'device.noValue': 'Noch kein Wert',
-  'device.nothing': 'Noch nichts gemessen',
   'device.nothingHint': 'Werte stehen hier, sobald das Gerät seine erste Nachricht sendet.',
   'device.history': 'Verlauf',
   'device.range': 'Zeitraum',
@@ -40,7 +37,6 @@ export const device: Record<keyof typeof en, string> = {
     'Hier stehen Nachrichten, die nicht angenommen werden konnten, und was an ihnen falsch ist.',
   'device.sent': 'Was gesendet wurde',
   'device.moved': 'Wechsel zu „{state}“',
-  'device.firesWhen': 'Wann es auslöst',
   'event.was': '{name} war {value}',
   'event.above': 'über {limit}',
   'event.below': 'unter {limit}',

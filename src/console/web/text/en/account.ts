@@ -65,7 +65,6 @@ export const account = {
   'contacts.badLabels': 'Up to 20 labels with at most 64 characters each.',
   'contacts.more': 'When, and for which devices',
   'contacts.when': 'Told of alarms',
-  'contacts.atOnce': 'at once',
   'contacts.after.now': 'at once',
   'contacts.after.5m': 'once still open after 5 minutes',
   'contacts.after.15m': 'once still open after 15 minutes',

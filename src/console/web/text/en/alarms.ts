@@ -54,7 +54,6 @@ export const alarms = {
   'alarms.notTold.not-configured':
     'Nobody was notified, because this installation has no way to send such messages.',
   'alarms.notTold.no-recipient': 'Nobody was notified, because no confirmed contact applies to it.',
-  'alarms.addContact': 'Add a contact',
   'delivery.email': 'E-mail to {who}',
   'delivery.push': 'Push message to {who}',
   'delivery.sms': 'SMS to {who}',

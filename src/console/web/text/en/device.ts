@@ -1,10 +1,7 @@
 export const device = {
   'device.back': 'All devices',
-  'device.lastSeen': 'Last seen {time}',
-  'device.neverSeen': 'Never connected',
   'device.values': 'Now',
   'device.noValue': 'No value yet',
-  'device.nothing': 'Nothing measured yet',
   'device.nothingHint': 'Values appear here as soon as the device sends its first message.',
   'device.history': 'History',
   'device.range': 'Time range',
@@ -37,7 +34,6 @@ export const device = {
     'Messages that could not be taken appear here, with what is wrong with them.',
   'device.sent': 'What was sent',
   'device.moved': 'Moved to “{state}”',
-  'device.firesWhen': 'When it fires',
   'event.was': '{name} was {value}',
   'event.above': 'above {limit}',
   'event.below': 'below {limit}',

@@ -23,7 +23,7 @@ const mostLetters = 28;
 /** A line for each limit, with the event that it is of. */
 export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
   const { ctx, bbox } = plot;
-  const { devicePixelRatio: pxRatio } = globalThis;
+  const { devicePixelRatio: pxRatio } = window;
   const { min = 0, max = 0 } = plot.scales['y'] ?? {};
   ctx.save();
   ctx.font = `${11 * pxRatio}px system-ui`;
