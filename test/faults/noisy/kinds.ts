@@ -1,5 +1,6 @@
 import type { NoisyKind } from './kind.ts';
 import { accountChurn } from './kinds/account-churn.ts';
+import { alarmFirings } from './kinds/alarm-firings.ts';
 import { alarms } from './kinds/alarms.ts';
 import { anyEvents } from './kinds/any-events.ts';
 import { apiKeys } from './kinds/api-keys.ts';
@@ -136,6 +137,7 @@ export const kinds: NoisyKind[] = [
   farResumes,
   manyStates,
   alarms,
+  alarmFirings,
   silences,
   apiKeys,
   slowExports,
