@@ -104,7 +104,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
     let isMoving = true;
     while (isMoving && ready.size > 0) {
       isMoving = false;
+      let inRound = ready.size;
       for (const key of ready) {
+        if (inRound-- === 0) break;
         if (bucket.waitMs(rate, nowMs) > 0) return later();
         isMoving = takeTurn(key, nowMs) || isMoving;
       }
@@ -124,6 +126,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
       ready.delete(key);
       return false;
     }
+    // Last of all now: whoever is in front when the rate is used up would be in front again.
+    ready.delete(key);
+    ready.add(key);
     if (place.refusals.waitMs(refusalRate, nowMs) > 0) return false;
     place.waiting.delete(first);
     waiting -= 1;

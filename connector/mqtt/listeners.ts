@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
+import { listenTogether } from '../../src/lib/listen-together.ts';
 import type { Admission, Admitted } from './admission.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from '../options.ts';
@@ -28,16 +28,20 @@ export type TlsListener = Listener & { reloadCertificate: WatchedCertificate['re
 const highWaterMark = 16_384;
 /** Nothing is read before its turn has come; then aedes asks for it. */
 const serverOptions = { pauseOnConnect: true, noDelay: true, keepAlive: true, highWaterMark };
-/** A fleet that comes back at once waits in the kernel rather than being refused. */
-const backlog = 4_096;
+/** A flood of strangers must not have devices wait to be accepted: their turn is `admission`'s to give. */
+const sockets = 16;
+/**
+ * Of each of them. A fleet that comes back at once waits in the kernel rather than being refused, and so do connections
+ * that were reset before they were accepted: a longer queue is a longer wait.
+ */
+const backlog = 256;
 
 export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Listener> {
-  const server = createServer(serverOptions, (socket) => {
+  return startListening(listen, (socket) => {
     behindProxy(socket, deps, (address) =>
       deps.admission.offer(socket, address, (entry) => deps.handle(socket, entry)),
     );
   });
-  return startListening(server, listen);
 }
 
 /** The certificate is read again when its files change; connections that are open stay open. */
@@ -57,7 +61,7 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
     secure.setSecureContext(context),
   );
   // Its turn comes before the handshake, which is what costs.
-  const server = createServer(serverOptions, (socket: Socket) => {
+  const onConnection = (socket: Socket) => {
     behindProxy(socket, deps, (address) =>
       deps.admission.offer(socket, address, (entry) => {
         const name = peerOf(socket);
@@ -68,8 +72,8 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
         secure.emit('connection', socket);
       }),
     );
-  });
-  const listener = await startListening(server, listen).catch((error: unknown) => {
+  };
+  const listener = await startListening(listen, onConnection).catch((error: unknown) => {
     certificate.close();
     throw error;
   });
@@ -90,14 +94,17 @@ function behindProxy(socket: Socket, deps: ListenerDeps, enter: (address: string
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-async function startListening(server: Server, { host, port }: Listen): Promise<Listener> {
-  server.listen({ host, port, backlog });
-  await once(server, 'listening');
+async function startListening(
+  { host, port }: Listen,
+  onConnection: (socket: Socket) => void,
+): Promise<Listener> {
+  const open = () => createServer(serverOptions, onConnection);
+  const servers: [Server, ...Server[]] = [open(), ...Array.from({ length: sockets - 1 }, open)];
+  const had = await listenTogether(servers, { host, port, backlog });
   const close = async () => {
-    if (!server.listening) return;
-    server.close();
+    for (const server of servers) if (server.listening) server.close();
   };
-  return { port: (server.address() as AddressInfo).port, close };
+  return { port: had, close };
 }
 
 export type WebSocketListener = {

@@ -38,6 +38,7 @@ import { manySenses } from './kinds/many-senses.ts';
 import { manyStates } from './kinds/many-states.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
+import { mqttFlood } from './kinds/mqtt-flood.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { v5Properties } from './kinds/v5-properties.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
@@ -123,6 +124,7 @@ export const kinds: NoisyKind[] = [
   deviceChurn,
   passwordChanges,
   manyAddresses,
+  mqttFlood,
   websockets,
   sessionTakeover,
   heldBodies,
