@@ -7,6 +7,7 @@ import { listenTogether } from '../../src/lib/listen-together.ts';
 import type { Admission, Admitted } from './admission.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from '../options.ts';
+import { takeToll } from './frame-toll.ts';
 import { plainAddress } from './proxied-address.ts';
 import { takeProxyHeader } from './proxy-protocol.ts';
 
@@ -19,6 +20,8 @@ export type ListenerDeps = {
   maxPacketBytes: number;
   /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
   isProxy: (socket: Socket) => boolean;
+  /** ms, of a clock that nobody sets. */
+  now: () => number;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
@@ -113,15 +116,22 @@ export type WebSocketListener = {
 
 /** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
 export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
+  const maxPayload = deps.maxPacketBytes * 2;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: deps.maxPacketBytes * 2,
+    maxPayload,
+    // Answered as far as the toll goes.
+    autoPong: false,
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
   });
   const entries = new WeakMap<IncomingMessage, Admitted>();
   server.on('connection', (socket, request) => {
+    takeToll(
+      { webSocket: socket, socket: request.socket },
+      { now: deps.now, maxMessageBytes: maxPayload },
+    );
     // [MQTT-6.0.0-1]
     socket.on('message', (_data, isBinary) => {
       if (!isBinary) socket.terminate();

@@ -68,6 +68,7 @@ import { streamResumes } from './kinds/stream-resumes.ts';
 import { subscribeStorm } from './kinds/subscribe-storm.ts';
 import { unicodeLogin } from './kinds/unicode-login.ts';
 import { unknownPaths } from './kinds/unknown-paths.ts';
+import { websocketFrames } from './kinds/websocket-frames.ts';
 import { websockets } from './kinds/websockets.ts';
 import { wills } from './kinds/wills.ts';
 
@@ -126,6 +127,7 @@ export const kinds: NoisyKind[] = [
   manyAddresses,
   mqttFlood,
   websockets,
+  websocketFrames,
   sessionTakeover,
   heldBodies,
   httpConnections,
