@@ -21,8 +21,8 @@ export type Admitted = {
   address: string;
   /** It is let in: another one of its address may be read. Its end means the same. */
   letIn(): void;
-  /** Its login was refused. */
-  refused(): void;
+  /** Its login was refused, or it did what costs as much as so many of these. */
+  refused(logins?: number): void;
 };
 
 export type Admission = {
@@ -150,7 +150,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
       if (ready.size > 0 && !isClosed) later();
     };
     socket.once('close', letIn);
-    return { address, letIn, refused: () => place.refusals.take(1, refusalRate, now()) };
+    return {
+      address,
+      letIn,
+      refused: (logins = 1) => place.refusals.take(logins, refusalRate, now()),
+    };
   }
 
   return {

@@ -1,6 +1,15 @@
 import type { Socket } from 'node:net';
 import type { RawData, WebSocket } from 'ws';
 
+export type TollOptions = {
+  /** ms, of a clock that nobody sets. */
+  now: () => number;
+  /** A message may have so many bytes before it has ended. */
+  maxMessageBytes: number;
+  /** Told once. */
+  onExceeded: () => void;
+};
+
 type Toll = { perSecond: number; burst: number };
 
 /** Frames with less than four bytes of payload, and pings. */
@@ -18,12 +27,15 @@ const paidBytes = 4;
  */
 export function takeToll(
   { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
-  { now, maxMessageBytes }: { now: () => number; maxMessageBytes: number },
+  { now, maxMessageBytes, onExceeded }: TollOptions,
 ): void {
   const mayFrame = createToll(frames, now);
   const mayRead = createToll({ ...bytes, burst: bytes.burst + maxMessageBytes }, now);
+  let isOver = false;
   const expect = (isAllowed: boolean) => {
-    if (isAllowed) return true;
+    if (isAllowed || isOver) return !isOver;
+    isOver = true;
+    onExceeded();
     // What was read already is still taken apart: ten thousand frames, which nobody is to hear of any more.
     for (const event of ['message', 'ping', 'pong']) webSocket.removeAllListeners(event);
     webSocket.terminate();

@@ -114,6 +114,9 @@ export type WebSocketListener = {
   accept: (request: IncomingMessage, socket: Duplex, head: Buffer, address?: string) => void;
 };
 
+/** What is read at once has ten thousand frames: as dear as so many refused logins, and its address waits as for these. */
+const logins = 20;
+
 /** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
 export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
   const maxPayload = deps.maxPacketBytes * 2;
@@ -128,9 +131,14 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
   });
   const entries = new WeakMap<IncomingMessage, Admitted>();
   server.on('connection', (socket, request) => {
+    const entry = entries.get(request);
     takeToll(
       { webSocket: socket, socket: request.socket },
-      { now: deps.now, maxMessageBytes: maxPayload },
+      {
+        now: deps.now,
+        maxMessageBytes: maxPayload,
+        onExceeded: () => entry?.refused(logins),
+      },
     );
     // [MQTT-6.0.0-1]
     socket.on('message', (_data, isBinary) => {
@@ -141,7 +149,6 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
       writableHighWaterMark: highWaterMark,
     });
     stream.on('error', () => stream.destroy());
-    const entry = entries.get(request);
     if (entry) deps.handle(stream, entry, request);
     else stream.destroy();
   });
