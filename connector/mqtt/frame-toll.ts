@@ -13,7 +13,7 @@ export type TollOptions = {
 type Toll = { perSecond: number; burst: number };
 
 /** Frames with less than four bytes of payload, and pings. */
-const frames: Toll = { perSecond: 100, burst: 1_000 };
+const frames: Toll = { perSecond: 100, burst: 200 };
 /** Bytes on the wire beyond the frames' due; a message that has not ended is among them. */
 const bytes: Toll = { perSecond: 1_000, burst: 65_536 };
 /** What a frame of four bytes takes on the wire, masked, for each of its bytes. */
