@@ -34,6 +34,7 @@ export function decideInBench() {
     rules,
     clock: Date.now,
     eventsLeft: () => most,
+    mayTellFirings: () => true,
   });
 }
 

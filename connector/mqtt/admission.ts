@@ -21,8 +21,8 @@ export type Admitted = {
   address: string;
   /** It is let in: another one of its address may be read. Its end means the same. */
   letIn(): void;
-  /** Its login was refused. */
-  refused(): void;
+  /** Its login was refused, or it did what costs as much as so many of these. */
+  refused(logins?: number): void;
 };
 
 export type Admission = {
@@ -104,7 +104,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
     let isMoving = true;
     while (isMoving && ready.size > 0) {
       isMoving = false;
+      let inRound = ready.size;
       for (const key of ready) {
+        if (inRound-- === 0) break;
         if (bucket.waitMs(rate, nowMs) > 0) return later();
         isMoving = takeTurn(key, nowMs) || isMoving;
       }
@@ -124,6 +126,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
       ready.delete(key);
       return false;
     }
+    // Last of all now: whoever is in front when the rate is used up would be in front again.
+    ready.delete(key);
+    ready.add(key);
     if (place.refusals.waitMs(refusalRate, nowMs) > 0) return false;
     place.waiting.delete(first);
     waiting -= 1;
@@ -145,7 +150,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
       if (ready.size > 0 && !isClosed) later();
     };
     socket.once('close', letIn);
-    return { address, letIn, refused: () => place.refusals.take(1, refusalRate, now()) };
+    return {
+      address,
+      letIn,
+      refused: (logins = 1) => place.refusals.take(logins, refusalRate, now()),
+    };
   }
 
   return {

@@ -1,12 +1,13 @@
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { createWebSocketStream, WebSocketServer } from 'ws';
+import { listenTogether } from '../../src/lib/listen-together.ts';
 import type { Admission, Admitted } from './admission.ts';
 import { watchCertificate, type WatchedCertificate } from './certificate.ts';
 import type { Listen, Log, TlsListen } from '../options.ts';
+import { takeToll } from './frame-toll.ts';
 import { plainAddress } from './proxied-address.ts';
 import { takeProxyHeader } from './proxy-protocol.ts';
 
@@ -19,6 +20,8 @@ export type ListenerDeps = {
   maxPacketBytes: number;
   /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
   isProxy: (socket: Socket) => boolean;
+  /** ms, of a clock that nobody sets. */
+  now: () => number;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
@@ -28,16 +31,20 @@ export type TlsListener = Listener & { reloadCertificate: WatchedCertificate['re
 const highWaterMark = 16_384;
 /** Nothing is read before its turn has come; then aedes asks for it. */
 const serverOptions = { pauseOnConnect: true, noDelay: true, keepAlive: true, highWaterMark };
-/** A fleet that comes back at once waits in the kernel rather than being refused. */
-const backlog = 4_096;
+/** A flood of strangers must not have devices wait to be accepted: their turn is `admission`'s to give. */
+const sockets = 16;
+/**
+ * Of each of them. A fleet that comes back at once waits in the kernel rather than being refused, and so do connections
+ * that were reset before they were accepted: a longer queue is a longer wait.
+ */
+const backlog = 256;
 
 export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Listener> {
-  const server = createServer(serverOptions, (socket) => {
+  return startListening(listen, (socket) => {
     behindProxy(socket, deps, (address) =>
       deps.admission.offer(socket, address, (entry) => deps.handle(socket, entry)),
     );
   });
-  return startListening(server, listen);
 }
 
 /** The certificate is read again when its files change; connections that are open stay open. */
@@ -57,7 +64,7 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
     secure.setSecureContext(context),
   );
   // Its turn comes before the handshake, which is what costs.
-  const server = createServer(serverOptions, (socket: Socket) => {
+  const onConnection = (socket: Socket) => {
     behindProxy(socket, deps, (address) =>
       deps.admission.offer(socket, address, (entry) => {
         const name = peerOf(socket);
@@ -68,8 +75,8 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
         secure.emit('connection', socket);
       }),
     );
-  });
-  const listener = await startListening(server, listen).catch((error: unknown) => {
+  };
+  const listener = await startListening(listen, onConnection).catch((error: unknown) => {
     certificate.close();
     throw error;
   });
@@ -90,31 +97,49 @@ function behindProxy(socket: Socket, deps: ListenerDeps, enter: (address: string
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
 
-async function startListening(server: Server, { host, port }: Listen): Promise<Listener> {
-  server.listen({ host, port, backlog });
-  await once(server, 'listening');
+async function startListening(
+  { host, port }: Listen,
+  onConnection: (socket: Socket) => void,
+): Promise<Listener> {
+  const open = () => createServer(serverOptions, onConnection);
+  const servers: [Server, ...Server[]] = [open(), ...Array.from({ length: sockets - 1 }, open)];
+  const had = await listenTogether(servers, { host, port, backlog });
   const close = async () => {
-    if (!server.listening) return;
-    server.close();
+    for (const server of servers) if (server.listening) server.close();
   };
-  return { port: (server.address() as AddressInfo).port, close };
+  return { port: had, close };
 }
 
 export type WebSocketListener = {
   accept: (request: IncomingMessage, socket: Duplex, head: Buffer, address?: string) => void;
 };
 
+/** What is read at once has ten thousand frames: as dear as so many refused logins, and its address waits as for these. */
+const logins = 20;
+
 /** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
 export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
+  const maxPayload = deps.maxPacketBytes * 2;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: deps.maxPacketBytes * 2,
+    maxPayload,
+    // Answered as far as the toll goes.
+    autoPong: false,
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
   });
   const entries = new WeakMap<IncomingMessage, Admitted>();
   server.on('connection', (socket, request) => {
+    const entry = entries.get(request);
+    takeToll(
+      { webSocket: socket, socket: request.socket },
+      {
+        now: deps.now,
+        maxMessageBytes: maxPayload,
+        onExceeded: () => entry?.refused(logins),
+      },
+    );
     // [MQTT-6.0.0-1]
     socket.on('message', (_data, isBinary) => {
       if (!isBinary) socket.terminate();
@@ -124,7 +149,6 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
       writableHighWaterMark: highWaterMark,
     });
     stream.on('error', () => stream.destroy());
-    const entry = entries.get(request);
     if (entry) deps.handle(stream, entry, request);
     else stream.destroy();
   });

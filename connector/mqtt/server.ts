@@ -74,6 +74,7 @@ export async function startConnector(
     handshakeTimeoutMs: limits.connectTimeoutMs,
     maxPacketBytes: limits.maxPacketBytes,
     isProxy: createTrust(options.trustedProxies ?? []),
+    now,
   };
   const webSocket = createWebSocketListener(listenerDeps);
   const endTimeouts = startTimeouts({ registry, acknowledger, limits, tuning, now });

@@ -34,7 +34,9 @@ export type DecideDeps = Telling & {
   clock: () => number;
   /** How many more events of the account may be recorded now. */
   eventsLeft: (accountId: number) => number;
+  /** Whether streams are told that an alarm goes on, which counts as so many events; takes them where they are. */
+  mayTellFirings: (accountId: number, events: number) => boolean;
 };
 
-/** Alarms that a transaction opens, by account: once it is committed, each counts as a recorded event. */
+/** As how many recorded events the alarms count that a transaction opens, by account, once it is committed. */
 export type Opened = ReadonlyMap<number, number>;

@@ -17,6 +17,7 @@ import { tellOver } from '../notifications/tell-over.ts';
 import type { Sql } from '../db/sql.ts';
 import { listClockTimes } from '../ingest/store/sense-clocks.ts';
 import { findNewest } from '../measurements/newest.ts';
+import { createFiringsRate } from '../quotas/firings-rate.ts';
 import type { Shared } from './shared.ts';
 
 /** For a process without devices: nothing fires there, alarms only close. */
@@ -76,6 +77,7 @@ export function startAlarms(
     rules: rulesOf(shared),
     clock: shared.clock,
     eventsLeft,
+    mayTellFirings: createFiringsRate(shared.limitsOf, shared.monotonicClock),
   });
 }
 
@@ -95,6 +97,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
     clock: shared.clock,
     // No route opens one.
     eventsLeft: () => 0,
+    mayTellFirings: () => true,
   });
   const onConfigured: OnConfigured = async (tx, device, sIds, arrivedTs) => {
     await decideAlarms(tx, [{ kind: 'configuration', device, sIds, arrivedTs }]);

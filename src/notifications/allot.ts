@@ -4,7 +4,16 @@ import type { MessageCandidate, MessageChannel, Note, UnsentList } from './sort-
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {
-  kind: 'account' | 'recipient' | 'sms' | 'number' | 'installation' | 'webhook' | 'confirmation';
+  kind:
+    | 'account'
+    | 'recipient'
+    | 'sms'
+    | 'number'
+    | 'installation'
+    | 'webhook'
+    // requests for confirmation: to a mailbox, and of an account
+    | 'confirmation'
+    | 'confirmations';
   accountId: number;
   key: string;
 };
@@ -27,6 +36,8 @@ type Limited = Counter & { limit: number; reason: Reason };
 
 // Of all accounts together: anybody can register accounts, and must not fill an inbox with them.
 const confirmationsPerAddress = 5;
+/** Of `messagesPerDay`: nobody writes to strangers with this service's mail server. */
+const confirmationsPart = 1 / 10;
 
 export const counterName = ({ kind, accountId, key }: Counter): string =>
   `${kind} ${accountId} ${key}`;
@@ -52,15 +63,26 @@ export function countersOf(
     },
   ];
   if (isConfirmation)
-    personal.push({
-      kind: 'confirmation',
-      accountId: 0,
-      key: recipient.toLowerCase(),
-      limit: confirmationsPerAddress,
-      reason: 'confirmations-per-address',
-    });
+    personal.push(
+      {
+        kind: 'confirmation',
+        accountId: 0,
+        key: mailboxOf(recipient),
+        limit: confirmationsPerAddress,
+        reason: 'confirmations-per-address',
+      },
+      {
+        kind: 'confirmations',
+        ...own,
+        limit: Math.ceil(confirmationsPart * quotas.messagesPerDay),
+        reason: 'confirmations-per-account',
+      },
+    );
   return personal;
 }
+
+/** Most servers put what is sent to "name+anything@host" into one mailbox (RFC 5233 calls that subaddressing). */
+const mailboxOf = (address: string) => address.toLowerCase().replace(/\+[^@]*(?=@)/, '');
 
 function smsCounters(accountId: number, number: string, quotas: MessageQuotas): Limited[] {
   const { smsPerDay, smsPerNumber, smsPerInstallation } = quotas;
@@ -94,7 +116,7 @@ export function takeRoom(
     const now = (used.get(counterName(counter)) ?? 0) + 1;
     used.set(counterName(counter), now);
     // Who only asks for confirmation says nothing of limits.
-    if (now >= counter.limit && counter.kind !== 'confirmation') isLast = true;
+    if (now >= counter.limit && !counter.kind.startsWith('confirmation')) isLast = true;
   }
   return { isLast };
 }

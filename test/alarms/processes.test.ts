@@ -37,6 +37,7 @@ function deciding(more: Partial<DecideDeps> = {}) {
     rules: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
     clock: () => start,
     eventsLeft: () => 100,
+    mayTellFirings: () => true,
     ...more,
   });
   return { decide, asked };
@@ -125,6 +126,39 @@ it('beyond the quota of events open alarms are kept, and go when they close; str
     { change: 'closed', count: 1 },
     { change: 'opened', count: 1 },
   ]);
+});
+
+it('streams are told that alarms go on as far as the rate goes, and always of the rest', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const ofDevice = (given: AlarmSignal) => of(device, given);
+  const asked: [number, number][] = [];
+  const { decide } = deciding({
+    mayTellFirings: (...given) => asked.push(given) <= 1,
+  });
+  const take = (...given: AlarmSignal[]) => db.transaction((tx) => decide(tx, given.map(ofDevice)));
+  for (const atMs of [0, 1, 2, 3]) await take(fired({ atMs, isFirst: atMs === 0 }));
+  await take(signal({ kind: 'profile' }));
+  expect(asked).toEqual(Array.from({ length: 3 }, () => [device.accountId, 1]));
+  const { rows } = await db.query(
+    `select body ->> 'change' as change, body -> 'alarm' -> 'firings' as firings
+       from alarm_change order by seq`,
+  );
+  expect(rows).toEqual([
+    { change: 'opened', firings: 1 },
+    { change: 'fired', firings: 2 },
+    { change: 'closed', firings: 4 },
+  ]);
+});
+
+it('an alarm with long names counts as several events', async () => {
+  const { db } = await opened();
+  const device = await insertDevice(db);
+  const { decide } = deciding();
+  // Four bytes each, and written with every change.
+  const named = of(device, { ...fired(), name: '\u{1f321}'.repeat(200) } as AlarmSignal);
+  const opens = await db.transaction((tx) => decide(tx, [named]));
+  expect(opens).toEqual(new Map([[device.accountId, 3]]));
 });
 
 it('beyond the quota an alarm that one transaction opens and closes leaves nothing', async () => {

@@ -90,6 +90,7 @@ export function useAlarms() {
         ...telling(notifications),
         rules,
         eventsLeft: () => 1_000,
+        mayTellFirings: () => true,
         clock: () => world.nowMs,
       });
       await database.db.transaction((tx) => decideAlarms(tx, signals));

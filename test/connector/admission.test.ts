@@ -55,6 +55,21 @@ describe('connections of one address', () => {
     ]);
   });
 
+  test('have one turn after the other with those of other addresses, also where the rate lets few in', async () => {
+    const clock = manualClock();
+    await start({ now: clock.now, limits: { connectsPerSecond: 10 } });
+    await dialFrom('127.0.0.1');
+    for (let n = 0; n < 5; n += 1) await dialFrom('127.0.0.1');
+    await until(() => snapshot().waiting === 5);
+    const other = await enterFrom('127.0.0.2', 8);
+    await until(() => snapshot().waiting === 6);
+    for (const left of [5, 4]) {
+      clock.nowMs += 100;
+      await until(() => snapshot().waiting === left);
+    }
+    await other.expect('connack');
+  });
+
   test('wait after too many refused logins, until a second has made room', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { refusedLoginsPerSecond: 5 } });

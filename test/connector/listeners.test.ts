@@ -181,6 +181,34 @@ describe('WebSocket', () => {
     },
   );
 
+  test.each([
+    ['empty frames', (socket: WebSocket) => socket.send(Buffer.alloc(0))],
+    ['pings', (socket: WebSocket) => socket.ping()],
+    ['fragments', (socket: WebSocket) => socket.send('', { binary: true, fin: false })],
+  ])('%s without end close the connection', async (_what, send) => {
+    await startWebSocket();
+    const socket = new WebSocket(url(), 'mqtt');
+    socket.on('error', () => {});
+    const closed = once(socket, 'close');
+    await once(socket, 'open');
+    while (socket.readyState === WebSocket.OPEN) {
+      for (let n = 0; n < 1_000; n += 1) send(socket);
+      await new Promise(setImmediate);
+    }
+    await closed;
+    await until(() => world.connector.snapshot().connections === 0);
+  });
+
+  test('pings are answered', async () => {
+    await startWebSocket();
+    const socket = new WebSocket(url(), 'mqtt');
+    await once(socket, 'open');
+    socket.ping('are you there');
+    const [data] = (await once(socket, 'pong')) as [Buffer];
+    expect(data.toString()).toBe('are you there');
+    socket.terminate();
+  });
+
   test('a frame larger than any packet closes the connection', async () => {
     await startWebSocket();
     const socket = new WebSocket(url(), 'mqtt');

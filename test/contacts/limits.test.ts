@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { takeRoom } from '../../src/notifications/allot.ts';
 import { openApp } from '../journeys/app.ts';
 import type { TestService } from '../journeys/service.ts';
 import type { MailServer } from '../support/smtp.ts';
@@ -61,6 +62,39 @@ it('an address is asked for confirmation five times a day, whichever accounts as
   });
   const arrived = () => mail.mails.filter(({ to }) => to.includes(address)).length;
   await expect.poll(arrived, { timeout: 20_000 }).toBe(5);
+});
+
+it('what follows a plus is the same mailbox', async () => {
+  const [name, host] = newAddress().split('@');
+  const app = await openApp(service.url);
+  for (const n of [1, 2])
+    await putEmails(
+      app,
+      ...Array.from({ length: 3 }, (_, i) => ({ address: `${name}+${n}-${i}@${host}` })),
+    );
+  expect(await app.call('POST', '/v2/accounts/contacts/test')).toMatchObject({
+    messages: expect.arrayContaining([
+      expect.objectContaining({ state: 'held-back', reason: 'confirmations-per-address' }),
+    ]) as unknown,
+  });
+});
+
+it('an account asks strangers a tenth of what it may send a day', () => {
+  const used = new Map<string, number>();
+  const ask = (recipient: string) =>
+    takeRoom({ accountId: 1, channel: 'email', recipient, isConfirmation: true }, used, () => ({
+      messagesPerDay: 20,
+      messagesPerRecipient: 20,
+      webhooksPerDay: 20,
+      smsPerDay: 20,
+      smsPerNumber: 20,
+      smsPerInstallation: 20,
+    }));
+  expect(['a@x.org', 'b@x.org', 'c@x.org'].map(ask)).toEqual([
+    { isLast: false },
+    { isLast: false },
+    { full: 'confirmations-per-account' },
+  ]);
 });
 
 it('what an account has in use is told with its quotas', async () => {

@@ -1,5 +1,6 @@
 import type { NoisyKind } from './kind.ts';
 import { accountChurn } from './kinds/account-churn.ts';
+import { alarmFirings } from './kinds/alarm-firings.ts';
 import { alarms } from './kinds/alarms.ts';
 import { anyEvents } from './kinds/any-events.ts';
 import { apiKeys } from './kinds/api-keys.ts';
@@ -37,6 +38,7 @@ import { manySenses } from './kinds/many-senses.ts';
 import { manyStates } from './kinds/many-states.ts';
 import { messageAmplification } from './kinds/message-amplification.ts';
 import { moves } from './kinds/moves.ts';
+import { mqttFlood } from './kinds/mqtt-flood.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { v5Properties } from './kinds/v5-properties.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
@@ -66,6 +68,7 @@ import { streamResumes } from './kinds/stream-resumes.ts';
 import { subscribeStorm } from './kinds/subscribe-storm.ts';
 import { unicodeLogin } from './kinds/unicode-login.ts';
 import { unknownPaths } from './kinds/unknown-paths.ts';
+import { websocketFrames } from './kinds/websocket-frames.ts';
 import { websockets } from './kinds/websockets.ts';
 import { wills } from './kinds/wills.ts';
 
@@ -124,7 +127,9 @@ export const kinds: NoisyKind[] = [
   deviceChurn,
   passwordChanges,
   manyAddresses,
+  mqttFlood,
   websockets,
+  websocketFrames,
   sessionTakeover,
   heldBodies,
   httpConnections,
@@ -138,6 +143,7 @@ export const kinds: NoisyKind[] = [
   farResumes,
   manyStates,
   alarms,
+  alarmFirings,
   silences,
   apiKeys,
   slowExports,

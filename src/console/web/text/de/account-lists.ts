@@ -20,6 +20,7 @@ export const accountLists: Record<keyof typeof en, string> = {
   'reason.messages-per-recipient': 'zu viele Nachrichten an diese Adresse heute',
   'reason.webhooks-per-day': 'zu viele Nachrichten an Webhooks heute',
   'reason.confirmations-per-address': 'diese Adresse wurde heute oft genug gefragt',
+  'reason.confirmations-per-account': 'das Konto hat heute oft genug Adressen gefragt',
   'scope.devices.read': 'Geräte lesen',
   'scope.devices.read.hint': 'Namen, Sensoren, Zustände und warum ein Alarm nicht auslöst',
   'scope.devices.write': 'Geräte ändern',

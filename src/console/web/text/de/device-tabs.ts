@@ -97,6 +97,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'told.why.webhooks-per-day': 'Die Nachrichten an Webhooks für diesen Tag sind verbraucht.',
   'told.why.confirmations-per-address':
     'Diese Adresse wurde heute oft genug um Bestätigung gebeten.',
+  'told.why.confirmations-per-account':
+    'Das Konto hat heute oft genug Adressen um Bestätigung gebeten.',
   'told.why.sms-not-allowed': 'Der Betreiber hat diesem Konto keine SMS erlaubt.',
   'told.why.account-disabled': 'Das Konto ist gesperrt.',
   'told.why.number-form': 'Das ist keine Telefonnummer in der Form +49…',

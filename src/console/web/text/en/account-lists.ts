@@ -17,6 +17,7 @@ export const accountLists = {
   'reason.messages-per-recipient': 'too many messages to this address today',
   'reason.webhooks-per-day': 'too many messages to webhooks today',
   'reason.confirmations-per-address': 'this address was asked often enough today',
+  'reason.confirmations-per-account': 'the account asked addresses often enough today',
   'scope.devices.read': 'Read devices',
   'scope.devices.read.hint': 'Names, sensors, states, and why an alarm does not fire',
   'scope.devices.write': 'Change devices',

@@ -92,6 +92,8 @@ export const deviceTabs = {
   'told.why.webhooks-per-day': 'The messages to webhooks are used up for this day.',
   'told.why.confirmations-per-address':
     'This address was asked for confirmation often enough today.',
+  'told.why.confirmations-per-account':
+    'The account asked addresses for confirmation often enough today.',
   'told.why.sms-not-allowed': 'Whoever runs this service has not allowed this account to send SMS.',
   'told.why.account-disabled': 'The account is disabled.',
   'told.why.number-form': 'This is no telephone number in the form +49…',
