@@ -12,11 +12,16 @@ export type FleetFilter = FleetQuery & {
   nowTs: number;
   /** This one alone; nothing is searched for then. */
   uuid?: string;
+  /** Ids of connectors whose devices hold no connection, as of `presenceOf`. */
+  intermittent: readonly number[];
 };
 
 export type FoundDevice = ListedDevice & {
   id: number;
+  /** The one it was given. */
   connectorId: number;
+  /** Where it is connected or was heard last; before, the one it was given. */
+  heardAt: number;
   serial: string;
   sortKey: string;
   openAlarms: number;
@@ -72,13 +77,24 @@ const search = `($3::text is null
                   or starts_with(d.uuid::text, lower($3))
                   or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
 
-/** What all the filters let through, as SQL: `$1` to `$9` are what `valuesOf` gives. */
-const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
+/** Whether nobody can tell that it is there, as SQL. `ids`: the parameter with the connectors. */
+const isIntermittent = (ids: string) =>
+  `(c.connected is not true and coalesce(c.connector_id, d.connector_id) = any(${ids}::integer[]))`;
+
+const presenceFilters = {
+  online: 'c.connected',
+  offline: `(c.connected is not true and not ${isIntermittent('$10')})`,
+  intermittent: isIntermittent('$10'),
+};
+
+/** What all the filters let through, as SQL: `$1` to `$10` are what `valuesOf` gives. */
+const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
              and ($9::boolean is null or (m.device_id is not null) = $9)
+             and ($10::integer[] is not null and ${presence === undefined ? 'true' : presenceFilters[presence]})
              and ${alarm === undefined ? 'true' : hasAlarm}
              and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
@@ -102,6 +118,7 @@ const valuesOf = ({
   state?.stId ?? null,
   of.nowTs,
   of.muted ?? null,
+  of.intermittent,
 ];
 
 /** A page of the devices that all the filters let through, and one more where there is another page. */
@@ -118,14 +135,14 @@ export async function findDevices(
     `
       with page as materialized (
         select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
-               c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
+               c.connected, c.last_seen_at, c.connector_id as heard_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
           from device d
           join device_state s on s.device_id = d.id
           left join presence c on c.device_id = d.id ${joinMutes('$8')}
          where ${matching(filter)}
-           and ($10::text is null or (${sortKey}, d.id) ${beyond} ($10::${type}, $11::bigint))
+           and ($11::text is null or (${sortKey}, d.id) ${beyond} ($11::${type}, $12::bigint))
          order by ${sortKey} ${direction}, d.id ${direction}
-         limit $12
+         limit $13
       ), refused as (
         select r.device_id, max(r.last_at) as "refusedTs"
           from refused_login r
@@ -134,6 +151,7 @@ export async function findDevices(
       )
       select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
              d.connector_id as "connectorId",
+             coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id
@@ -180,6 +198,7 @@ export type FleetCounts = {
   all: number;
   online: number;
   offline: number;
+  intermittent: number;
   /** With an open alarm. */
   alarm: number;
   /** Their newest login was refused. */
@@ -193,6 +212,7 @@ const none: FleetCounts = {
   all: 0,
   online: 0,
   offline: 0,
+  intermittent: 0,
   alarm: 0,
   refused: 0,
   muted: 0,
@@ -202,13 +222,16 @@ const none: FleetCounts = {
 /** Of all devices within reach, whatever is looked for. */
 export async function countDevices(
   sql: Sql,
-  { accountId, labels, nowTs }: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs'>,
+  filter: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs' | 'intermittent'>,
 ): Promise<FleetCounts> {
+  const { accountId, labels, nowTs, intermittent } = filter;
   const { rows } = await sql.query<FleetCounts>(
     `
       select count(*)::integer as all,
              (count(*) filter (where c.connected))::integer as online,
-             (count(*) filter (where c.connected is not true))::integer as offline,
+             (count(*) filter (where c.connected is not true and not ${isIntermittent('$4')}))::integer
+               as offline,
+             (count(*) filter (where ${isIntermittent('$4')}))::integer as intermittent,
              (count(*) filter (where ${hasAlarm}))::integer as alarm,
              (count(*) filter (where ${isRefused}))::integer as refused,
              count(m.device_id)::integer as muted,
@@ -216,7 +239,7 @@ export async function countDevices(
         from device d
         left join presence c on c.device_id = d.id ${joinMutes('$3')}
        where ${within}`,
-    [accountId, labels, nowTs],
+    [accountId, labels, nowTs, intermittent],
   );
   return rows[0] ?? none;
 }

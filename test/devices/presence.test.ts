@@ -21,6 +21,7 @@ const options = {
   connectorId: 1,
   clock: Date.now,
   onError: () => {},
+  tell: () => {},
   writeIntervalMs: 60_000,
 };
 
