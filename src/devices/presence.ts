@@ -46,23 +46,26 @@ export async function startPresence(deps: PresenceDeps): Promise<Presence> {
   const sightings = new Map<number, Sighting>();
   let moved = new Set<number>();
   let seen = new Set<number>();
+  /** Heard of after a silence: written soon, or a list would call them silent for another half minute. */
+  let back = new Set<number>();
   let seenWrittenTs = clock();
   let writing = Promise.resolve();
 
   await clear();
   const timer = setInterval(() => {
     const due = clock() - seenWrittenTs >= seenIntervalMs;
-    if (due || moved.size > 0) void write(due).catch(onError);
+    if (due || moved.size > 0 || back.size > 0) void write(due).catch(onError);
   }, writeIntervalMs);
   timer.unref();
 
   function presence(device: Seen, change: PresenceChange): void {
     const { deviceId } = device;
-    const sighting = sightings.get(deviceId) ?? { device, connections: 0, seenTs: 0 };
+    const known = sightings.get(deviceId);
+    const sighting = known ?? { device, connections: 0, seenTs: 0 };
     sightings.set(deviceId, sighting);
     sighting.seenTs = clock();
     if (change === 'seen') {
-      seen.add(deviceId);
+      (known ? seen : back).add(deviceId);
       return;
     }
     sighting.connections = Math.max(0, sighting.connections + (change === 'connected' ? 1 : -1));
@@ -78,8 +81,9 @@ export async function startPresence(deps: PresenceDeps): Promise<Presence> {
 
   async function writeNow(withSeen: boolean): Promise<void> {
     const movedIds = moved;
-    const deviceIds = new Set(withSeen ? [...moved, ...seen] : moved);
+    const deviceIds = new Set([...moved, ...back, ...(withSeen ? seen : [])]);
     moved = new Set();
+    back = new Set();
     if (withSeen) {
       seen = new Set();
       seenWrittenTs = clock();
@@ -95,13 +99,19 @@ export async function startPresence(deps: PresenceDeps): Promise<Presence> {
         saved.push(...(await saveSightings(db, connectorId, some)));
       }
     } catch (error) {
-      moved = new Set([...moved, ...deviceIds]);
+      moved = new Set([...moved, ...movedIds]);
+      back = new Set([...back, ...deviceIds]);
       throw error;
     }
     tellOf(saved.filter(({ deviceId }) => movedIds.has(deviceId)));
-    for (const deviceId of deviceIds) {
-      const gone = sightings.get(deviceId)?.connections === 0;
-      if (gone && !moved.has(deviceId) && !seen.has(deviceId)) sightings.delete(deviceId);
+    if (withSeen) forgetSilent();
+  }
+
+  function forgetSilent(): void {
+    const beforeTs = clock() - 2 * seenIntervalMs;
+    for (const [deviceId, { connections, seenTs }] of sightings) {
+      const isNoted = moved.has(deviceId) || seen.has(deviceId) || back.has(deviceId);
+      if (connections === 0 && seenTs < beforeTs && !isNoted) sightings.delete(deviceId);
     }
   }
 

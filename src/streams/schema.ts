@@ -134,8 +134,10 @@ export const StreamedDevice = z
   })
   .meta({ id: 'StreamedDevice', description: 'It connected or left: how it stands now.' });
 
+export type StreamedDevice = z.infer<typeof StreamedDevice>;
+
 /** Under the SSE name `devices`. */
-export const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
+const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
   id: 'StreamedDevices',
   description:
     'Ask for the list again. `many`: more devices changed than are named, or labels did; `missed`: what changed ' +

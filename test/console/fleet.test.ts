@@ -114,7 +114,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     const { searchParams } = new URL(page.url());
     expect(Object.fromEntries(searchParams)).toMatchObject({
       label: 'cold chain',
-      online: 'false',
+      presence: 'offline',
       sort: '-lastSeenTs',
     });
     const second = await names(page);
@@ -202,7 +202,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   });
 
   test('asks again when a device that was silent sends, sooner than it would anyway', () =>
-    seeItComeBack(service, browser, db));
+    seeItComeBack(service, browser));
 
   test('a job is stopped; the service says why it takes no third one', async () => {
     const { page, faults } = await again();

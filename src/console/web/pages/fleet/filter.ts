@@ -5,6 +5,7 @@ import { queryOf } from '../../app/router.ts';
 /** Those of the filters that are in the URL. */
 export const filterNames = [
   'search',
+  'presence',
   'online',
   'profile',
   'alarm',
@@ -15,6 +16,7 @@ export const filterNames = [
 
 export const filterOf = (): FleetFilter => ({
   search: queryOf('search'),
+  presence: queryOf('presence'),
   online: queryOf('online'),
   profile: queryOf('profile'),
   alarm: queryOf('alarm'),
