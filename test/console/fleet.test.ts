@@ -201,7 +201,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('asks again when a device that was silent sends, sooner than it would anyway', () =>
+  test('and the page of a device show who connects and leaves, without asking every ten seconds', () =>
     seeItComeBack(service, browser));
 
   test('a job is stopped; the service says why it takes no third one', async () => {
