@@ -96,7 +96,7 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       auth: 'account',
       errors: [403, 404],
       body: NewStream,
-      example: { kinds: ['events', 'measurements'], filters: { maxHz: 1 } },
+      example: { kinds: ['events', 'measurements', 'devices'], filters: { maxHz: 1 } },
       response: MadeStream,
       handler: async ({ account, body, request }) => {
         checkKinds(account, new Set(body.kinds));

@@ -9,7 +9,7 @@ type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transp
 export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean }) {
   const state = stateOf(seen);
   const { lastSeenTs } = seen;
-  if (state !== 'intermittent' || !isFull)
+  if (state !== 'intermittent' || !(isFull || lastSeenTs === null))
     return <span class={`status status-${state}`}>{wordOf(seen)}</span>;
   return (
     <span class="status status-intermittent" title={lastSeenTs ? formatFullTime(lastSeenTs) : ''}>
