@@ -88,7 +88,7 @@ const keys = deriveKeys('a secret of the bench, which is long enough').deviceTok
 const bus = createLocalBus({ onListenerError: () => {} });
 const quotas = Settings.parse(defaults).quotas;
 const limitsOf = () => quotas;
-const address = { id: 1, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
+const address = { id: 1, kind: 'mqtt' as const, name: 'c', protocol: 'mqtt', host: 'x', port: 1 };
 const routes = [
   ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: () => [] }),
   ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),

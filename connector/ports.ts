@@ -35,7 +35,7 @@ export type DevicePorts = {
   /** The device acknowledged a message that has a `pId` or a `keptId` (or it was written at QoS 0). */
   delivered(device: DeviceIdentity, message: Downlink): Promise<void>;
   /**
-   * Its first connection here began, its last one ended, or something was read of it. Told, not
+   * Its first connection here (or poll that waits) began, its last one ended, or something was read of it. Told, not
    * awaited, and `seen` often: a failure is the receiver's to log.
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;

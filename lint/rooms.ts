@@ -139,6 +139,7 @@ export const rooms: Room[] = [
     'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
   ),
   featureRoom('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
+  featureRoom('presence', 'bus/ contract/ lib/ streams/ errors.ts'),
   featureRoom(
     'measurements',
     'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',

@@ -15,6 +15,8 @@ export class Poll {
   readonly response: ServerResponse;
   timer: NodeJS.Timeout | null = null;
   isOver = false;
+  /** Its device counts as connected because of it. */
+  isPresent = false;
   /** It is being read what is due. */
   isReading = false;
   /** Something fell due meanwhile. */

@@ -11,6 +11,7 @@ import { Poll, sendMessages } from './down-poll.ts';
 import { readPollQuery } from './down-query.ts';
 import { createPollReader } from './down-read.ts';
 import { Polls } from './down-registry.ts';
+import { createPollPresence } from './poll-presence.ts';
 import { readCredentials } from './login.ts';
 import { createPollTurns } from './poll-turns.ts';
 import { comeLater, HttpProblem, unauthenticated } from './problem.ts';
@@ -26,10 +27,13 @@ export type DownDeps = {
 /** Of all devices; the HTTP server has no more connections by default. */
 const maxWaiting = 20_000;
 const fullSeconds = 30;
+/** A device that polls without a pause has asked again by then, also over a slow network. */
+const graceMs = 5_000;
 
 /** Gives devices what is for them with GET, as soon as there is something. */
 export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const polls = new Polls();
+  const presence = createPollPresence({ ports, graceMs });
   const connectionsOf = (accountId: number) => ports.maxConnectionsOf?.(accountId) ?? maxWaiting;
   const turns = createPollTurns({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
@@ -40,11 +44,13 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   /** Answers it; with nothing where it has waited long enough, or is to make room. */
   function end(poll: Poll, messages: readonly Downlink[], given: Given): void {
     if (poll.isOver) return;
-    drop(poll);
+    drop(poll, true);
     sendMessages(poll, messages, given, ports.clock());
   }
 
-  function drop(poll: Poll): void {
+  function drop(poll: Poll, isAnswered: boolean): void {
+    if (poll.isPresent) presence.ended(poll.device, isAnswered);
+    poll.isPresent = false;
     poll.end();
     polls.remove(poll);
   }
@@ -77,7 +83,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       const poll = new Poll(device, query, response);
       if (isStopping) throw comeLater('The service stops: try again.', 1);
       if (response.destroyed) return;
-      response.once('close', () => drop(poll));
+      response.once('close', () => drop(poll, false));
       const replaced = polls.add(poll);
       if (replaced) end(replaced, [], replaced.given);
       poll.isLate = query.waitMs === 0;
@@ -87,10 +93,13 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
         if (!credentials || !(await ports.authenticateDevice(credentials))) throw unauthenticated();
         await read(poll, true);
       } catch (error) {
-        drop(poll);
+        drop(poll, false);
         throw error;
       }
-      if (!poll.isOver) poll.timer = setTimeout(() => late(poll), query.waitMs);
+      if (poll.isOver) return;
+      poll.timer = setTimeout(() => late(poll), query.waitMs);
+      poll.isPresent = true;
+      presence.began(device);
     },
 
     countWaiting: () => polls.all.size,
@@ -106,6 +115,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');
         end(poll, [], poll.given);
       });
+      presence.stop();
     },
   };
 

@@ -16,8 +16,9 @@ export function listConnectors(
     http: httpPort,
     https: 443,
   };
-  return config.connectors.map(({ id, name, protocol, host, port }) => ({
+  return config.connectors.map(({ id, kind, name, protocol, host, port }) => ({
     id,
+    kind,
     name,
     protocol,
     host: host ?? config.publicHost,

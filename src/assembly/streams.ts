@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { intermittentAmong } from '../devices/pick-connector.ts';
 import type { WalkAlarms } from '../events/catch-up.ts';
 import { createHub, type Hub } from '../events/hub.ts';
 import { createEventSource } from '../events/source.ts';
 import type { Route } from '../http/route.ts';
 import { createLiveHub } from '../live/hub.ts';
 import { createValueSource } from '../live/source.ts';
+import { createPresenceSource } from '../presence/source.ts';
 import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from '../streams/count-streams.ts';
 import { createReaches, type Reaches } from '../streams/reach.ts';
@@ -34,6 +36,8 @@ export function createStreams(
   const { db, bus, monotonicClock } = shared;
   const log = shared.log.child({ component: 'http' });
   const reaches = createReaches(db, bus);
+  const intermittent = new Set(intermittentAmong(shared.config.connectors));
+  const isIntermittent = (connectorId: number) => intermittent.has(connectorId);
   const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock });
   const liveHub = createLiveHub({
     db,
@@ -59,6 +63,7 @@ export function createStreams(
     sources: {
       events: createEventSource({ db, hub: eventHub, exports, walkAlarms }),
       measurements: createValueSource({ db, hub: liveHub, exports }),
+      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, isIntermittent }),
     },
   });
   return { eventHub, reaches, routes };

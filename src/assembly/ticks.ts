@@ -1,10 +1,10 @@
 import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
+import { intermittentAmong } from '../devices/pick-connector.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import { startTicks } from '../ingest/ticks/ticks.ts';
 import type { ListeningWatch } from '../listening/listening.ts';
 import { observeTicks } from '../metrics/observe-ticks.ts';
-import { bridgesAmong } from './bridge-names.ts';
 import type { Shared } from './shared.ts';
 
 type TicksSide = {
@@ -20,7 +20,7 @@ export function startTicksOf(
   { ingest, holds, connector, listening }: TicksSide,
 ): void {
   const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
-  const bridges = new Set(bridgesAmong(config.connectors).map(({ id }) => id));
+  const intermittent = new Set(intermittentAmong(config.connectors));
   const ticks = startTicks({
     db,
     clock,
@@ -29,7 +29,7 @@ export function startTicksOf(
     isHere: ({ uuid, connectorId, isConnected }) =>
       connector?.isConnected(uuid) === true ||
       // Of several processes with that connector each may take it: the second one finds nothing due.
-      ((bridges.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
+      ((intermittent.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
     isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
     isHeld: (accountId) => holds.waitMs(accountId) > 0,
     log: log.child({ component: 'ingest' }),

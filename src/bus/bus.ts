@@ -2,6 +2,17 @@ import type { Downlink } from '../contract/uplink.ts';
 
 /** `sId`, `ts`, `val`; of a position `sId`, `ts`, `lat`, `long`. */
 export type LiveValue = [string, number, number] | [string, number, number, number];
+/** A device as it was written last; `connectorId`: where it is connected or was heard last. `seenTs`: ms. */
+export type PresentDevice = {
+  deviceId: number;
+  uuid: string;
+  connected: boolean;
+  connectorId: number;
+  seenTs: number;
+};
+/** Devices of an account that connected or left; null: more than are named. */
+export type PresenceNotice = { accountId: number; devices: PresentDevice[] | null };
+
 export type LiveDevice = { deviceId: number; uuid: string; values: LiveValue[] };
 
 /** What one process tells the others. Nothing here is the only copy: what matters is in the database. */
@@ -20,6 +31,8 @@ export type BusMessages = {
   events: { accountIds: number[]; deviceIds: number[] };
   /** Labels of devices of the account changed. */
   labels: { accountId: number };
+  /** Who connected or left, once it is written: about one message a second of each connector. */
+  presence: { accounts: PresenceNotice[] };
   /** Values that were committed; published only for accounts to whose values somebody listens. */
   measurements: { accountId: number; devices: LiveDevice[] };
   /** To whose values streams of this process listen: all of them, renewed every few seconds. */

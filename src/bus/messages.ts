@@ -27,6 +27,24 @@ const schemas = {
   revoked: z.object({ accountId: id, sessionId: z.string().optional() }),
   events: z.object({ accountIds: z.array(id), deviceIds: z.array(id) }),
   labels: z.object({ accountId: id }),
+  presence: z.object({
+    accounts: z.array(
+      z.object({
+        accountId: id,
+        devices: z
+          .array(
+            z.object({
+              deviceId: id,
+              uuid: z.string(),
+              connected: z.boolean(),
+              connectorId: id,
+              seenTs: id,
+            }),
+          )
+          .nullable(),
+      }),
+    ),
+  }),
   measurements: z.object({
     accountId: id,
     devices: z.array(

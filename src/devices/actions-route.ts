@@ -11,6 +11,7 @@ import { exampleIds, timestamp } from '../http/schema.ts';
 import { DeviceAction, type StoredAction } from './action-schema.ts';
 import { selectDevices } from './find-devices.ts';
 import { leaveOutLabelled } from './label-devices.ts';
+import { intermittentAmong, type ConnectorAddress } from './pick-connector.ts';
 
 type Started = { jobId: string; timestamp: number };
 
@@ -37,10 +38,12 @@ export type ActionDeps = {
   ) => Promise<string[] | null>;
   /** Whether a mute may last until then; both in ms. */
   isAhead: (untilTs: number, nowTs: number) => boolean;
+  listConnectors: () => readonly ConnectorAddress[];
 };
 
 /** Begins to do something with many devices. */
-export function actionsRoute({ startJob, listJobDevices, isAhead }: ActionDeps): Route {
+export function actionsRoute(deps: ActionDeps): Route {
+  const { startJob, listJobDevices, isAhead, listConnectors } = deps;
   return defineRoute({
     name: 'startDeviceAction',
     scope: 'devices:write',
@@ -71,7 +74,13 @@ export function actionsRoute({ startJob, listJobDevices, isAhead }: ActionDeps):
       const find = async (tx: Sql) => {
         if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
         if (jobId === undefined)
-          return selectDevices(tx, { ...filter, accountId, labels: within, nowTs: request.now() });
+          return selectDevices(tx, {
+            ...filter,
+            accountId,
+            labels: within,
+            nowTs: request.now(),
+            intermittent: intermittentAmong(listConnectors()),
+          });
         const found = await listJobDevices(tx, owner, jobId);
         if (!found) throw forgotten();
         return found;

@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { findDeviceFacts } from './find-device.ts';
 import { findDevices } from './find-devices.ts';
-import { protocolsOf, toFound } from './list-route.ts';
+import { connectorsById, toFound } from './list-route.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register-route.ts';
 import { OneDevice } from './schema.ts';
@@ -28,7 +28,8 @@ export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route 
     handler: async ({ account, params, request }) => {
       const { accountId } = account;
       const uuid = params.deviceAuthUuid;
-      const filter = { accountId, labels: labelsOf(account), nowTs: request.now(), uuid };
+      const labels = labelsOf(account);
+      const filter = { accountId, labels, nowTs: request.now(), uuid, intermittent: [] };
       const [[row], facts] = await Promise.all([
         findDevices(db, filter, 1),
         findDeviceFacts(db, accountId, uuid),
@@ -37,7 +38,7 @@ export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route 
       const { connectorId, ...rest } = facts;
       return {
         // Who reads it with a key is no device.
-        device: toFound(account.key ? null : keys, row, protocolsOf(listConnectors())),
+        device: toFound(account.key ? null : keys, row, connectorsById(listConnectors())),
         connector: describeConnector(listConnectors(), { uuid, connectorId }),
         ...rest,
         timestamp: request.now(),

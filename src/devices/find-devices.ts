@@ -4,7 +4,10 @@ import type { ListedDevice } from './list-devices.ts';
 
 export type FoundDevice = ListedDevice & {
   id: number;
+  /** The one it was given. */
   connectorId: number;
+  /** Where it is connected or was heard last; before, the one it was given. */
+  heardAt: number;
   serial: string;
   sortKey: string;
   openAlarms: number;
@@ -39,14 +42,14 @@ export async function findDevices(
     `
       with page as materialized (
         select d.id, d.uuid, d.token_version, d.name, d.labels, s.pu_id, s.st_id, s.state_at,
-               c.connected, c.last_seen_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
+               c.connected, c.last_seen_at, c.connector_id as heard_at, ${sortKey} as sort_key, (${sortKey})::text as "sortKey"
           from device d
           join device_state s on s.device_id = d.id
           left join presence c on c.device_id = d.id ${joinMutes('$8')}
          where ${matching(filter)}
-           and ($10::text is null or (${sortKey}, d.id) ${beyond} ($10::${type}, $11::bigint))
+           and ($11::text is null or (${sortKey}, d.id) ${beyond} ($11::${type}, $12::bigint))
          order by ${sortKey} ${direction}, d.id ${direction}
-         limit $12
+         limit $13
       ), refused as (
         select r.device_id, max(r.last_at) as "refusedTs"
           from refused_login r
@@ -55,6 +58,7 @@ export async function findDevices(
       )
       select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
              d.connector_id as "connectorId",
+             coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"
         from page
         join device d on d.id = page.id

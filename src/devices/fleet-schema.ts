@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { presences } from '../contract/presence.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, flagQuery, optionalLimitQuery, stateQuery } from '../http/schema.ts';
 
@@ -21,7 +22,17 @@ export const FleetQuery = z.object({
     description: 'A part of the name or of the serial number, or how the uuid begins.',
   }),
   label: z.string().min(1).max(64).optional().meta({ description: 'Only with this label.' }),
-  online: flagQuery('Only those that are connected, or those that are not.'),
+  online: flagQuery(
+    'Only those that are connected, or those that are not; `presence` tells three kinds apart.',
+  ),
+  presence: z
+    .enum(presences)
+    .optional()
+    .meta({
+      description:
+        'online: connected, or a request of it waits for messages. offline: it speaks MQTT and is not connected. ' +
+        'intermittent: it sends over HTTP, or through a bridge, so that nobody can tell.',
+    }),
   alarm: z.literal('open').optional().meta({
     description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
   }),

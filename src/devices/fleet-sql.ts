@@ -10,6 +10,8 @@ export type FleetFilter = FleetQuery & {
   nowTs: number;
   /** This one alone; nothing is searched for then. */
   uuid?: string;
+  /** Ids of connectors whose devices hold no connection, as of `presenceOf`. */
+  intermittent: readonly number[];
 };
 
 /** Mutes that have not ended, as SQL. `now`: the parameter that is the time, ms. */
@@ -47,13 +49,24 @@ const search = `($3::text is null
                   or starts_with(d.uuid::text, lower($3))
                   or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
 
-/** What all the filters let through, as SQL: `$1` to `$9` are what `valuesOf` gives. */
-export const matching = ({ alarm, refused, profile, uuid }: FleetFilter) => `${within}
+/** Whether nobody can tell that it is there, as SQL. `ids`: the parameter with the connectors. */
+export const isIntermittent = (ids: string) =>
+  `(c.connected is not true and coalesce(c.connector_id, d.connector_id) = any(${ids}::integer[]))`;
+
+const presenceFilters = {
+  online: 'c.connected',
+  offline: `(c.connected is not true and not ${isIntermittent('$10')})`,
+  intermittent: isIntermittent('$10'),
+};
+
+/** What all the filters let through, as SQL: `$1` to `$10` are what `valuesOf` gives. */
+export const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
              and ($6::integer is null or (s.pu_id = $6 and s.st_id = $7::integer))
              and ($9::boolean is null or (m.device_id is not null) = $9)
+             and ($10::integer[] is not null and ${presence === undefined ? 'true' : presenceFilters[presence]})
              and ${alarm === undefined ? 'true' : hasAlarm}
              and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
@@ -77,4 +90,5 @@ export const valuesOf = ({
   state?.stId ?? null,
   of.nowTs,
   of.muted ?? null,
+  of.intermittent,
 ];

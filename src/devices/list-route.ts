@@ -1,3 +1,4 @@
+import { presenceOf } from '../contract/presence.ts';
 import type { Sql } from '../db/sql.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
@@ -9,7 +10,7 @@ import { countDevices } from './count-devices.ts';
 import { countMatching, findDevices, type FoundDevice } from './find-devices.ts';
 import { FleetQuery } from './fleet-schema.ts';
 import { listDevices } from './list-devices.ts';
-import type { ConnectorAddress } from './pick-connector.ts';
+import { intermittentAmong, type ConnectorAddress } from './pick-connector.ts';
 import { DeviceList } from './schema.ts';
 import { devicesInTurn, toListed, writeDeviceList } from './write-device-list.ts';
 
@@ -57,7 +58,9 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
         );
         return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
       }
-      const filter = { ...query, accountId, labels, nowTs: request.now() };
+      const connectors = listConnectors();
+      const intermittent = intermittentAmong(connectors);
+      const filter = { ...query, accountId, labels, nowTs: request.now(), intermittent };
       const limit = query.limit ?? defaultLimit;
       const [found, counts, matching] = await Promise.all([
         findDevices(db, filter, limit),
@@ -68,30 +71,35 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
       const last = page.at(-1);
       if (last && found.length > limit) linkNext(request, [last.sortKey, last.id]);
       const devices: DeviceList['devices'] = [];
-      const protocols = protocolsOf(listConnectors());
+      const byId = connectorsById(connectors);
       for (const [n, row] of page.entries()) {
         if (n % devicesInTurn === 0) await nextTurn();
-        devices.push(toFound(tokenKeys, row, protocols));
+        devices.push(toFound(tokenKeys, row, byId));
       }
       return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
     },
   });
 }
 
-/** By the connector's id. */
-export const protocolsOf = (connectors: readonly ConnectorAddress[]): ReadonlyMap<number, string> =>
-  new Map(connectors.map(({ id, protocol }) => [id, protocol]));
+export type ConnectorsById = ReadonlyMap<number, Pick<ConnectorAddress, 'kind' | 'protocol'>>;
+
+export const connectorsById = (connectors: readonly ConnectorAddress[]): ConnectorsById =>
+  new Map(connectors.map((connector) => [connector.id, connector]));
 
 /** A device as it stands in a page of the list. */
 export function toFound(
   keys: readonly Buffer[] | null,
   row: FoundDevice,
-  protocols: ReadonlyMap<number, string>,
+  connectors: ConnectorsById,
 ): DeviceList['devices'][number] {
-  const protocol = protocols.get(row.connectorId);
+  const protocol = connectors.get(row.connectorId)?.protocol;
+  // Of a connector that is not configured any more nothing better is known.
+  const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
   const { serial, openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
   return {
     ...toListed(keys, row),
+    presence: presenceOf(row.connected ?? false, transport !== 'mqtt'),
+    transport,
     serial,
     openAlarms,
     ...(protocol === undefined ? {} : { protocol }),

@@ -5,6 +5,8 @@ import { DomainError } from '../errors.ts';
 /** Where devices connect; the members of the registration answer, specification section 2.4. */
 export type ConnectorAddress = {
   id: number;
+  /** Of kind `mqtt` alone devices hold a connection that is seen here. */
+  kind: 'mqtt' | 'http' | 'bridge';
   name: string;
   protocol: string;
   host: string;
@@ -27,6 +29,11 @@ export function pickConnector(
   if (!picked) throw new Error('no connector is configured');
   return picked.connector;
 }
+
+/** Ids of connectors whose devices hold no connection that is seen here. */
+export const intermittentAmong = (
+  connectors: readonly Pick<ConnectorAddress, 'id' | 'kind'>[],
+): number[] => connectors.filter(({ kind }) => kind !== 'mqtt').map(({ id }) => id);
 
 /** What a registration may ask for. */
 export const AskedProtocol = z.enum(['mqtt', 'http']);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { profileStates } from '../contract/profile-state.ts';
+import { presences } from '../contract/presence.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
 import { deviceToken, Registration } from './registration-schema.ts';
@@ -20,7 +21,15 @@ const Device = z
     labels: z.array(z.string()),
     serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
     connected: z.boolean().meta({
-      description: 'It has a connection that lasts. One that sends over HTTP has none.',
+      description:
+        'It has a connection, or a request of it waits for messages. One that only sends over HTTP has none.',
+    }),
+    presence: z.enum(presences).optional().meta({
+      description: 'In pages: as the filter of that name; not in the list of all.',
+    }),
+    transport: z.enum(['mqtt', 'http', 'bridge']).optional().meta({
+      description:
+        'In pages: how it is connected or was heard last; before, what it was given to connect to.',
     }),
     protocol: z.string().optional().meta({
       description: 'In pages: that of the connector it was given.',
@@ -52,7 +61,8 @@ export const DeviceList = z.object({
       all: z.int(),
       matching: z.int().meta({ description: 'What the filters let through, on all pages.' }),
       online: z.int(),
-      offline: z.int(),
+      offline: z.int().meta({ description: 'Devices with that `presence`.' }),
+      intermittent: z.int().meta({ description: 'Devices with that `presence`.' }),
       alarm: z.int().meta({ description: 'Devices with an alarm that is not closed.' }),
       refused: z.int().meta({ description: 'Devices with refusedTs.' }),
       muted: z.int().meta({ description: 'Devices with mutedUntilTs.' }),

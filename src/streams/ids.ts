@@ -1,10 +1,14 @@
 import { DomainError } from '../errors.ts';
 
-/** The parts of a stream that have positions of their own: events with alarms, and measurements. */
-const sourceNames = ['events', 'measurements'] as const;
+/** The parts of a stream that have positions of their own: events with alarms, measurements, and who is there. */
+const sourceNames = ['events', 'measurements', 'devices'] as const;
 export type SourceName = (typeof sourceNames)[number];
 
-const letters: Record<SourceName, string> = { events: 'e', measurements: 'm' };
+const letters: Record<SourceName, string> = {
+  events: 'e',
+  measurements: 'm',
+  devices: 'd',
+};
 
 /** The positions of a stream's parts, as the id of a server-sent event. */
 export function writeIds(positions: ReadonlyMap<SourceName, string>): string {

@@ -61,7 +61,7 @@ export async function openStream(deps: OpenStreamDeps, reader: StreamReader): Pr
   }
 }
 
-/** Whose events and whose measurements; what is to be released is added to `releases`. */
+/** Which devices each part is about; what is to be released is added to `releases`. */
 async function openReaches(
   deps: OpenStreamDeps,
   reader: StreamReader,
@@ -71,10 +71,11 @@ async function openReaches(
   const events = await deps.reaches.open(filter);
   releases.push(events.leave);
   const devices = reader.filters.measurementDevices;
-  if (!devices) return { events: events.reach, measurements: events.reach };
+  const { reach } = events;
+  if (!devices) return { events: reach, measurements: reach, devices: reach };
   const measurements = await deps.reaches.open({ ...filter, devices });
   releases.push(measurements.leave);
-  return { events: events.reach, measurements: measurements.reach };
+  return { events: reach, measurements: measurements.reach, devices: reach };
 }
 
 function toReachFilter({ accountId, labels, filters }: StreamReader): ReachFilter {
@@ -83,7 +84,9 @@ function toReachFilter({ accountId, labels, filters }: StreamReader): ReachFilte
 
 function sourcesOf(kinds: ReadonlySet<StreamKind>): SourceName[] {
   const names: SourceName[] = kinds.has('events') || kinds.has('alarms') ? ['events'] : [];
-  return kinds.has('measurements') ? [...names, 'measurements'] : names;
+  if (kinds.has('measurements')) names.push('measurements');
+  if (kinds.has('devices')) names.push('devices');
+  return names;
 }
 
 async function* write(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
-import { labelsOf } from '../http/rights.ts';
+import { checkScope, labelsOf } from '../http/rights.ts';
 import { stream } from '../http/answer.ts';
 import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
@@ -13,6 +13,7 @@ import {
   StreamedMessage,
 } from './schema.ts';
 import { eventStreamType } from './server-sent.ts';
+import type { StreamKind } from './source.ts';
 import type { Tickets } from './tickets.ts';
 
 export type StreamsRoutesDeps = OpenStreamDeps & {
@@ -50,6 +51,7 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
     { recheck, signal, ...holding }: Holding,
     resumedFrom = '',
   ) => {
+    checkKinds(account, asked.kinds);
     const { accountId, sessionId } = account;
     request.setHeader('X-Accel-Buffering', 'no');
     const lastEventId = request.header('last-event-id') || resumedFrom;
@@ -86,16 +88,18 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       summary: 'Make an address to stream from',
       description:
         'For `EventSource`, which can send no header: one connection that carries the kinds named, under the SSE ' +
-        'names `event`, `measurement` and `alarm`. The address opens for a minute, and again for a minute after each ' +
+        'names `event`, `measurement`, `alarm`, `device` and `devices`. A key needs `devices:read` for the kind ' +
+        '`devices`. The address opens for a minute, and again for a minute after each ' +
         'break, one connection at a time: opened once more it ends the one before. It ends with the session or ' +
         'the key that made it, and is as secret as they are.',
       tag: 'Streams',
       auth: 'account',
-      errors: [404],
+      errors: [403, 404],
       body: NewStream,
-      example: { kinds: ['events', 'measurements'], filters: { maxHz: 1 } },
+      example: { kinds: ['events', 'measurements', 'devices'], filters: { maxHz: 1 } },
       response: MadeStream,
       handler: async ({ account, body, request }) => {
+        checkKinds(account, new Set(body.kinds));
         const { accountId } = account;
         const { devices, label, measurementDevices } = body.filters;
         // Said here, where a page can read the answer: of a stream it is told nothing but that it failed.
@@ -129,4 +133,9 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
         }, request),
     }),
   ];
+}
+
+/** Which devices there are, and whether they are there, is more than what they measure. */
+function checkKinds(account: Account, kinds: ReadonlySet<StreamKind>): void {
+  if (kinds.has('devices')) checkScope(account, 'devices:read');
 }

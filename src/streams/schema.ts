@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
+import { presences } from '../contract/presence.ts';
 import { devicesQuery, sensesQuery } from '../http/list-query.ts';
 import { timestamp } from '../http/schema.ts';
 import { readIds } from './ids.ts';
@@ -16,6 +17,9 @@ const mostHz = 100;
 const maxIdLength = 2_048;
 
 const label = z.string().min(1).max(64).meta({ description: 'Only devices with this label.' });
+
+/** Why a reader is to ask for the list of devices again. */
+export const devicesReasons = ['many', 'missed'] as const;
 
 /** What of the kinds a stream carries. */
 export const StreamFilters = z.strictObject({
@@ -121,6 +125,32 @@ const StreamDropped = z
   .object({ reason: z.enum(['slow-reader', 'overloaded', 'interrupted']) })
   .meta({ id: 'StreamDropped' });
 
+/** Under the SSE name `device`. */
+export const StreamedDevice = z
+  .object({
+    deviceAuthUuid: z.guid(),
+    presence: z.enum(presences),
+    lastSeenTs: timestamp,
+  })
+  .meta({ id: 'StreamedDevice', description: 'It connected or left: how it stands now.' });
+
+export type StreamedDevice = z.infer<typeof StreamedDevice>;
+
+/** Under the SSE name `devices`. */
+const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
+  id: 'StreamedDevices',
+  description:
+    'Ask for the list again. `many`: more devices changed than are named, or labels did; `missed`: what changed ' +
+    'while the stream was away, or while other processes could not be heard, is not told.',
+});
+
 export const StreamedMessage = z
-  .union([StreamedMeasurement, StreamOpened, StreamDropped, AlarmChange])
+  .union([
+    StreamedMeasurement,
+    StreamOpened,
+    StreamDropped,
+    AlarmChange,
+    StreamedDevice,
+    StreamedDevices,
+  ])
   .meta({ id: 'StreamMessage' });

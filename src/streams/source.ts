@@ -1,8 +1,8 @@
 import type { Reach } from './reach.ts';
 import type { StreamPiece } from './server-sent.ts';
 
-/** What one connection can carry. `alarms`: changes of alarms. */
-export const streamKinds = ['events', 'measurements', 'alarms'] as const;
+/** What one connection can carry. `alarms`: changes of alarms. `devices`: who connects and leaves. */
+export const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
 export type StreamKind = (typeof streamKinds)[number];
 
 export type AskedSource = {

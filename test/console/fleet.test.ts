@@ -113,7 +113,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     const { searchParams } = new URL(page.url());
     expect(Object.fromEntries(searchParams)).toMatchObject({
       label: 'cold chain',
-      online: 'false',
+      presence: 'offline',
       sort: '-lastSeenTs',
     });
     const second = await names(page);
@@ -200,8 +200,8 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('asks again when a device that was silent sends, sooner than it would anyway', () =>
-    seeItComeBack(service, browser, db));
+  test('and the page of a device show who connects and leaves, without asking every ten seconds', () =>
+    seeItComeBack(service, browser));
 
   test('a job is stopped; the service says why it takes no third one', async () => {
     const { page, faults } = await again();

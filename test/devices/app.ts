@@ -26,8 +26,22 @@ export type App = Awaited<ReturnType<typeof startApp>>;
 export const keys = deriveKeys('a secret of the tests, long enough to be one').deviceTokens;
 
 export const connectors = [
-  { id: 1, name: 'one', protocol: 'mqtt', host: 'one.example.com', port: 1883 },
-  { id: 2, name: 'two', protocol: 'mqtt', host: 'two.example.com', port: 1884 },
+  {
+    id: 1,
+    kind: 'mqtt' as const,
+    name: 'one',
+    protocol: 'mqtt',
+    host: 'one.example.com',
+    port: 1883,
+  },
+  {
+    id: 2,
+    kind: 'mqtt' as const,
+    name: 'two',
+    protocol: 'mqtt',
+    host: 'two.example.com',
+    port: 1884,
+  },
 ];
 
 export const configuration = {

@@ -82,6 +82,7 @@ test('is filtered by label, presence, state and profile, all at once', async () 
   const { counts } = await find(token, 'counts=true&label=cellar');
   expect(counts).toEqual({
     all: 3,
+    intermittent: 0,
     matching: 1,
     online: 1,
     offline: 2,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PresenceNotice } from '../../src/bus/bus.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { startPresence } from '../../src/devices/presence.ts';
 import { type App, startApp } from './app.ts';
@@ -21,6 +22,7 @@ const options = {
   connectorId: 1,
   clock: Date.now,
   onError: () => {},
+  tell: () => {},
   writeIntervalMs: 60_000,
 };
 
@@ -140,5 +142,48 @@ test('a write that failed is made up for, and a removed device is no obstacle', 
   await app.call('DELETE', `/v2/devices/${gone.uuid}`, { token });
   await presence.flush();
   expect(await listed(stays.uuid)).toMatchObject({ connected: true });
+  await presence.close();
+});
+
+test('who connected or left is told once it is written, with what stands there then', async () => {
+  const device = await app.device(token);
+  const told: PresenceNotice[] = [];
+  const tell = (accounts: PresenceNotice[]) => void told.push(...accounts);
+  const one = await startPresence({ ...options, db: app.db, tell });
+  const two = await startPresence({ ...options, connectorId: 2, db: app.db, tell });
+  one.presence(device, 'connected');
+  await one.flush();
+  two.presence(device, 'connected');
+  await two.flush();
+  one.presence(device, 'seen');
+  one.presence(device, 'disconnected');
+  await one.flush();
+  const { deviceId, uuid, accountId } = device;
+  const at = (connectorId: number) => ({
+    accountId,
+    devices: [
+      { deviceId, uuid, connected: true, connectorId, seenTs: expect.any(Number) as number },
+    ],
+  });
+  expect(told).toEqual([at(1), at(2), at(2)]);
+  told.length = 0;
+  two.presence(device, 'seen');
+  await two.flush();
+  expect(told).toEqual([]);
+  await two.close();
+  expect(told).toEqual([{ accountId, devices: null }]);
+  await one.close();
+});
+
+test('that a device was heard after a silence is written soon, and told to nobody', async () => {
+  const device = await app.device(token);
+  const told: PresenceNotice[] = [];
+  const tell = (accounts: PresenceNotice[]) => void told.push(...accounts);
+  const presence = await startPresence({ ...options, db: app.db, tell, writeIntervalMs: 5 });
+  presence.presence(device, 'seen');
+  await expect
+    .poll(() => listed(device.uuid))
+    .toMatchObject({ connected: false, lastSeenTs: expect.any(Number) as number });
+  expect(told).toEqual([]);
   await presence.close();
 });

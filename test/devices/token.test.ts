@@ -61,8 +61,15 @@ describe('a device token', () => {
 });
 
 describe('the choice of a connector', () => {
-  const connectors = [1, 2, 3].map((id) => ({ id, name: '', protocol: 'mqtt', host: '', port: 1 }));
-  const added = { id: 4, name: '', protocol: 'mqtt', host: '', port: 1 };
+  const connectors = [1, 2, 3].map((id) => ({
+    id,
+    kind: 'mqtt' as const,
+    name: '',
+    protocol: 'mqtt',
+    host: '',
+    port: 1,
+  }));
+  const added = { id: 4, kind: 'mqtt' as const, name: '', protocol: 'mqtt', host: '', port: 1 };
 
   test('does not depend on their order, and adding one moves devices to that one only', () => {
     fc.assert(

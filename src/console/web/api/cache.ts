@@ -37,7 +37,14 @@ export function forgetAll(): void {
 export function revise<T>(key: string, change: (data: T) => T): void {
   const state = entry<T>(key);
   const { data } = state.peek();
-  if (data !== undefined) state.value = { ...state.peek(), data: change(data) };
+  if (data === undefined) return;
+  const changed = change(data);
+  if (changed !== data) state.value = { ...state.peek(), data: changed };
+}
+
+/** The same of all that begin with `prefix`. */
+export function reviseAll<T>(prefix: string, change: (data: T) => T): void {
+  for (const key of cache.keys()) if (key.startsWith(prefix)) revise(key, change);
 }
 
 /** Asks again what is on the screen and begins with `prefix`. */

@@ -12,6 +12,8 @@ export type ListedDevice = DeviceList['devices'][number];
 export type Rejection = RejectionList['rejections'][number];
 export type FleetFilter = {
   search: string;
+  presence: string;
+  /** In addresses of before there was `presence`. */
   online: string;
   profile: string;
   alarm: string;

@@ -17,5 +17,6 @@ export type { Description } from '../../../engine/describe-evaluation.ts';
 export type { SessionEntry as ListedSession } from '../../../accounts/schema.ts';
 export type { Contacts, ContactsUpdate, TrialAnswer } from '../../../contacts/schema.ts';
 export type { Key as ApiKey, MadeKey, NewKey } from '../../../api-keys/schema.ts';
+export type { StreamedDevice } from '../../../streams/schema.ts';
 export type { UsageList } from '../../../quotas/schema.ts';
 export type { AuditEntry, AuditResponse as AuditList } from '../../../audit/schema.ts';

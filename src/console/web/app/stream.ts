@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals';
 import { reload } from '../api/cache.ts';
 import { ApiError } from '../api/request.ts';
-import { openStream, type LiveValue } from '../api/stream.ts';
+import { openStream, type LivePresence, type LiveValue } from '../api/stream.ts';
 import type { EventView, ListedAlarm } from '../api/types.ts';
 import { now } from './now.ts';
 import { accountOf } from './session.ts';
@@ -16,6 +16,10 @@ export type StreamMessage =
   | { kind: 'alarm'; alarm: ListedAlarm | undefined; deviceAuthUuid: string }
   /** Of the devices that `useWatched` names. One can come twice. */
   | { kind: 'values'; values: readonly LiveValue[] }
+  /** Devices that connected or left. */
+  | { kind: 'presence'; devices: readonly LivePresence[] }
+  /** Any device may have connected or left. */
+  | { kind: 'ask-again' }
   /** It begins now: what came before is not told. */
   | { kind: 'started' };
 
@@ -66,6 +70,7 @@ function hold(watched: readonly string[]): () => void {
   let devices = watched;
   let hasEnded = false;
   const values = createBatch<LiveValue>((values) => tell({ kind: 'values', values }));
+  const devicesBatch = createBatch<LivePresence>((devices) => tell({ kind: 'presence', devices }));
 
   const connect = async () => {
     const { value: since } = awaySince;
@@ -112,6 +117,8 @@ function hold(watched: readonly string[]): () => void {
       tell({ kind: 'alarm', alarm, deviceAuthUuid });
     });
     on('measurement', (data) => values.add(JSON.parse(data) as LiveValue));
+    on('device', (data) => devicesBatch.add(JSON.parse(data) as LivePresence));
+    on('devices', () => tell({ kind: 'ask-again' }));
     on('opened', () => undefined);
   };
 
@@ -121,6 +128,7 @@ function hold(watched: readonly string[]): () => void {
     clearTimeout(timer);
     source?.close();
     values.flush();
+    devicesBatch.flush();
     left.ts = now();
   };
 }

@@ -1,19 +1,37 @@
+import type { ListedDevice } from '../api/devices.ts';
 import { formatAgo, formatFullTime, formatTime } from '../text/format.ts';
 import { t } from '../text/t.ts';
 import { Icon } from './icon.tsx';
 
-type Seen = { connected: boolean; lastSeenTs: number | null; protocol?: string | undefined };
+type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'>;
 
-/** Shape and word, never colour alone. */
-export function Status(seen: Seen) {
+/** Shape and word, never colour alone. `isFull`: with when it was seen, where nothing beside it says so. */
+export function Status({ isFull = false, ...seen }: Seen & { isFull?: boolean }) {
   const state = stateOf(seen);
-  return <span class={`status status-${state}`}>{t(`status.${state}`)}</span>;
+  const { lastSeenTs } = seen;
+  if (state !== 'intermittent' || !(isFull || lastSeenTs === null))
+    return <span class={`status status-${state}`}>{wordOf(seen)}</span>;
+  return (
+    <span class="status status-intermittent" title={lastSeenTs ? formatFullTime(lastSeenTs) : ''}>
+      {wordOf(seen)}
+      {' · '}
+      {lastSeenTs === null
+        ? t('status.neverSeen')
+        : t('status.seen', { time: formatAgo(lastSeenTs) })}
+    </span>
+  );
 }
 
-/** Of a device over HTTP nobody knows whether it is there: when it was heard last says more. */
-function stateOf({ connected, lastSeenTs, protocol }: Seen) {
+function wordOf(seen: Seen): string {
+  const state = stateOf(seen);
+  if (state !== 'intermittent') return t(`status.${state}`);
+  return t(seen.transport === 'bridge' ? 'status.bridge' : 'status.http');
+}
+
+/** Whether an intermittent one is there nobody knows: when it was heard last says more. */
+function stateOf({ connected, presence, lastSeenTs }: Seen) {
   if (connected) return 'online';
-  if (protocol === 'http' || protocol === 'https') return 'http';
+  if (presence === 'intermittent') return 'intermittent';
   return lastSeenTs === null ? 'never' : 'offline';
 }
 

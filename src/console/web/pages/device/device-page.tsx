@@ -1,9 +1,11 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { getConfiguration } from '../../api/devices.ts';
 import { getDevice } from '../../api/device.ts';
-import type { DescribedDevice } from '../../api/types.ts';
-import { useQuery } from '../../api/cache.ts';
+import { hear } from '../../api/presence.ts';
+import type { DescribedDevice, OneDevice } from '../../api/types.ts';
+import { reload, revise, useQuery } from '../../api/cache.ts';
 import { queryOf } from '../../app/router.ts';
+import { onStream } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
@@ -92,15 +94,19 @@ const isInstalled = (profile: DescribedDevice['currentProfile']): profile is Cur
   'pId' in profile;
 
 function Head({ uuid, name }: { uuid: string; name: string }) {
-  const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
+  const key = `device/${uuid}`;
+  const { data } = useQuery(key, (signal) => getDevice(uuid, signal), { everyMs });
+  useEffect(() => followPresence(key), [key]);
   const device = data?.device;
   return (
     <div class="head device-head">
       <h1>{name || t('fleet.unnamed')}</h1>
       {device && (
         <p class="device-seen">
-          <Status {...device} />
-          {device.lastSeenTs !== null && !device.connected && <Ago ts={device.lastSeenTs} />}
+          <Status {...device} isFull />
+          {device.lastSeenTs !== null && device.presence === 'offline' && (
+            <Ago ts={device.lastSeenTs} />
+          )}
           {device.mutedUntilTs !== undefined && <Quiet device={device} />}
           {device.labels.map((label) => (
             <span key={label} class="label">
@@ -112,6 +118,17 @@ function Head({ uuid, name }: { uuid: string; name: string }) {
     </div>
   );
 }
+
+/** Who asks again for one device asks for no more than a poll would. */
+const followPresence = (key: string): (() => void) =>
+  onStream((message) => {
+    if (message.kind === 'ask-again') reload(key);
+    else
+      revise<OneDevice>(key, (one) => {
+        const device = hear(one.device, message);
+        return device === one.device ? one : { ...one, device };
+      });
+  });
 
 /** Brings a tab that a link leads to onto the screen, and into its strip. */
 function showTab(strip: HTMLElement): void {

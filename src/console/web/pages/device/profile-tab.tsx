@@ -32,7 +32,7 @@ export function ProfileTab({ uuid, configuration }: TabProps) {
                 <p class={`profile-state profile-${profile.state}`}>
                   {t(`profile.${profile.state}`, { time: formatTime(profile.ts) })}
                 </p>
-                <Hint profile={profile} isOnline={device.connected} />
+                <Hint profile={profile} presence={device.presence} />
                 <p class="fine" title={formatFullTime(profile.installedTs)}>
                   {t('profile.installed', { time: formatTime(profile.installedTs) })}
                   {profile.state === 'current' && ` ${t(`profile.engine.${profile.engine}`)}`}
@@ -46,11 +46,18 @@ export function ProfileTab({ uuid, configuration }: TabProps) {
   );
 }
 
+type HintProps = { profile: Profile; presence: OneDevice['device']['presence'] };
+
+const waits = {
+  online: 'profile.waits',
+  offline: 'profile.waitsOffline',
+  intermittent: 'profile.waitsIntermittent',
+} as const;
+
 /** What it waits for, or what the device said of it. */
-function Hint({ profile: { state, text }, isOnline }: { profile: Profile; isOnline: boolean }) {
+function Hint({ profile: { state, text }, presence = 'offline' }: HintProps) {
   if (text !== undefined) return <p class="event-why">{t('profile.said', { text })}</p>;
-  if (state === 'pending')
-    return <p class="event-why">{t(isOnline ? 'profile.waits' : 'profile.waitsOffline')}</p>;
+  if (state === 'pending') return <p class="event-why">{t(waits[presence])}</p>;
   return state === 'sent' ? <p class="event-why">{t('profile.waitsAnswer')}</p> : null;
 }
 

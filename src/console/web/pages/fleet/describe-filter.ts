@@ -11,7 +11,11 @@ export function describeFilter({ search, label, ...of }: FleetFilter): string {
     of.muted !== '' && t('fleet.muted'),
     of.online === 'true' && t('fleet.online'),
     of.online === 'false' && t('fleet.offline'),
+    isPresence(of.presence) && t(`fleet.${of.presence}`),
     of.profile !== '' && t('fleet.pending'),
   ].filter((part) => part !== false);
   return parts.length === 0 ? t('fleet.every') : t('fleet.everyWith', { filter: parts.join(', ') });
 }
+
+const isPresence = (text: string): text is 'online' | 'offline' | 'intermittent' =>
+  ['online', 'offline', 'intermittent'].includes(text);

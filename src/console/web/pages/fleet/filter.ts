@@ -3,10 +3,20 @@ import type { DeviceAction } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
 
 /** Those of the filters that are in the URL. */
-const filterNames = ['search', 'online', 'profile', 'alarm', 'refused', 'muted', 'label'] as const;
+export const filterNames = [
+  'search',
+  'presence',
+  'online',
+  'profile',
+  'alarm',
+  'refused',
+  'muted',
+  'label',
+] as const;
 
 export const filterOf = (): FleetFilter => ({
   search: queryOf('search'),
+  presence: queryOf('presence'),
   online: queryOf('online'),
   profile: queryOf('profile'),
   alarm: queryOf('alarm'),

@@ -1,10 +1,13 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { reload, useQuery, type Query } from '../../api/cache.ts';
+import { reload, reviseAll, useQuery, type Query } from '../../api/cache.ts';
 import { listDevices, type FleetFilter, type ListedDevice } from '../../api/devices.ts';
+import { hear } from '../../api/presence.ts';
+import type { LiveValue } from '../../api/stream.ts';
 import type { DeviceList } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import { queryOf } from '../../app/router.ts';
 import { onStream, type StreamMessage } from '../../app/stream.ts';
+import { throttle } from '../../app/throttle.ts';
 
 const everyMs = 10_000;
 /** However much is told at once, the list and its counts are asked for no sooner again. */
@@ -39,17 +42,16 @@ export function useFleet(filter: FleetFilter): Fleet {
 }
 
 /**
- * What the stream tells that changes rows and counts: alarms, events of devices (a profile was answered), and a
- * value of one that is shown as silent. Who connects and sends nothing is seen by `everyMs`.
+ * What the stream tells that changes rows and counts: who connects and leaves, alarms, events of devices (a profile
+ * was answered), and a value of one that is shown as silent. Rows change at once, counts with the next answer.
  */
 function watchStream(shown: () => readonly ListedDevice[]): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined;
   /** Devices that came back, until the list says so or `everyMs` has passed. */
   let back = new Map<string, number>();
-  const ask = () => {
-    timer = undefined;
-    reload('fleet/');
-  };
+  let isOver = false;
+  const ask = throttle(() => {
+    if (!isOver) reload('fleet/');
+  }, pauseMs);
   const comesBack = (uuid: string): boolean => {
     if (now() - (back.get(uuid) ?? 0) < everyMs) return false;
     const device = shown().find((one) => one.uuid === uuid);
@@ -58,17 +60,29 @@ function watchStream(shown: () => readonly ListedDevice[]): () => void {
     back.set(uuid, now());
     return true;
   };
+  const hasReturned = (values: readonly LiveValue[]): boolean =>
+    values.some(({ deviceAuthUuid }) => comesBack(deviceAuthUuid));
   const moves = (message: StreamMessage): boolean => {
     if (message.kind === 'event') return message.event.type === 'device';
-    if (message.kind === 'values')
-      return message.values.some(({ deviceAuthUuid }) => comesBack(deviceAuthUuid));
-    return message.kind === 'alarm';
+    return ['alarm', 'presence', 'ask-again'].includes(message.kind);
   };
   const end = onStream((message) => {
-    if (timer === undefined && moves(message)) timer = setTimeout(ask, pauseMs);
+    if (moves(message)) ask();
+    // That it was heard is written a second later.
+    if (message.kind === 'values' && hasReturned(message.values)) setTimeout(ask, pauseMs);
+    if (message.kind === 'presence' || message.kind === 'values') hearAll(message);
   });
   return () => {
     end();
-    clearTimeout(timer);
+    isOver = true;
   };
+}
+
+/** An answer in which nothing changes stays as it is: rows are not drawn again. */
+function hearAll(message: StreamMessage): void {
+  reviseAll<FleetAnswer>('fleet/', (answer) => {
+    const devices = answer.body.devices.map((device) => hear(device, message));
+    const isSame = devices.every((device, n) => device === answer.body.devices[n]);
+    return isSame ? answer : { ...answer, body: { ...answer.body, devices } };
+  });
 }

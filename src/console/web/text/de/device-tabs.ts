@@ -132,6 +132,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'profile.said': 'Es sagt: {text}',
   'profile.waits':
     'Es gilt, sobald das Gerät antwortet; für ein Gerät, das nie nach Profilen fragt, mit seiner nächsten Nachricht.',
+  'profile.waitsIntermittent':
+    'Das Gerät hält keine Verbindung. Es bekommt das Profil, wenn es danach fragt.',
   'profile.waitsOffline': 'Das Gerät ist offline. Es bekommt das Profil, wenn es sich verbindet.',
   'profile.waitsAnswer': 'Das Gerät hat noch nicht geantwortet, ob es das Profil annimmt.',
   'settings.title': 'Name und Sensoren',

@@ -8,6 +8,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'fleet.refused': 'Anmeldung abgewiesen',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
+  'fleet.intermittent': 'Ab und zu',
   'fleet.pending': 'Profil ausstehend',
   'fleet.muted': 'Stumm',
   'fleet.filter': 'Welche Geräte',
@@ -98,6 +99,9 @@ export const fleet: Record<keyof typeof en, string> = {
   'status.online': 'Online',
   'status.offline': 'Offline',
   'status.muted': 'Stumm bis {time}',
-  'status.http': 'Über HTTP',
+  'status.http': 'HTTP',
+  'status.bridge': 'Über eine Bridge',
+  'status.seen': 'gesehen {time}',
+  'status.neverSeen': 'nie gesehen',
   'status.never': 'Nie verbunden',
 };

@@ -127,6 +127,7 @@ export const deviceTabs = {
   'profile.said': 'It says: {text}',
   'profile.waits':
     'It is in use as soon as the device answers; one that never asks for profiles has it with its next message.',
+  'profile.waitsIntermittent': 'The device holds no connection. It is handed over when it asks.',
   'profile.waitsOffline': 'The device is offline. It is handed over when it connects.',
   'profile.waitsAnswer': 'The device has not answered yet whether it takes it.',
   'settings.title': 'Name and sensors',

@@ -6,6 +6,7 @@ export const fleet = {
   'fleet.refused': 'Login refused',
   'fleet.online': 'Online',
   'fleet.offline': 'Offline',
+  'fleet.intermittent': 'Now and then',
   'fleet.pending': 'Profile pending',
   'fleet.muted': 'Muted',
   'fleet.filter': 'Which devices',
@@ -94,6 +95,9 @@ export const fleet = {
   'status.online': 'Online',
   'status.offline': 'Offline',
   'status.muted': 'Muted until {time}',
-  'status.http': 'Over HTTP',
+  'status.http': 'HTTP',
+  'status.bridge': 'Through a bridge',
+  'status.seen': 'seen {time}',
+  'status.neverSeen': 'never seen',
   'status.never': 'Never connected',
 } as const;
