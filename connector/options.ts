@@ -66,7 +66,10 @@ export type Tuning = {
   downlinkTimeoutMs: number;
   /** A socket that takes no bytes for this long is closed. */
   drainTimeoutMs: number;
-  /** Connections that wait for their turn to be let in; further ones are closed. */
+  /**
+   * Connections that wait for their turn to be let in; further ones are closed. Each has an open file, also when it was
+   * reset: nobody reads it, and so nobody is told.
+   */
   maxWaitingConnections: number;
   sweepIntervalMs: number;
 };
@@ -88,7 +91,7 @@ export const defaultTuning: Tuning = {
   maxDownlinkBytes: 33_554_432,
   downlinkTimeoutMs: 60_000,
   drainTimeoutMs: 30_000,
-  maxWaitingConnections: 20_000,
+  maxWaitingConnections: 5_000,
   sweepIntervalMs: 500,
 };
 

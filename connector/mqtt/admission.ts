@@ -10,7 +10,7 @@ export type AdmissionOptions = {
   waitingPerAddress: number;
   /** Refused logins of one address, after which further ones of its connections wait. */
   refusedLoginsPerSecond: number;
-  /** Connections of all addresses that wait. */
+  /** Connections of all addresses that wait; one address has half of it at most. */
   maxWaiting: number;
   now: () => number;
   onTooMany: () => void;
@@ -82,7 +82,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
     socket.on('error', () => socket.destroy());
     const key = network(address);
     const place = placeOf(key);
-    const isFull = waiting >= options.maxWaiting || place.waiting.size >= options.waitingPerAddress;
+    // As many as there are places left: however many wait at some addresses, another one finds a place.
+    const most = Math.min(options.waitingPerAddress, options.maxWaiting - waiting);
+    const isFull = place.waiting.size >= most;
     if (isClosed || isFull) {
       options.onTooMany();
       socket.destroy();

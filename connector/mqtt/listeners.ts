@@ -124,6 +124,8 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
+    // What has come of one connection is taken apart over many turns of the event loop.
+    allowSynchronousEvents: false,
     maxPayload,
     // Answered as far as the toll goes.
     autoPong: false,

@@ -94,7 +94,7 @@ function time(
       headers: { ...headers, ...(body && { 'Content-Type': 'application/json' }) },
       signal: AbortSignal.timeout(giveUpMs),
     });
-    asked.on('error', (error) => done(error.name));
+    asked.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.name));
     asked.on('response', (response) => {
       response.resume().on('error', () => undefined);
       response.on('close', () => done(response.complete ? (response.statusCode ?? 0) : 'cut'));

@@ -5,6 +5,7 @@ import { enough, pause } from '../workers.ts';
 const addresses = 40;
 /** At once, of each of these addresses. */
 const connections = 100;
+const againMs = 500;
 
 /** Half of them say nothing and are reset at once, half give a wrong token; each begins again when it has ended. */
 export const mqttFlood: NoisyKind = {
@@ -24,7 +25,7 @@ export const mqttFlood: NoisyKind = {
         enemy.tally.count('opened');
         if (n % 2 === 0) socket.write(packet);
         else socket.once('connect', () => socket.resetAndDestroy());
-        socket.once('close', () => setImmediate(open, n));
+        socket.once('close', () => setTimeout(open, againMs, n).unref());
       };
       for (let n = 0; n < addresses * connections && !signal.aborted; n++) {
         open(n);
