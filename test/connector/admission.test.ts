@@ -55,6 +55,21 @@ describe('connections of one address', () => {
     ]);
   });
 
+  test('that wait are so many in all; further ones are closed, and another address finds a place', async () => {
+    const clock = manualClock();
+    const tuning = { maxWaitingConnections: 4 };
+    await start({ now: clock.now, limits: { connectsPerSecond: 10 }, tuning });
+    const raws: RawClient[] = [];
+    for (let n = 0; n < 4; n++) raws.push(await dialFrom('127.0.0.1'));
+    await raws[3]?.ended();
+    expect(raws.map(({ isClosed }) => isClosed)).toEqual([false, false, false, true]);
+    expect(world.counted).toEqual(['refused too-many']);
+    const other = await dialFrom('127.0.0.2');
+    await until(() => snapshot().waiting === 3);
+    expect(other.isClosed).toBe(false);
+    expect(world.counted).toHaveLength(1);
+  });
+
   test('have one turn after the other with those of other addresses, also where the rate lets few in', async () => {
     const clock = manualClock();
     await start({ now: clock.now, limits: { connectsPerSecond: 10 } });

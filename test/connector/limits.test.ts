@@ -1,15 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Downlink } from '../../src/contract/uplink.ts';
 import { manualClock, startWorld, until, wire, type World, type WorldOptions } from './harness.ts';
-import {
-  connectPacket,
-  dial,
-  enter,
-  moments,
-  publishPacket,
-  RawClient,
-  refusedIn5,
-} from './raw.ts';
+import { connectPacket, dial, enter, moments, publishPacket, refusedIn5 } from './raw.ts';
 
 let world: World;
 let up: string;
@@ -241,20 +233,5 @@ describe('rates', () => {
     await until(() => world.connector.snapshot().waiting === 1);
     clock.nowMs += 1_000;
     for (const raw of raws) await raw.expect('connack');
-  });
-
-  test('beyond a number of connections that wait, new ones are closed; another address finds a place', async () => {
-    const clock = manualClock();
-    const tuning = { maxWaitingConnections: 4 };
-    await start({ now: clock.now, limits: { connectsPerSecond: 10 }, tuning });
-    const raws = [];
-    for (let n = 0; n < 4; n++) raws.push(await dial(world));
-    await raws[3]?.ended();
-    expect(raws.map(({ isClosed }) => isClosed)).toEqual([false, false, false, true]);
-    expect(world.counted).toEqual(['refused too-many']);
-    const other = new RawClient(await world.dial(world.port, '127.0.0.2'));
-    await until(() => world.connector.snapshot().waiting === 3);
-    expect(other.isClosed).toBe(false);
-    expect(world.counted).toHaveLength(1);
   });
 });
