@@ -95,6 +95,13 @@ describe('the service on a machine with nothing else', () => {
     third.child.kill('SIGINT');
     expect(await end(third, 'SIGINT')).toBe(0);
   });
+
+  it('comes up and stops in order when it is asked to stop while it still starts', async () => {
+    const early = start({ DATA_DIR: join(dir, 'early') });
+    await early.printed(/"database\.created"/);
+    expect(await end(early, 'SIGTERM')).toBe(0);
+    expect(messagesOf(early).slice(-2)).toEqual(['Ready.', 'Stopped.']);
+  });
 });
 
 /** It ends by itself with 1, after these lines and no stack. */
