@@ -8,6 +8,7 @@ import { placeOfSecret, readSecret } from './secret.ts';
 import { checkStopTimeout, stopTimeoutOf } from './stop-timeout.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from '../start-error.ts';
+import { describeIssue } from '../lib/issue-message.ts';
 
 /** Which part of the service this process is; `all` is both. */
 export type Role = { name: 'all' } | { name: 'api' } | { name: 'connector'; id: number };
@@ -97,7 +98,7 @@ function readEnvironment(
   for (const { path, message } of parsed.error.issues) {
     const name = String(path[0]);
     const got = secretVariables.includes(name) ? '' : `, got "${present[name] ?? ''}"`;
-    problems.push(`${name}: ${message}${got}.`);
+    problems.push(`${name}: ${describeIssue(message)}${got}.`);
     delete present[name];
   }
   return Environment.parse(present);

@@ -4,6 +4,7 @@ import { checkInParts, isLarge } from '../lib/check-parts.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { describeAs } from './schema.ts';
+import { describeIssue } from '../lib/issue-message.ts';
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
 export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
@@ -99,5 +100,5 @@ export function problemsOf(
   const issues = result?.error?.issues ?? [];
   return issues
     .slice(0, maxProblems)
-    .map((issue) => ({ path: write(issue.path), message: issue.message }));
+    .map((issue) => ({ path: write(issue.path), message: describeIssue(issue.message) }));
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { readArguments } from '../read-options.ts';
 import { UsageError } from '../usage-error.ts';
 import { protocols } from './device.ts';
+import { describeIssue } from '../../lib/issue-message.ts';
 
 const numberText = z
   .string()
@@ -29,7 +30,9 @@ export type Options = z.infer<typeof Options>;
 export function parseOptions(args: string[]): Options {
   const result = Options.safeParse(parse(args));
   if (result.success) return result.data;
-  const lines = result.error.issues.map((issue) => `--${issue.path.join('.')}: ${issue.message}`);
+  const lines = result.error.issues.map(
+    ({ path, message }) => `--${path.join('.')}: ${describeIssue(message)}`,
+  );
   throw new UsageError(lines.join('\n'));
 }
 
