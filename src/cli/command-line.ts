@@ -13,7 +13,7 @@ export function findWrongArgument(
   [name, ...rest]: string[],
   takes: Record<string, Takes>,
 ): string | null {
-  const option = [name, ...rest].find((arg) => arg?.startsWith('-'));
+  const option = [name, ...rest].find((arg) => /^--?[a-z]/i.test(arg ?? ''));
   if (option !== undefined) return `Unknown option '${option}'.`;
   if (name === undefined) return 'Expected a command.';
   const [least, most] = (Object.hasOwn(takes, name) && takes[name]) || [-1, -1];

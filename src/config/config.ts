@@ -54,8 +54,11 @@ export async function loadConfig(
   const problems: string[] = [];
   const env = readEnvironment(variables, problems);
   const settings = await readSettings(join(projectDir, 'config'), env.CONFIG_FILE, problems);
-  if (role.name === 'connector' && settings?.connectors.every(({ id }) => id !== role.id))
-    problems.push(`--id ${role.id}: config/ names no connector with that id.`);
+  if (role.name === 'connector' && settings?.connectors.every(({ id }) => id !== role.id)) {
+    const there = settings.connectors.map(({ id, name }) => `${id} (${name})`).join(', ');
+    const place = env.CONFIG_FILE ?? 'config/';
+    problems.push(`--id ${role.id}: ${place} has no connector with that id; it has ${there}.`);
+  }
   const secret = await readSecret(env, problems);
   const mqttsListen = await readTls(env, problems);
   problems.push(...checkStopTimeout(env));

@@ -157,7 +157,12 @@ describe('the service does not start', () => {
       'Not understood: cloud. Try --help.',
     ]);
     expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
-    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toHaveLength(1);
+    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toEqual([
+      '--id 99: config/ has no connector with that id; it has 1 (connector-1).',
+    ]);
+    expect(await expectRefusal(start({}, ['--port', '1']))).toEqual([
+      "Unknown option '--port'. Try --help.",
+    ]);
   });
 
   it('but explains itself', async () => {
