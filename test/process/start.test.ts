@@ -170,7 +170,7 @@ describe('the service does not start', () => {
     ]);
     expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
     expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toEqual([
-      '--id 99: config/ has no connector with that id; it has 1 (connector-1).',
+      '--id 99: config/ has no connector with that id; it has 1 (connector-1), 2 (connector-http).',
     ]);
     expect(await expectRefusal(start({}, ['--port', '1']))).toEqual([
       "Unknown option '--port'. Try --help.",
