@@ -49,6 +49,12 @@ export class Board {
     this.#schedule();
   }
 
+  /** Devices were added, removed, labelled or configured anew. */
+  change(): void {
+    this.#changes.addAll('changed');
+    this.#schedule();
+  }
+
   /** Something may not have been heard. */
   miss(): void {
     this.#changes.addAll('missed');

@@ -15,7 +15,7 @@ export type PresenceSourceDeps = {
   isIntermittent: (connectorId: number) => boolean;
 };
 
-/** Who connects and leaves, as it is written. Hears nothing while there is no stream. */
+/** Who connects and leaves, as it is written, and that the list of devices changed. Hears nothing while there is no stream. */
 export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const { bus } = deps;
   const boards = new Map<number, Board>();
@@ -27,8 +27,9 @@ export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
       bus.subscribe('presence', ({ accounts }) => {
         for (const { accountId, devices } of accounts) boards.get(accountId)?.hear(devices);
       }),
+      bus.subscribe('fleet', ({ accountId }) => boards.get(accountId)?.change()),
       // Which devices a filter lets through changed, too.
-      bus.subscribe('labels', ({ accountId }) => boards.get(accountId)?.hear(null)),
+      bus.subscribe('labels', ({ accountId }) => boards.get(accountId)?.change()),
       bus.subscribe('resync', () => {
         for (const board of boards.values()) board.miss();
       }),

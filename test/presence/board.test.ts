@@ -57,6 +57,7 @@ async function follow() {
       const saved = Array.from({ length: count }, (_, id) => sighting(id, connected));
       bus.publish('presence', { accounts: noticesOf(saved, find) });
     },
+    change: () => bus.publish('fleet', { accountId }),
     resync: () => bus.publish('resync', {}),
     async pass(ms: number) {
       for (let passed = 0; passed < ms; passed += 100) {
@@ -116,6 +117,7 @@ test('devices of several connectors are too many together, and what was missed c
   // The same 60: once each.
   expect(stream.messages).toHaveLength(61);
   stream.resync();
+  stream.change();
   stream.write(true, 101);
   await stream.pass(1_000);
   expect(stream.messages.slice(61)).toEqual(['devices {"reason":"missed"}']);
