@@ -75,6 +75,13 @@ export function testBeingTold(world: () => World): void {
     await page.getByText(/Benachrichtigt um .*example\.org/).waitFor();
     sayFigure('A hive: to an alarm that told somebody', human.figure());
     await step('10-alarms');
+    await human.click(button('Aufschieben'));
+    await human.click(page.getByRole('dialog').getByRole('button', { name: 'Aufschieben' }));
+    await page.getByText('Nach dem Aufschub wird erneut benachrichtigt').waitFor();
+    await human.click(button('Quittieren'));
+    await human.click(page.getByRole('link', { name: 'Quittierte zeigen' }));
+    await page.getByText(/Quittiert um/).waitFor();
+    expect(await page.getByText('Nach dem Aufschub').count()).toBe(0);
     await page.locator('.alarm a').first().click();
     await page.getByRole('link', { name: 'Alarme einrichten' }).click();
     expect(await page.getByLabel(/^Gewicht: unter/).inputValue()).toBe('30');
