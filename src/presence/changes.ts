@@ -4,14 +4,14 @@ import type { PresentDevice } from '../bus/bus.ts';
 export const maxNamed = 100;
 
 /** Of a turn: devices as they are now, or why a reader is to ask again. */
-export type Turn = { devices: PresentDevice[] } | { reason: AskAgain };
+export type PresenceTurn = { devices: PresentDevice[] } | { reason: AskAgain };
 
 /** Why any device may have changed; of several the last of them is told. */
 const reasons = ['changed', 'many', 'missed'] as const;
 export type AskAgain = (typeof reasons)[number];
 
 /** What changed since the last turn: of a device that came and left meanwhile, how it stands now. */
-export class Changes {
+export class PresenceChanges {
   #devices = new Map<number, PresentDevice>();
   #reason: AskAgain | null = null;
 
@@ -33,8 +33,8 @@ export class Changes {
   }
 
   /** What there is; nothing is left. */
-  take(): Turn {
-    const turn: Turn =
+  take(): PresenceTurn {
+    const turn: PresenceTurn =
       this.#reason === null ? { devices: [...this.#devices.values()] } : { reason: this.#reason };
     this.#reason = null;
     this.#devices = new Map();
