@@ -85,6 +85,8 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
             include: alone,
             exclude,
             maxWorkers: 1,
+            // Of the cases of a file that are marked as concurrent: test/faults/noisy.long.test.ts.
+            maxConcurrency: 3,
             sequence: { groupOrder: 1 },
           },
         },
