@@ -14,7 +14,10 @@ test.each([
 ])('npm start %j without REDIS_URL says that it is alone: %s', async (args, isTold) => {
   const service = runProgram(process.execPath, ['src/main.ts', ...args], {
     env: {
-      ...{ HTTP_PORT: '0', MQTT_PORT: '0', HTTP_HOST: '127.0.0.1', MQTT_HOST: '127.0.0.1' },
+      HTTP_PORT: '0',
+      MQTT_PORT: '0',
+      HTTP_HOST: '127.0.0.1',
+      MQTT_HOST: '127.0.0.1',
       DATABASE_URL: database.url,
       SECRET: 'a secret that only this test knows, long enough',
     },
