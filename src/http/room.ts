@@ -53,6 +53,8 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
+    // It left while it was found out who it is: nothing would tell that its place is free again.
+    if (ctx.res.closed) throw comeLater(ctx, 'The client has gone.');
     const limitBytes = route.listBody?.limitBytes ?? bodyLimitBytes;
     const body = route.body ? Math.min(bodyBytes(ctx, limitBytes), limitBytes) : 0;
     const name = nameOf(ctx, caller);

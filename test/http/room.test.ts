@@ -219,3 +219,30 @@ test('room is given back by requests that fail', async () => {
   for (let n = 0; n < 5; n += 1)
     expect((await http.fetch('/fails', { headers: { authorization } })).status).toBe(404);
 });
+
+test('a client that leaves while it is found out who it is keeps no room', async () => {
+  const { route, underWay } = held(mebibyte);
+  const asked: (() => void)[] = [];
+  http = await startTestHttp({
+    routes: [route],
+    roomBytes: mebibyte,
+    authenticate: async (token) => {
+      if (token === 'slow') await new Promise<void>((resolve) => asked.push(resolve));
+      return { accountId: 1, accountUuid: 'u', sessionId: 's' };
+    },
+  });
+  const leaving = new AbortController();
+  const init = { method: 'POST', headers: { authorization: 'Bearer slow' } };
+  const left = http.fetch('/held', { ...init, signal: leaving.signal }).catch(() => 'left');
+  await expect.poll(() => asked.length).toBe(1);
+  leaving.abort();
+  expect(await left).toBe('left');
+  // Its connection's end is seen before what is asked next.
+  expect((await http.fetch('/nothing')).status).toBe(404);
+  asked[0]?.();
+  const next = http.fetch('/held', { method: 'POST', headers: { authorization } });
+  await expect.poll(() => underWay.length).toBe(1);
+  underWay.shift()?.();
+  expect((await next).status).toBe(200);
+  expect(underWay).toHaveLength(0);
+});
