@@ -1,3 +1,4 @@
+import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/device-rates.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
@@ -28,6 +29,8 @@ export type Parts = {
   reader: Reader;
   authenticator: Authenticator;
   subscriber: Subscriber;
+  /** Of what is on its way to devices. */
+  downlinkRoom: ByteRoom;
 };
 
 type Common = {
@@ -105,7 +108,7 @@ function createSessionParts({
   ports,
   tuning,
   registry,
-}: Common): Pick<Parts, 'authenticator' | 'subscriber'> {
+}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkRoom'> {
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;
   const authenticator = createAuthenticator({
@@ -116,16 +119,17 @@ function createSessionParts({
     log,
     logRefused,
   });
+  const downlinkRoom = createDownlinkRoom(tuning.maxDownlinkBytes);
   const downlinkDeps = {
     ports,
     log,
     maxQueued: tuning.maxQueuedDownlinks,
-    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+    room: downlinkRoom,
   };
   const subscriber = createSubscriber(limits, downlinkDeps, {
     now,
     clock: ports.clock,
     onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
   });
-  return { authenticator, subscriber };
+  return { authenticator, subscriber, downlinkRoom };
 }

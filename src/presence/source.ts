@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { invalidLastEventId } from '../streams/ids.ts';
 import type { Member } from '../streams/member.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
 import { PresenceBoard } from './board.ts';
@@ -11,6 +12,8 @@ export type PresenceSourceDeps = {
   bus: Bus;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** Of a connector, as of `Presence`. */
   isIntermittent: (connectorId: number) => boolean;
 };

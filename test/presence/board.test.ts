@@ -3,6 +3,7 @@ import { createLocalBus } from '../../src/bus/local.ts';
 import { noticesOf } from '../../src/devices/presence-notices.ts';
 import { createPresenceSource } from '../../src/presence/source.ts';
 import type { Reach } from '../../src/streams/reach.ts';
+import { WaitingRoom } from '../../src/streams/waiting-room.ts';
 
 beforeEach(
   () =>
@@ -40,6 +41,7 @@ async function follow() {
     bus,
     heartbeatMs: 15_000,
     monotonicClock: () => nowMs,
+    room: new WaitingRoom(1_048_576),
     isIntermittent: () => false,
   });
   const asked = { kinds: new Set(['devices' as const]), senses: undefined, maxHz: undefined };
