@@ -29,11 +29,15 @@ export function describeStartError(error: unknown): string[] | null {
     return [
       `This machine has no address ${at(error)}: check HTTP_HOST, MQTT_HOST, METRICS_HOST, HEALTH_HOST.`,
     ];
-  // A file that the settings name, such as a key.
-  if (['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR'].includes(String(code)) && 'path' in error)
-    return [`${String(error.path)}: cannot be read or written (${error.message}).`];
+  // A file that the settings name, such as a key; or a disk that is full.
+  if (unusable.includes(String(code)) && 'path' in error) {
+    const path = 'dest' in error ? error.dest : error.path;
+    return [`${String(path)}: cannot be read or written (${error.message}).`];
+  }
   return null;
 }
+
+const unusable = ['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR', 'ENOSPC', 'EDQUOT', 'EROFS'];
 
 const otherPort =
   'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT, METRICS_PORT or HEALTH_PORT (0 takes any free one).';

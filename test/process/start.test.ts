@@ -144,6 +144,18 @@ describe('the service does not start', () => {
     expect(more).toEqual([]);
   });
 
+  it('where PostgreSQL cannot write what it needs, and names the directory', async () => {
+    // As a disk that is full: no file may be larger than 1 to 2 MB.
+    const script = 'ulimit -f 2048; exec "$0" src/main.ts';
+    const limited = runProgram('sh', ['-c', script, process.execPath], {
+      env: { HTTP_PORT: '0', MQTT_PORT: '0', DATA_DIR: join(dir, 'full') },
+    });
+    started.push(limited);
+    const [line, ...more] = await expectRefusal(limited);
+    expect(line).toMatch(/^DATA_DIR .*\/full: PostgreSQL could not make a database there \(\S/);
+    expect(more).toEqual([]);
+  });
+
   it('with a database that is not there', async () => {
     const lines = await expectRefusal(
       start({ DATABASE_URL: 'postgresql://nobody:hunter2@127.0.0.1:1/x', SECRET: 'x'.repeat(32) }),

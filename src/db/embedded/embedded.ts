@@ -8,12 +8,13 @@ import { findCluster, makeCluster } from './location.ts';
 import { createEmbeddedCluster, databaseName } from './make.ts';
 import { placePrograms, sharedDir } from './place-programs.ts';
 import { findPostmaster } from './postmaster.ts';
-import { findPackagedPostgres } from './programs.ts';
+import { findPackagedPostgres, ProgramError } from './programs.ts';
 import { readOrMakeSuperuserPassword } from './secrets.ts';
 import { removeOtherSocketDirs } from './socket-dir.ts';
 import { stopCluster } from './stop-cluster.ts';
 import { supervise } from './supervise.ts';
 import type { Log } from '../../log/logger.ts';
+import { StartError } from '../../start-error.ts';
 
 export type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
@@ -87,7 +88,9 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
   log.info({ event: 'database.created' }, `Making a database in ${dataDir} (first start).`);
   const { clusterDir, movedTo } = await makeCluster(dataDir, owner, (dir) =>
     createEmbeddedCluster(programs, dir, password),
-  );
+  ).catch((error: unknown) => {
+    throw error instanceof ProgramError ? notMade(dataDir, error) : error;
+  });
   if (owner && (programs.moved || movedTo !== null)) {
     const what = [programs.moved && 'programs', movedTo !== null && 'data'].filter(Boolean);
     log.info(
@@ -96,6 +99,15 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
     );
   }
   return { programs, clusterDir, dataDir };
+}
+
+/** Mostly a disk that is full: the programs' own words say it. */
+function notMade(dataDir: string, error: ProgramError): StartError {
+  const words = /(?:FATAL|PANIC|error): +(.*)/.exec(error.output)?.[1] ?? error.output.slice(-300);
+  return new StartError(
+    `DATA_DIR ${dataDir}: PostgreSQL could not make a database there (${words || error.message}). Make room there, or choose another directory with DATA_DIR.`,
+    { cause: error },
+  );
 }
 
 async function stopServer(
