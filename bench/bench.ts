@@ -15,12 +15,7 @@ import { limitsFor } from './service.ts';
 
 const rows: Row[] = [ingest, pipelined, batches, idle, configuration, uplink, events];
 
-await runBench(
-  readOptions(
-    process.argv.slice(2),
-    rows.map(({ name }) => name),
-  ),
-);
+await runBench(readOptions(rows.map(({ name }) => name)));
 
 async function runBench(options: BenchOptions): Promise<void> {
   const releases = createReleases();

@@ -1,5 +1,5 @@
 import { loadavg } from 'node:os';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { registerAccount, registerDevices } from './api.ts';
 import { createBacklog } from './catch-up/backlog.ts';
@@ -10,34 +10,34 @@ import { createReleases } from './releases.ts';
 import { startBenchService } from './service.ts';
 import { cpuMsOf } from './usage.ts';
 
-const usage = `npx node bench/catch-up.ts [--values 600000] [--each 50] [--in-flight 20] [--http] [--timescaledb]
+const usage = `Usage: npx node bench/catch-up.ts [--values 600000] [--each 50] [--in-flight 20] [--http] [--timescaledb]
                                 [--most 180]
 
 One device that was away for a week sends --values measurements, one of each second, --each in a message and --in-flight
 messages under way (over HTTP: connections). The service has its defaults, and nobody else is there. Prints the seconds
 until all are acknowledged, and the processor time of service and database; gives up after --most seconds.`;
 
-const { values: given } = parseArgs({
-  options: {
-    values: { type: 'string' },
-    each: { type: 'string' },
-    'in-flight': { type: 'string' },
-    most: { type: 'string' },
-    http: { type: 'boolean', default: false },
-    timescaledb: { type: 'boolean', default: false },
-    help: { type: 'boolean' },
-  },
-});
-if (given.help) console.log(usage);
-else
-  await main({
-    count: numberOf(given.values, 600_000, usage),
-    each: numberOf(given.each, 50, usage),
-    inFlight: numberOf(given['in-flight'], 20, usage),
-    mostMs: numberOf(given.most, 180, usage) * 1_000,
-    isHttp: given.http,
-    timescaledb: given.timescaledb,
-  });
+await main(
+  readOptionsOrExit(
+    usage,
+    {
+      values: { type: 'string' },
+      each: { type: 'string' },
+      'in-flight': { type: 'string' },
+      most: { type: 'string' },
+      http: { type: 'boolean', default: false },
+      timescaledb: { type: 'boolean', default: false },
+    },
+    (given) => ({
+      count: numberOf('values', given.values, 600_000),
+      each: numberOf('each', given.each, 50),
+      inFlight: numberOf('in-flight', given['in-flight'], 20),
+      mostMs: numberOf('most', given.most, 180) * 1_000,
+      isHttp: given.http,
+      timescaledb: given.timescaledb,
+    }),
+  ),
+);
 
 type Run = {
   count: number;
@@ -47,6 +47,7 @@ type Run = {
   isHttp: boolean;
   timescaledb: boolean;
 };
+
 async function main({ count, each, inFlight, mostMs, isHttp, timescaledb }: Run): Promise<void> {
   const releases = createReleases();
   try {

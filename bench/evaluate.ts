@@ -1,12 +1,17 @@
 import { cpus } from 'node:os';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { compileProfile } from '../src/engine/compile.ts';
 import { evaluate } from '../src/engine/evaluate.ts';
 import type { Measurement } from '../src/contract/measurement.ts';
 import { Purpose } from '../src/contract/purpose.ts';
 import { startRuntime } from '../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../src/engine/last-seen.ts';
+import { numberOf } from './options.ts';
 import { encodeRuntime } from '../src/engine/encode-runtime.ts';
+
+const usage = `Usage: npx node bench/evaluate.ts [--seconds 3] [--json]
+
+How many measurements a second the purpose engine evaluates on one core.`;
 
 /**
  * How many measurements a second the purpose engine evaluates on one core. A purpose of 20 states,
@@ -15,9 +20,11 @@ import { encodeRuntime } from '../src/engine/encode-runtime.ts';
  * runtime of its own and sees the same measurements in another order. The figure is CPU time, garbage
  * collection on other threads included, so other load on the machine matters little.
  */
-const { values } = parseArgs({
-  options: { seconds: { type: 'string', default: '3' }, json: { type: 'boolean', default: false } },
-});
+const flags = { seconds: { type: 'string' }, json: { type: 'boolean', default: false } } as const;
+const options = readOptionsOrExit(usage, flags, ({ seconds, json }) => ({
+  seconds: numberOf('seconds', seconds, 3),
+  json,
+}));
 
 const senses = Array.from({ length: 10 }, (_, index) => `0x${(index + 1).toString(16)}`);
 const senseAt = (index: number) => senses[index % senses.length] ?? '0x1';
@@ -95,7 +102,7 @@ function measure(forMs: number) {
 }
 
 measure(500);
-const result = measure(Number(values.seconds) * 1_000);
+const result = measure(options.seconds * 1_000);
 const machine = `${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
 const rate = (count: number) => `${((100 * count) / result.evaluations).toFixed(1)} %`;
 const text = [
@@ -104,5 +111,5 @@ const text = [
   `${rate(result.firings)} fire, ${rate(result.moves)} move; a runtime is ${result.bytes} bytes of JSON`,
 ].join('\n');
 process.stdout.write(
-  `${values.json ? JSON.stringify({ name: 'evaluate', machine, ...result }) : text}\n`,
+  `${options.json ? JSON.stringify({ name: 'evaluate', machine, ...result }) : text}\n`,
 );

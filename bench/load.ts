@@ -1,14 +1,15 @@
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { describeStorage } from '../src/db/storage.ts';
 import { openDatabase, type Database } from '../src/db/database.ts';
 import { startBenchDatabase, withClient } from './database.ts';
+import { numberOf } from './options.ts';
 import { fill, type Size } from './load/fill.ts';
 import { timeBulk } from './load/bulk.ts';
 import { timeStreams } from './load/streams.ts';
 import { listQuestions, timeQuestions, type Figures, type Question } from './load/questions.ts';
 
-const usage = `npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
+const usage = `Usage: npm run bench:load -- [--rows 10000000] [--small 100000] [--devices 100] [--runs 300] [--loaded]
                       [--bulk 1000000] [--streams]
 
 Loads 90 days of events and measurements twice, --rows of each and --small of each, and times what is
@@ -19,18 +20,26 @@ Then --bulk measurements are imported and exported through the service, and list
 the database does alone, and what others' devices notice of it; 0: they are not. Then 1,000 devices send a value a second to 20 streams; with
 --streams that alone is measured. --rows 0: no history is loaded.`;
 
-const { values } = parseArgs({
-  options: {
-    rows: { type: 'string', default: '10000000' },
-    small: { type: 'string', default: '100000' },
-    devices: { type: 'string', default: '100' },
-    runs: { type: 'string', default: '300' },
-    bulk: { type: 'string', default: '1000000' },
-    loaded: { type: 'boolean', default: false },
-    streams: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean', default: false } as const;
+const flags = {
+  rows: text,
+  small: text,
+  devices: text,
+  runs: text,
+  bulk: text,
+  loaded: flag,
+  streams: flag,
+};
+const values = readOptionsOrExit(usage, flags, (given) => ({
+  rows: given.rows === '0' ? 0 : numberOf('rows', given.rows, 10_000_000),
+  small: numberOf('small', given.small, 100_000),
+  devices: numberOf('devices', given.devices, 100),
+  runs: numberOf('runs', given.runs, 300),
+  bulk: given.bulk === '0' ? 0 : numberOf('bulk', given.bulk, 1_000_000),
+  loaded: given.loaded,
+  streams: given.streams,
+}));
 
 const silent = { info: () => undefined, warn: () => undefined };
 const tell = (line: string) => console.log(line);
@@ -91,9 +100,9 @@ async function measureStreams(databaseUrl: string): Promise<void> {
 }
 
 async function askQuestions(urlOf: UrlOf): Promise<void> {
-  const devices = Number(values.devices);
+  const devices = values.devices;
   const nowTs = Date.now();
-  const sizes = [Number(values.small), Number(values.rows)].map((rows) => ({
+  const sizes = [values.small, values.rows].map((rows) => ({
     devices,
     events: rows,
     measurements: rows,
@@ -109,7 +118,7 @@ async function askQuestions(urlOf: UrlOf): Promise<void> {
   tell(`\n${'milliseconds'.padEnd(62)}   small      p99   large     p99   ratio`);
   for (const [n, { name }] of (asked[0] ?? []).entries()) {
     const same = asked.flatMap((questions) => questions[n] ?? []);
-    const [small, large] = await timeQuestions(same, devices, Number(values.runs));
+    const [small, large] = await timeQuestions(same, devices, values.runs);
     if (small && large) tell(write(name, small, large));
   }
   for (const db of databases) await db.close();
@@ -121,8 +130,8 @@ async function run(): Promise<void> {
     own ? own.create(name) : createOn(process.env['DATABASE_URL'] ?? '', name);
   try {
     if (values.streams) return await measureStreams(await urlOf('bench_streams'));
-    if (Number(values.rows) > 0) await askQuestions(urlOf);
-    const bulk = Number(values.bulk);
+    if (values.rows > 0) await askQuestions(urlOf);
+    const bulk = values.bulk;
     if (bulk > 0 && !values.loaded) {
       const url = await urlOf('bench_bulk');
       await migrate(url, { log: silent });
@@ -134,5 +143,4 @@ async function run(): Promise<void> {
   }
 }
 
-if (values.help) tell(usage);
-else await run();
+await run();

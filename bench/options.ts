@@ -1,4 +1,5 @@
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { UsageError } from '../src/cli/usage-error.ts';
 
 /** Sizes of a run. Full by default; `--smoke` only checks that every row works. */
 export type BenchOptions = {
@@ -19,40 +20,51 @@ export type BenchOptions = {
   outDir: string | null;
 };
 
-const usage = `npm run bench -- [--only row[,row]] [--rounds 5] [--seconds 10] [--smoke] [--out dir]`;
+const usageOf = (rowNames: string[]) => `Usage: npm run bench -- [options]
 
-export function readOptions(argv: string[], rowNames: string[]): BenchOptions {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      only: { type: 'string', multiple: true, default: [] },
-      rounds: { type: 'string' },
-      seconds: { type: 'string' },
-      events: { type: 'string' },
-      out: { type: 'string' },
-      smoke: { type: 'boolean', default: false },
-    },
+Measures the service, beside what would be run otherwise. All of it takes about an hour.
+
+  --only ROW[,ROW]  Only these rows: ${rowNames.join(', ')}.
+  --rounds N        How often each is measured (default 5).
+  --seconds S       How long, each time (default 10).
+  --events N        Stored events that the row events reads from (default 10000000).
+  --out DIR         Where the table and the raw figures go (default bench/results).
+  --smoke           So small and short that it only shows that every row works; writes nothing
+                    without --out.
+  --help            This text.`;
+
+const flags = {
+  only: { type: 'string', multiple: true, default: [] as string[] },
+  rounds: { type: 'string' },
+  seconds: { type: 'string' },
+  events: { type: 'string' },
+  out: { type: 'string' },
+  smoke: { type: 'boolean', default: false },
+} as const;
+
+/** Reads the command line. Ends the process, with the usage, where it is wrong. */
+export function readOptions(rowNames: string[]): BenchOptions {
+  return readOptionsOrExit(usageOf(rowNames), flags, (values) => {
+    const only = values.only.flatMap((names) => names.split(','));
+    const unknown = only.filter((name) => !rowNames.includes(name));
+    if (unknown.length > 0) throw new UsageError(`--only: there is no row ${unknown.join(', ')}.`);
+    const size = values.smoke ? smoke : full;
+    return {
+      ...size,
+      only,
+      rounds: numberOf('rounds', values.rounds, size.rounds),
+      seconds: numberOf('seconds', values.seconds, size.seconds),
+      storedEvents: numberOf('events', values.events, size.storedEvents),
+      outDir: values.out ?? size.outDir,
+    };
   });
-  const only = values.only.flatMap((names) => names.split(','));
-  const unknown = only.filter((name) => !rowNames.includes(name));
-  if (unknown.length > 0)
-    throw new Error(`No row ${unknown.join(', ')}; there are ${rowNames.join(', ')}.\n${usage}`);
-  const size = values.smoke ? smoke : full;
-  return {
-    ...size,
-    only,
-    rounds: numberOf(values.rounds, size.rounds, usage),
-    seconds: numberOf(values.seconds, size.seconds, usage),
-    storedEvents: numberOf(values.events, size.storedEvents, usage),
-    outDir: values.out ?? size.outDir,
-  };
 }
 
-/** A positive number from the command line. Throws with the usage where it is not one. */
-export function numberOf(text: string | undefined, otherwise: number, usage: string): number {
+/** The positive number that option `name` has. Throws `UsageError` where it is none. */
+export function numberOf(name: string, text: string | undefined, otherwise: number): number {
   const value = text === undefined ? otherwise : Number(text);
-  if (!(value > 0)) throw new Error(`Expected a positive number, got ${text}.\n${usage}`);
-  return value;
+  if (value > 0) return value;
+  throw new UsageError(`--${name}: expected a number above 0, got "${text}".`);
 }
 
 const full = {

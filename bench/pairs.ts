@@ -12,12 +12,7 @@ import { limitsFor, startBenchService } from './service.ts';
  * Whether one version of the service is slower than another: both run at once on one database server and
  * are loaded in turns, so that what the machine does meanwhile hits both. See docs/performance.md.
  */
-await runPairs(
-  readPairsOptions(
-    process.argv.slice(2),
-    works.map(({ name }) => name),
-  ),
-);
+await runPairs(readPairsOptions(works.map(({ name }) => name)));
 
 async function runPairs(options: PairsOptions): Promise<void> {
   const releases = createReleases();

@@ -1,30 +1,31 @@
 import { cpus } from 'node:os';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { openBed } from './pieces/bed.ts';
 import type { Bed, Value } from './pieces/bed.ts';
 import { startBenchDatabase } from './database.ts';
+import { numberOf } from './options.ts';
 import { PieceMeter } from './pieces/meter.ts';
 import { butOne, globalAny, half, never, stateWith, winding, windowed } from './pieces/purposes.ts';
 import { alarming, restless } from './pieces/purposes.ts';
 import { cpuMsOf } from './usage.ts';
 import type { Purpose } from '../src/contract/purpose.ts';
 
-/**
- * How long the most expensive messages of one device block the event loop (the longest piece between two
- * returns to it, see `PieceMeter`), and the processor time of causes that read a sense, in this process
- * and the database together.
- *
- *     npm run bench:pieces -- [--messages 50] [--only windows,causes]
- */
-const { values: options } = parseArgs({
-  options: {
-    messages: { type: 'string', default: '50' },
-    only: { type: 'string', default: '' },
-    batch: { type: 'string', default: '5000' },
-  },
-});
-const messages = Number(options.messages);
-const wanted = options.only === '' ? null : options.only.split(',');
+const usage = `Usage: npm run bench:pieces -- [--messages 50] [--only windows,causes] [--batch 5000]
+
+How long the most expensive messages of one device block the event loop (the longest piece between two
+returns to it), and the processor time of causes that read a sense, in this process and the database
+together. --only: those whose names begin so, "causes", or "bytes". --batch: most items of a transaction.`;
+
+const text = { type: 'string' } as const;
+const { messages, maxBatchItems, wanted } = readOptionsOrExit(
+  usage,
+  { messages: text, only: text, batch: text },
+  ({ messages, only, batch }) => ({
+    messages: numberOf('messages', messages, 50),
+    maxBatchItems: numberOf('batch', batch, 5_000),
+    wanted: only?.split(',') ?? null,
+  }),
+);
 const isWanted = (name: string) => wanted === null || wanted.some((each) => name.startsWith(each));
 
 type Work = {
@@ -111,9 +112,7 @@ const database = await startBenchDatabase();
 const print = (line: string) => process.stdout.write(`${line}\n`);
 print(`${cpus()[0]?.model}, Node ${process.version}, ${database.description}`);
 try {
-  const bed = await openBed(await database.create('pieces'), {
-    maxBatchItems: Number(options.batch),
-  });
+  const bed = await openBed(await database.create('pieces'), { maxBatchItems });
   for (const work of works) if (isWanted(work.name)) await measurePieces(bed, work);
   if (isWanted('causes')) await compareCauses(bed);
   if (isWanted('bytes'))

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { memoryOf } from '../test/support/processes.ts';
 import { installProfile, registerAccount, registerDevices, type RegisteredDevice } from './api.ts';
 import { startBenchDatabase } from './database.ts';
@@ -11,7 +11,7 @@ import { createReleases } from './releases.ts';
 import { startBenchService } from './service.ts';
 import { cpuMsOf } from './usage.ts';
 
-const usage = `npx node bench/polls.ts [--devices 10000]
+const usage = `Usage: npx node bench/polls.ts [--devices 10000]
 
 So many devices wait with GET /devices/{uuid}/down, each on its own connection. Prints what the service's process takes
 of the memory before and meanwhile, and how long a profile that is installed on all of them takes to reach them.`;
@@ -22,11 +22,11 @@ const atOnce = 100;
 
 type Poller = { socket: Socket; answered: () => Promise<string> };
 
-const { values } = parseArgs({
-  options: { devices: { type: 'string' }, help: { type: 'boolean' } },
-});
-if (values.help) console.log(usage);
-else await main(numberOf(values.devices, 10_000, usage));
+await main(
+  readOptionsOrExit(usage, { devices: { type: 'string' } }, ({ devices }) =>
+    numberOf('devices', devices, 10_000),
+  ),
+);
 
 async function main(count: number): Promise<void> {
   const releases = createReleases();

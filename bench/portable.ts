@@ -2,17 +2,22 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { startEmbeddedDatabase } from '../src/db/embedded/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { fillRows } from '../test/backup/many-rows.ts';
+import { numberOf } from './options.ts';
 import { makeTemporaryDir, startThrowAwayCluster } from '../test/support/cluster.ts';
 import { memoryOf } from '../test/support/processes.ts';
 import { runOn, urlOf } from '../test/support/template.ts';
 
-// Seconds and memory of portable copies, embedded → TimescaleDB → embedded, with the operator's
-// commands. `node bench/portable.ts --rows 10000000`
-const { values } = parseArgs({ options: { rows: { type: 'string', default: '10000000' } } });
+const usage = `Usage: npx node bench/portable.ts [--rows 10000000]
+
+Seconds and memory of portable copies, embedded → TimescaleDB → embedded, with the operator's commands.`;
+
+const rows = readOptionsOrExit(usage, { rows: { type: 'string' } }, ({ rows }) =>
+  numberOf('rows', rows, 10_000_000),
+);
 const log = {
   info: () => undefined,
   warn: (_context: object, message: string) => console.error(message),
@@ -47,9 +52,9 @@ try {
   const dataDir = join(dir, 'embedded');
   const embedded = await startEmbeddedDatabase({ dataDir, log });
   await migrate(embedded.connectionString, { log });
-  await runOn(embedded.connectionString, (client) => fillRows(client, Number(values.rows)));
+  await runOn(embedded.connectionString, (client) => fillRows(client, rows));
   await embedded.stop();
-  console.log(`Filled an embedded database with ${values.rows} rows.\n`);
+  console.log(`Filled an embedded database with ${rows} rows.\n`);
 
   await run('backup', ['--portable', join(dir, 'one')], { DATA_DIR: dataDir });
   await runOn(cluster.url(), (admin) => admin.query('create database target'));

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
 import { installProfile, registerAccount, registerDevices } from './api.ts';
 import { createFleet, type Fleet } from './client/fleet.ts';
 import { startBenchDatabase, withClient } from './database.ts';
@@ -11,7 +11,7 @@ import { startBenchService, type BenchService } from './service.ts';
 import { cpuMsOf } from './usage.ts';
 import { silentDevices, type SilentDevices } from './ticks/silent-devices.ts';
 
-const usage = `npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate 1000] [--rounds 3]
+const usage = `Usage: npm run bench:ticks -- [--silent 100000] [--devices 1000] [--rate 1000] [--rounds 3]
 
 --silent devices fall due in the same second, while --devices send --rate messages a second together.
 Prints how long it took until all were evaluated, and the devices' acknowledgements with and without.`;
@@ -23,28 +23,31 @@ type Turn = {
   serviceCores: number;
   databaseCores: number;
 };
+type Sizes = { silent: number; devices: number; ratePerSecond: number; rounds: number };
 type Watched = { servicePid: number; databasePid: number };
 
 const quietSeconds = 20;
 const mostSeconds = 300;
 
-await main();
-
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
+await main(
+  readOptionsOrExit(
+    usage,
+    {
       silent: { type: 'string' },
       devices: { type: 'string' },
       rate: { type: 'string' },
       rounds: { type: 'string' },
-      help: { type: 'boolean' },
     },
-  });
-  if (values.help) return console.log(usage);
-  const silent = numberOf(values.silent, 100_000, usage);
-  const devices = numberOf(values.devices, 1_000, usage);
-  const ratePerSecond = numberOf(values.rate, 1_000, usage);
-  const rounds = numberOf(values.rounds, 3, usage);
+    (values) => ({
+      silent: numberOf('silent', values.silent, 100_000),
+      devices: numberOf('devices', values.devices, 1_000),
+      ratePerSecond: numberOf('rate', values.rate, 1_000),
+      rounds: numberOf('rounds', values.rounds, 3),
+    }),
+  ),
+);
+
+async function main({ silent, devices, ratePerSecond, rounds }: Sizes): Promise<void> {
   const releases = createReleases();
   try {
     const database = await startBenchDatabase(60);

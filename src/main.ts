@@ -1,7 +1,8 @@
 import { isatty } from 'node:tty';
-import { parseArgs } from 'node:util';
 import { loadConfig, type Config, type Role } from './config/config.ts';
 import { createLog } from './log/create-log.ts';
+import { readArguments as parseArguments } from './cli/read-options.ts';
+import { UsageError } from './cli/usage-error.ts';
 import { helpText } from './config/help.ts';
 import { tuneCollector } from './process/v8.ts';
 import { describeReady } from './process/describe-ready.ts';
@@ -78,10 +79,12 @@ async function run(config: Config): Promise<void> {
     for (const line of describeReady(addresses, config.console.enabled)) console.log(line);
 }
 
-const describeStop = (delayMs: number) =>
-  delayMs > 0
+// No constant: those below the start are not there yet while it is awaited.
+function describeStop(delayMs: number): string {
+  return delayMs > 0
     ? `not ready any more; serving on for ${delayMs} ms, then finishing what is under way.`
     : 'finishing what is under way.';
+}
 
 function hasTerminal(): boolean {
   return [0, 1, 2].some((stream) => isatty(stream));
@@ -106,7 +109,7 @@ function readArguments(args: string[]): Role | null {
 
 function parse(args: string[]) {
   try {
-    return parseArgs({
+    return parseArguments({
       args,
       allowPositionals: true,
       options: {
@@ -116,7 +119,7 @@ function parse(args: string[]) {
       },
     });
   } catch (error) {
-    throw new StartError(error instanceof Error ? error.message : String(error));
+    throw error instanceof UsageError ? new StartError(`${error.message} Try --help.`) : error;
   }
 }
 

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../../src/cli/read-options.ts';
+import { UsageError } from '../../src/cli/usage-error.ts';
 import { numberOf } from '../options.ts';
 
 export type PairsOptions = {
@@ -27,49 +28,63 @@ export type PairsOptions = {
 
 const project = new URL('../..', import.meta.url).pathname;
 
-const usage = `npm run bench:pairs -- --before <checkout> [--after <checkout, this one>] [--self]
-  [--only work[,work]] [--pairs 40] [--seconds 2] [--devices 1000] [--seed 1] [--v5] [--json file] [--smoke]`;
+const usageOf = (works: string[]) => `Usage: npm run bench:pairs -- --before CHECKOUT [options]
 
-/** Reads the command line; `works` are the names that there are. Throws, with the usage, where it is wrong. */
-export function readPairsOptions(argv: string[], works: string[]): PairsOptions {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean', default: false } as const;
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      before: text,
-      after: text,
-      only: { ...text, multiple: true, default: [] },
-      pairs: text,
-      seconds: text,
-      devices: text,
-      seed: text,
-      json: text,
-      self: flag,
-      v5: flag,
-      smoke: flag,
-    },
+Whether one version of the service is slower than another: both run at once, and are loaded in turns.
+All works take about 40 minutes. See docs/performance.md.
+
+  --before CHECKOUT  A checkout with its packages installed.
+  --after CHECKOUT   The one it is measured beside (default: this one).
+  --self             Also before beside before: what the machine alone makes of two that are the same.
+  --only WORK[,WORK] Only these, or those that begin so: ${works.join(', ')}.
+  --pairs N          How often both are measured (default 40).
+  --seconds S        How long, each time (default 2).
+  --devices N        How many devices are connected to each (default 1000).
+  --seed N           Of the order in which the two take turns (default 1).
+  --v5               The devices of --after speak MQTT 5.
+  --json FILE        Where the raw figures go.
+  --smoke            So small and short that it only shows that every work works.
+  --help             This text.`;
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean', default: false } as const;
+const flags = {
+  before: text,
+  after: text,
+  only: { ...text, multiple: true, default: [] as string[] },
+  pairs: text,
+  seconds: text,
+  devices: text,
+  seed: text,
+  json: text,
+  self: flag,
+  v5: flag,
+  smoke: flag,
+} as const;
+
+/** Reads the command line; `works` are the names that there are. Ends the process, with the usage, where it is wrong. */
+export function readPairsOptions(works: string[]): PairsOptions {
+  return readOptionsOrExit(usageOf(works), flags, (values) => {
+    if (values.before === undefined)
+      throw new UsageError('--before: expected the directory of a checkout.');
+    const only = values.only.flatMap((names) => names.split(','));
+    const unknown = only.filter((name) => !works.some((work) => isMeant(work, [name])));
+    if (unknown.length > 0) throw new UsageError(`--only: there is no work ${unknown.join(', ')}.`);
+    const size = values.smoke ? smoke : full;
+    return {
+      ...size,
+      before: resolve(values.before),
+      after: resolve(values.after ?? project),
+      only,
+      pairs: numberOf('pairs', values.pairs, size.pairs),
+      seconds: numberOf('seconds', values.seconds, size.seconds),
+      devices: numberOf('devices', values.devices, size.devices),
+      seed: numberOf('seed', values.seed, 1),
+      self: values.self,
+      v5: values.v5,
+      jsonFile: values.json === undefined ? null : resolve(values.json),
+    };
   });
-  if (values.before === undefined) throw new Error(`--before: expected a directory.\n${usage}`);
-  const only = values.only.flatMap((names) => names.split(','));
-  const unknown = only.filter((name) => !works.some((work) => isMeant(work, [name])));
-  if (unknown.length > 0)
-    throw new Error(`No work ${unknown.join(', ')}; there are ${works.join(', ')}.\n${usage}`);
-  const size = values.smoke ? smoke : full;
-  const count = (given: string | undefined, otherwise: number) => numberOf(given, otherwise, usage);
-  return {
-    ...size,
-    before: resolve(values.before),
-    after: resolve(values.after ?? project),
-    only,
-    pairs: count(values.pairs, size.pairs),
-    seconds: count(values.seconds, size.seconds),
-    devices: count(values.devices, size.devices),
-    seed: count(values.seed, 1),
-    self: values.self,
-    v5: values.v5,
-    jsonFile: values.json === undefined ? null : resolve(values.json),
-  };
 }
 
 /** `messages-1` means both `messages-1-plain` and `messages-1-profile`; no name means all works. */

@@ -5,6 +5,7 @@ import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { EventReport, maxItems, type Item } from '../../src/contract/uplink.ts';
 import { checkInParts, isLarge, type PartProblem } from '../../src/lib/check-parts.ts';
 import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
+import { describeIssue } from '../../src/lib/issue-message.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
 
 /** How a payload is to be read: one JSON text, or an item on each line. */
@@ -137,7 +138,11 @@ export function parseOne<T>(
   const [first, ...others] = early ?? result?.error.issues ?? [];
   const path = at + jsonPointer(first?.path ?? []);
   const more = others.length > 0 ? ` (and ${early ? '' : `${others.length} `}more)` : '';
-  rejections.push({ reason: 'invalid-payload', message: `${first?.message}${more}`, path });
+  rejections.push({
+    reason: 'invalid-payload',
+    message: `${describeIssue(first?.message ?? '')}${more}`,
+    path,
+  });
   return undefined;
 }
 

@@ -9,8 +9,6 @@ export type PollPresenceDeps = {
 
 type Waiting = { identity: DeviceIdentity; polls: number; timer: NodeJS.Timeout | null };
 
-export type PollPresence = ReturnType<typeof createPollPresence>;
-
 /**
  * A device is connected while a poll of it waits, and a little longer after an answer: it reads that and asks
  * again. One whose connection ends before the answer has left.

@@ -79,6 +79,8 @@ export function createHttpUplink(deps: UplinkDeps) {
       throw new HttpProblem(405, 'method-not-allowed', 'Expected POST.', {
         headers: { Allow: 'POST' },
       });
+    // It left while it was let in: nothing would tell that its place is free again.
+    if (response.destroyed) return;
     const format = readFormat(request);
     bodies.check(request, name);
     const device = devices.of(identity);

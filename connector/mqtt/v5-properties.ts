@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { reason } from './reason-codes.ts';
 
 /** Where a client's packets have properties. */
-export type Place =
+export type PropertiesOf =
   'connect' | 'will' | 'publish' | 'ack' | 'subscribe' | 'unsubscribe' | 'disconnect';
 
 /** Identifiers of properties, MQTT 5 section 2.2.2.2. */
@@ -45,7 +45,7 @@ const ofAll: [number, Form][] = [[property.userProperty, 'pair']];
 const reasonString: [number, Form] = [property.reasonString, 'text'];
 
 /** What a client may send where; everything else is a protocol error there. */
-const forms: Record<Place, ReadonlyMap<number, Form>> = {
+const forms: Record<PropertiesOf, ReadonlyMap<number, Form>> = {
   connect: new Map([
     [property.sessionExpiry, 'four'],
     [property.authenticationMethod, 'text'],
@@ -83,7 +83,12 @@ const failed = (fault: number): Properties => ({ fault, end: -1, values: none })
  * Reads the properties that begin at `at` with their length, in a packet that ends at `limit`. Their bytes
  * are looked at once, whatever they claim to be, and nothing of them is kept but numbers.
  */
-export function readProperties(bytes: Buffer, at: number, limit: number, place: Place): Properties {
+export function readProperties(
+  bytes: Buffer,
+  at: number,
+  limit: number,
+  place: PropertiesOf,
+): Properties {
   const length = readVarint(bytes, at, limit);
   if (length === null) return failed(malformed);
   const end = length.end + length.value;

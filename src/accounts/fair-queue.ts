@@ -1,8 +1,8 @@
 import { DomainError } from '../errors.ts';
-import { FairTurns, type Turn } from '../lib/fair-turns.ts';
+import { FairTurns, type Asker } from '../lib/fair-turns.ts';
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
-export type FairQueue = <T>(turn: Turn, work: () => Promise<T>) => Promise<T>;
+export type FairQueue = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 

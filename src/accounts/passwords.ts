@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { hash, verify } from '@node-rs/argon2';
 import { createFairQueue } from './fair-queue.ts';
-import type { Turn } from '../lib/fair-turns.ts';
+import type { Asker } from '../lib/fair-turns.ts';
 
 /** RFC 9106 argon2id, the package's default variant, with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -11,7 +11,7 @@ const nobody =
   '$argon2id$v=19$m=19456,t=2,p=1$kko+BdQAa3QWaiVe2Yxj6Q$ah0VRj1rP7eSdx8YODiuVk44GRGasgPpoIUVM5A2SsQ';
 
 export type Passwords = {
-  hash(password: string, turn: Turn): Promise<string>;
+  hash(password: string, turn: Asker): Promise<string>;
   /**
    * Whether the password is the one behind the hash; null, for nobody's, takes as long. `guard` runs
    * first, when the turn has come. Rejects with what `guard` throws.
@@ -19,7 +19,7 @@ export type Passwords = {
   verify(
     passwordHash: string | null,
     password: string,
-    turn: Turn,
+    turn: Asker,
     guard?: () => Promise<void>,
   ): Promise<boolean>;
 };

@@ -2,7 +2,7 @@ import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
 import { accountKey } from './email.ts';
 import { memoryLimiters, tooManyRequests, type LoginAttempts } from './limiters.ts';
 import { network } from '../lib/network.ts';
-import type { Turn } from '../lib/fair-turns.ts';
+import type { Asker } from '../lib/fair-turns.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
@@ -74,6 +74,6 @@ export function pairKey(email: string, address: string): string {
 }
 
 /** Whose turn the hash of a password is. */
-export function turnOf(email: string, address: string): Turn {
+export function turnOf(email: string, address: string): Asker {
   return { address: network(address), who: accountKey(email) };
 }

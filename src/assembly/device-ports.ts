@@ -5,7 +5,7 @@ import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
 import type { Config } from '../config/config.ts';
 import { createDeviceAuthenticator, type DeviceAuthenticator } from '../devices/authenticate.ts';
 import type { LoginWatch } from '../devices/login-watch.ts';
-import type { Presence } from '../devices/presence.ts';
+import type { PresenceRecorder } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { observeRates } from '../metrics/observe.ts';
@@ -19,7 +19,7 @@ export type ConnectorSide = {
   downlinks: Downlinks;
   ingest: Ingest;
   holds: AccountThrottle;
-  presence: Presence;
+  presence: PresenceRecorder;
   observer: Observer;
   /** Devices have one rate, whichever transports they use. */
   rateStore: RateStore;

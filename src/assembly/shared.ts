@@ -161,14 +161,21 @@ async function startDisabled(
 export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redis answers again.');
 
 async function startBus(
-  { redisUrl }: Config,
+  { redisUrl, role }: Config,
   serviceLog: ServiceLog,
   nowMs: MonotonicClock,
 ): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
     log.error({ event: 'bus.listener-failed', err, channel }, 'A listener of the bus failed.');
-  if (redisUrl === null) return createLocalBus({ onListenerError });
+  if (redisUrl === null) {
+    if (role.name !== 'all')
+      log.warn(
+        { event: 'bus.alone' },
+        'REDIS_URL is not set: this part and the others tell each other nothing, and streams and what is sent to devices wait or are missed. Give all parts the same.',
+      );
+    return createLocalBus({ onListenerError });
+  }
   const onError = (err: unknown) =>
     log.warn(
       { event: 'bus.degraded', err },

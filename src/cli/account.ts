@@ -16,6 +16,7 @@ import {
 import { openTools } from './account/open.ts';
 import { quota } from './account/quota.ts';
 import { resetLink } from './account/reset-link.ts';
+import { asksForHelp, findWrongArgument } from './command-line.ts';
 import { readPassword } from './simulate/password.ts';
 
 const usage = `Usage:
@@ -52,14 +53,17 @@ const commands: Record<string, { run: AccountCommand; takes: [number, number] }>
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 
-async function main([name = '', ...rest]: string[]): Promise<number> {
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (name === '--help' || name === '-h') {
+async function main(args: string[]): Promise<number> {
+  if (asksForHelp(args)) {
     process.stdout.write(usage);
     return 0;
   }
-  if (!command || rest.length < command.takes[0] || rest.length > command.takes[1]) {
-    process.stderr.write(usage);
+  const takes = Object.entries(commands).map(([name, { takes }]) => [name, takes] as const);
+  const wrong = findWrongArgument(args, Object.fromEntries(takes));
+  const [name = '', ...rest] = args;
+  const command = commands[name];
+  if (wrong !== null || !command) {
+    process.stderr.write(`${wrong}\n\n${usage}`);
     return 2;
   }
   const tools = await openTools(await loadConfig(process.env));

@@ -1,8 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { dump } from 'js-yaml';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
+import { readOptionsOrExit } from './read-options.ts';
 
-// Writes asyncapi.yaml, the reference for firmware authors: `npm run asyncapi`.
+readOptionsOrExit(
+  `Usage: npm run asyncapi
+
+Writes asyncapi.yaml, the reference for firmware authors, from the schemas.`,
+  {},
+  () => null,
+);
 
 const file = new URL('../../asyncapi.yaml', import.meta.url);
 await writeFile(file, dump(asyncApiDocument(), { noRefs: true, lineWidth: 100 }));

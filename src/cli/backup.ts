@@ -3,6 +3,7 @@ import process from 'node:process';
 import { loadConfig, projectDir } from '../config/config.ts';
 import { backUp } from '../db/backup/back-up.ts';
 import { describeStartError } from '../start-error.ts';
+import { asksForHelp } from './command-line.ts';
 import { backUpPortably } from './portable/back-up.ts';
 
 const usage = `Usage:
@@ -18,10 +19,15 @@ process.exitCode = await main(process.argv.slice(2)).catch(explain);
 async function main(given: string[]): Promise<number> {
   const isPortable = given.includes('--portable');
   const args = given.filter((arg) => arg !== '--portable');
-  if (args.length > 1 || args[0]?.startsWith('-')) {
-    const isAsked = args[0] === '--help' || args[0] === '-h';
-    (isAsked ? process.stdout : process.stderr).write(usage);
-    return isAsked ? 0 : 2;
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const wrong = args.find((arg) => arg.startsWith('-'));
+  if (wrong !== undefined || args.length > 1) {
+    const problem = wrong ? `Unknown option '${wrong}'.` : 'Expected one directory.';
+    process.stderr.write(`${problem}\n\n${usage}`);
+    return 2;
   }
   const config = await loadConfig(process.env);
   const time = new Date().toISOString().replaceAll(':', '-');

@@ -43,5 +43,6 @@ function explain(error: unknown): number {
   return 2;
 }
 
-const stackOf = (error: unknown) =>
-  error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+}

@@ -9,8 +9,15 @@ import { createOpenApi } from '../http/openapi.ts';
 import { webhookDocs } from '../notifications/hook-docs.ts';
 import { version } from '../version.ts';
 import { listDocumentedRoutes } from './documented-routes.ts';
+import { readOptionsOrExit } from './read-options.ts';
 
-// Lints the two documents that the service serves: `npm run check:api`.
+readOptionsOrExit(
+  `Usage: npm run check:api
+
+Lints the two documents that the service serves, OpenAPI and AsyncAPI.`,
+  {},
+  () => null,
+);
 
 const rules = `
 extends: [recommended]

@@ -5,6 +5,7 @@ import { restore } from '../db/backup/restore.ts';
 import { findPortableManifest } from '../db/portable/manifest.ts';
 import { findOwnSecret } from '../config/secret.ts';
 import { describeStartError } from '../start-error.ts';
+import { asksForHelp } from './command-line.ts';
 import { restorePortably } from './portable/restore.ts';
 
 const usage = `Usage:
@@ -17,11 +18,17 @@ service; a portable copy is complete when this command ends.
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 
-async function main([backup, ...rest]: string[]): Promise<number> {
-  if (backup === undefined || backup.startsWith('-') || rest.length > 0) {
-    const isAsked = backup === '--help' || backup === '-h';
-    (isAsked ? process.stdout : process.stderr).write(usage);
-    return isAsked ? 0 : 2;
+async function main(args: string[]): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return 0;
+  }
+  const [backup, ...rest] = args;
+  const wrong = args.find((arg) => arg.startsWith('-'));
+  if (backup === undefined || wrong !== undefined || rest.length > 0) {
+    const problem = wrong ? `Unknown option '${wrong}'.` : 'Expected the directory of one backup.';
+    process.stderr.write(`${problem}\n\n${usage}`);
+    return 2;
   }
   const config = await loadConfig(process.env);
   const { dataDir, databaseUrl, secret } = config;

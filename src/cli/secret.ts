@@ -3,6 +3,7 @@ import { loadConfig } from '../config/config.ts';
 import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import { openTools } from './account/open.ts';
+import { asksForHelp, findWrongArgument } from './command-line.ts';
 import { accept, type SecretCommand, status } from './secret/commands.ts';
 import { confirm } from './secret/confirm.ts';
 
@@ -18,14 +19,15 @@ const commands: Record<string, SecretCommand> = { status, accept };
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
 
-async function main([name = '', ...rest]: string[]): Promise<number> {
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (name === '--help' || name === '-h') {
+async function main(args: string[]): Promise<number> {
+  if (asksForHelp(args)) {
     process.stdout.write(usage);
     return 0;
   }
-  if (!command || rest.length > 0) {
-    process.stderr.write(usage);
+  const wrong = findWrongArgument(args, { status: [0, 0], accept: [0, 0] });
+  const command = commands[args[0] ?? ''];
+  if (wrong !== null || !command) {
+    process.stderr.write(`${wrong}\n\n${usage}`);
     return 2;
   }
   const config = await loadConfig(process.env);

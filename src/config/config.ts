@@ -8,6 +8,7 @@ import { placeOfSecret, readSecret } from './secret.ts';
 import { checkStopTimeout, stopTimeoutOf } from './stop-timeout.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from '../start-error.ts';
+import { describeIssue } from '../lib/issue-message.ts';
 
 /** Which part of the service this process is; `all` is both. */
 export type Role = { name: 'all' } | { name: 'api' } | { name: 'connector'; id: number };
@@ -53,8 +54,11 @@ export async function loadConfig(
   const problems: string[] = [];
   const env = readEnvironment(variables, problems);
   const settings = await readSettings(join(projectDir, 'config'), env.CONFIG_FILE, problems);
-  if (role.name === 'connector' && settings?.connectors.every(({ id }) => id !== role.id))
-    problems.push(`--id ${role.id}: config/ names no connector with that id.`);
+  if (role.name === 'connector' && settings?.connectors.every(({ id }) => id !== role.id)) {
+    const there = settings.connectors.map(({ id, name }) => `${id} (${name})`).join(', ');
+    const place = env.CONFIG_FILE ?? 'config/';
+    problems.push(`--id ${role.id}: ${place} has no connector with that id; it has ${there}.`);
+  }
   const secret = await readSecret(env, problems);
   const mqttsListen = await readTls(env, problems);
   problems.push(...checkStopTimeout(env));
@@ -97,7 +101,7 @@ function readEnvironment(
   for (const { path, message } of parsed.error.issues) {
     const name = String(path[0]);
     const got = secretVariables.includes(name) ? '' : `, got "${present[name] ?? ''}"`;
-    problems.push(`${name}: ${message}${got}.`);
+    problems.push(`${name}: ${describeIssue(message)}${got}.`);
     delete present[name];
   }
   return Environment.parse(present);

@@ -46,7 +46,9 @@ export const Environment = z.object({
     .describe('PostgreSQL or TimescaleDB; without it an embedded PostgreSQL runs in DATA_DIR.'),
   REDIS_URL: url(['redis:', 'rediss:'], 'redis://host:6379')
     .optional()
-    .describe('Redis or Valkey for sessions and between processes; without it the database.'),
+    .describe(
+      'Redis or Valkey for sessions and between processes; needed by more than one process.',
+    ),
   SECRET: z
     .string()
     .optional()

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { readLaid } from './read-json-file.ts';
 import { Settings } from './settings.ts';
+import { describeIssue } from '../lib/issue-message.ts';
 
 /**
  * Lays the user's settings over the defaults. What is wrong is added to `problems`, and null given
@@ -26,7 +27,7 @@ export async function readSettings(
   const parsed = Settings.safeParse(layOver(defaults, local.value));
   if (parsed.success) return takeDailyQuota(parsed.data);
   for (const { path, message } of parsed.error.issues)
-    problems.push(`${file}: ${path.join('.') || 'the whole'}: ${message}.`);
+    problems.push(`${file}: ${path.join('.') || 'the whole'}: ${describeIssue(message)}.`);
   return null;
 }
 

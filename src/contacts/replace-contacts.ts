@@ -104,7 +104,13 @@ function contactsOf({ emails, webhooks }: ContactsUpdate): NewContact[] {
 function refusePrivate({ webhooks }: ContactsUpdate): void {
   const problems = webhooks.flatMap(({ url }, index) =>
     isPrivateHost(URL.parse(url)?.hostname ?? '')
-      ? [{ path: `/webhooks/${index}/url`, message: 'expected an address of the public internet' }]
+      ? [
+          {
+            path: `/webhooks/${index}/url`,
+            message:
+              'expected an address of the public internet, where the operator allows no other',
+          },
+        ]
       : [],
   );
   if (problems.length > 0)

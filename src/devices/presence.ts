@@ -24,7 +24,7 @@ export type PresenceDeps = {
 
 type Seen = Pick<DeviceIdentity, 'deviceId' | 'uuid' | 'accountId'>;
 
-export type Presence = {
+export type PresenceRecorder = {
   /** Notes it; written a little later, many devices at once. */
   presence(device: Seen, change: PresenceChange): void;
   /** Writes what is noted. */
@@ -40,7 +40,7 @@ const savedAtOnce = 1_000;
 type Sighting = { device: Seen; connections: number; seenTs: number };
 
 /** Keeps who is connected to this connector. What an earlier process left when it was killed is cleared. */
-export async function startPresence(deps: PresenceDeps): Promise<Presence> {
+export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorder> {
   const { db, connectorId, clock, tell, onError } = deps;
   const { writeIntervalMs = 1_000, seenIntervalMs = 30_000 } = deps;
   const sightings = new Map<number, Sighting>();

@@ -85,8 +85,13 @@ export function createApp(
     isShort = () => false,
   } = options;
   const readBody = createBodyReader(bodyLimitBytes);
-  const room = new ByteRoom({ maxBytes: options.roomBytes ?? 134_217_728, ...waiting });
-  const takeRoom = createTakeRoom({ room, isShort, bodyLimitBytes });
+  const maxBytes = options.roomBytes ?? 134_217_728;
+  const takeRoom = createTakeRoom({
+    room: new ByteRoom({ maxBytes, ...waiting }),
+    largeRoom: new ByteRoom({ maxBytes: maxBytes / 2, ...waiting }),
+    isShort,
+    bodyLimitBytes,
+  });
   mountRoutes(app, {
     routes,
     authenticate,

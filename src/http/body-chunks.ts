@@ -20,7 +20,7 @@ export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<Incom
   if (!['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
     throw unsupported('The body must be written in UTF-8.');
   if (!['', 'identity', 'gzip'].includes(encodingOf(ctx)))
-    throw unsupported('The body may be packed with gzip, and with nothing else.');
+    throw unsupported('The body may be compressed with gzip, and with nothing else.');
   ownPace.add(ctx.req);
 }
 
@@ -35,9 +35,9 @@ async function* readChunks(
   longestMs: number,
 ): AsyncGenerator<Buffer> {
   const { req } = ctx;
-  const isPacked = encodingOf(ctx) === 'gzip';
-  const source: Readable = isPacked ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : req;
-  // Unpacked, a body is read from another stream, which does not hear that the client has gone.
+  const isCompressed = encodingOf(ctx) === 'gzip';
+  const source: Readable = isCompressed ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : req;
+  // Decompressed, a body is read from another stream, which does not hear that the client has gone.
   const end = new EarlyEnd();
   const onClose = () => {
     if (!req.complete) end.reached(brokeOff());
@@ -55,11 +55,11 @@ async function* readChunks(
       yield next.value;
     }
   } catch (error) {
-    throw describe(error, req, isPacked);
+    throw describe(error, req, isCompressed);
   } finally {
     req.off('close', onClose);
     signal.removeEventListener('abort', onAbort);
-    if (isPacked) source.destroy();
+    if (isCompressed) source.destroy();
   }
 }
 
@@ -96,10 +96,10 @@ class EarlyEnd {
   }
 }
 
-function describe(error: unknown, req: IncomingMessage, isPacked: boolean): unknown {
+function describe(error: unknown, req: IncomingMessage, isCompressed: boolean): unknown {
   if (error instanceof DomainError) return error;
   const code = codeOf(error);
-  if (isPacked && code.startsWith('Z_'))
+  if (isCompressed && code.startsWith('Z_'))
     return new DomainError('invalid-input', 'The body is not gzip, or not all of it.', {
       cause: error,
     });

@@ -66,7 +66,7 @@ function readForm(text: string): Record<string, string> {
 
 async function readAll(ctx: Context, readText: Middleware): Promise<void> {
   const { req } = ctx;
-  // Unpacked, a body is read from another stream, which does not hear that the client has gone.
+  // Decompressed, a body is read from another stream, which does not hear that the client has gone.
   const gone = Promise.withResolvers<never>();
   const onClose = () => {
     if (!req.complete) gone.reject(new DomainError('invalid-input', 'The body broke off.'));

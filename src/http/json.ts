@@ -1,6 +1,7 @@
 import { nextTurn } from '../lib/in-turns.ts';
 import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
+import { findJsonError } from '../lib/json-error.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 
 // A purpose is ten levels deep.
@@ -46,8 +47,17 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    throw new DomainError('invalid-input', 'The body is not JSON.', { cause });
+    throw new DomainError('invalid-input', `The body is not JSON${placeIn(text)}.`, { cause });
   }
+}
+
+/** Where, in a text that is looked through at once. */
+function placeIn(text: string): string {
+  const error = text.length > longText ? null : findJsonError(text);
+  if (error === null) return '';
+  const { line, column, expected, found } = error;
+  const told = `: line ${line}, column ${column}: expected ${expected}, found ${found}`;
+  return told.replace('the end of the file', 'the end of the body');
 }
 
 /** A place in the document, written out only where something is wrong. */

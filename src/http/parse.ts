@@ -4,6 +4,7 @@ import { checkInParts, isLarge } from '../lib/check-parts.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 import { DomainError, type Problem } from '../errors.ts';
 import { describeAs } from './schema.ts';
+import { describeIssue } from '../lib/issue-message.ts';
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
 export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
@@ -31,8 +32,8 @@ export function strictly(query: z.ZodType | undefined): z.ZodType {
 }
 
 /**
- * Parses query and body and throws every problem of both at once; with `?strict=true` the warnings are
- * problems too.
+ * Parses query and body and throws every problem of both at once; where the body is wrong, or with
+ * `?strict=true`, the warnings are among them.
  */
 export function parseInput(
   schemas: { query?: z.ZodType | undefined; body?: z.ZodType | undefined },
@@ -42,11 +43,12 @@ export function parseInput(
   const query = schemas.query?.safeParse(raw.query);
   const body = schemas.body?.safeParse(raw.body);
   const warnings = warn(body?.data);
-  const isStrict = warnings.length > 0 && isStrictQuery(query?.data);
+  // A name that nobody knows is mostly one that is missing, misspelt.
+  const isTold = body?.success === false || isStrictQuery(query?.data);
   const problems = [
     ...problemsOf(query, (path) => String(path[0] ?? '')),
     ...problemsOf(body, jsonPointer),
-    ...(isStrict ? warnings.map(({ path, message }) => ({ path, message })) : []),
+    ...(isTold ? warnings.map(({ path, message }) => ({ path, message })) : []),
   ];
   if (problems.length > 0) throw invalid(problems);
   return { query: query?.data, body: body?.data, warnings };
@@ -99,5 +101,5 @@ export function problemsOf(
   const issues = result?.error?.issues ?? [];
   return issues
     .slice(0, maxProblems)
-    .map((issue) => ({ path: write(issue.path), message: issue.message }));
+    .map((issue) => ({ path: write(issue.path), message: describeIssue(issue.message) }));
 }

@@ -30,7 +30,7 @@ export type RequestInfo = {
   /** Best of the offered media types by the Accept header, or false. */
   accepts(...types: string[]): string | false;
   setHeader(name: string, value: string): void;
-  /** The body of a route that `takes` some, unpacked; to be read once, and to its end. */
+  /** The body of a route that `takes` some, decompressed; to be read once, and to its end. */
   openBody(): Body;
   /** Aborts when the client has gone or the service stops. */
   readonly signal: AbortSignal;

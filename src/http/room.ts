@@ -1,5 +1,6 @@
 import type { Context } from 'koa';
 import type { Reservation, ByteRoom } from '../lib/byte-room.ts';
+import { hasArrived } from './arrived.ts';
 import { network } from '../lib/network.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import { DomainError } from '../errors.ts';
@@ -10,6 +11,8 @@ import type { Route } from './route.ts';
 
 export type RoomDeps = {
   room: ByteRoom;
+  /** A part of it, for those with a larger body: whoever lets these come slowly is in the way of these only. */
+  largeRoom: ByteRoom;
   /** Whether memory is short: nothing new is begun then. */
   isShort: () => boolean;
   /** Larger bodies are refused. */
@@ -37,26 +40,39 @@ const usualBytes = 65_536;
 const bodyFactor = 4;
 const comeLaterSeconds = 5;
 const patienceMs = 5_000;
+/** A body up to here is waited for before it takes any room: so much of it is kept by its connection anyway. */
+const smallBytes = 16_384;
+/** A larger one may take so long while others wait for its room. */
+const arrivalMs = 2_000;
 
 const noPlace: RequestPlace = { resize() {}, leave() {} };
 
 export function createTakeRoom(deps: RoomDeps): TakeRoom {
-  const { room, isShort, bodyLimitBytes } = deps;
+  const { room, largeRoom, isShort, bodyLimitBytes } = deps;
   const expected = createExpectedRoom();
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
+    // It left while it was found out who it is: nothing would tell that its place is free again.
+    if (ctx.res.closed) throw comeLater(ctx, 'The client has gone.');
     const limitBytes = route.listBody?.limitBytes ?? bodyLimitBytes;
     const body = route.body ? Math.min(bodyBytes(ctx, limitBytes), limitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
     const most = route.room ?? usualBytes;
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
-    const place = room.enter(name, bytes + bodyFactor * body);
-    if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
-    // An answer that is being sent still takes its room, and so does a client that reads slowly.
-    ctx.res.once('close', place.leave.bind(place));
-    if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
+    const enter = async (where: ByteRoom, needed: number) => {
+      const place = where.enter(name, needed);
+      if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
+      // An answer that is being sent still takes its room, and so does a client that reads slowly.
+      ctx.res.once('close', place.leave.bind(place));
+      if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
+      return place;
+    };
+    if (body > smallBytes) await enter(largeRoom, bodyFactor * body);
+    else if (body > 0) await hasArrived(ctx.req);
+    const place = await enter(room, bytes + bodyFactor * body);
+    if (body > smallBytes) hurry(ctx, [largeRoom, room], arrivalMs);
     if (most <= usualBytes) return place;
     return {
       resize(taken) {
@@ -66,6 +82,16 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
       leave: place.leave.bind(place),
     };
   };
+}
+
+/** Ends a request whose body is still to come when others could have its room. */
+function hurry({ req, res }: Context, rooms: ByteRoom[], longestMs: number): void {
+  const timer = setInterval(() => {
+    if (req.complete) clearInterval(timer);
+    else if (rooms.some((room) => room.isWanted)) req.destroy();
+  }, longestMs);
+  timer.unref();
+  res.once('close', () => clearInterval(timer));
 }
 
 async function waitFor(place: Reservation, ctx: Context, longestMs: number): Promise<void> {

@@ -49,6 +49,11 @@ export class ByteRoom {
     return this.#waiting;
   }
 
+  /** Whether somebody who is within its share waits for what others have. */
+  get isWanted(): boolean {
+    return this.#ready.size > 0;
+  }
+
   /** Null where too many wait already. Whoever gets a place has to leave it. */
   enter(name: string, bytes: number): Reservation | null {
     const key = this.#keys.get(name) ?? { bytes: 0, waiting: [] };

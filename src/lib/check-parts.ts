@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { describeIssue } from './issue-message.ts';
 import { partsOf } from './schema-parts.ts';
 
 /** A part of a value that was checked: about how large it is, and what is wrong in it. */
@@ -44,7 +45,7 @@ export function* checkInParts(
   const issues = result.error?.issues ?? [];
   const problems = issues.map((issue) => ({
     path: [...path, ...issue.path],
-    message: issue.message,
+    message: describeIssue(issue.message),
   }));
   yield { size, problems };
 }

@@ -1,7 +1,7 @@
 import { Rotation } from './rotation.ts';
 
 /** Whom something is queued for: the client's address, and who asks there (an account, a credential). */
-export type Turn = { address: string; who: string };
+export type Asker = { address: string; who: string };
 
 type Line<T> = { waiting: number; ofEach: Rotation<T[]> };
 
@@ -20,7 +20,7 @@ export class FairTurns<T> {
     return this.#waiting;
   }
 
-  add({ address, who }: Turn, thing: T): void {
+  add({ address, who }: Asker, thing: T): void {
     let line = this.#lines.get(address);
     if (!line) {
       line = { waiting: 0, ofEach: new Rotation() };

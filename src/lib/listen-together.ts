@@ -3,7 +3,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { createServer } from 'node:net';
 import { platform } from 'node:process';
 
-export type Place = { host: string; port: number; backlog: number };
+type ListeningPlace = { host: string; port: number; backlog: number };
 
 /** Only there does the kernel share connections out among sockets of a port. */
 const canShare = platform === 'linux';
@@ -16,7 +16,7 @@ const canShare = platform === 'linux';
  */
 export async function listenTogether(
   servers: readonly [Server, ...Server[]],
-  { host, port, backlog }: Place,
+  { host, port, backlog }: ListeningPlace,
 ): Promise<number> {
   // A socket that shares its port would share that of another process too.
   if (canShare && port !== 0) await expectFree(host, port);

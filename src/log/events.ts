@@ -42,6 +42,7 @@ export const logEvents = [
   'secret.noted',
   'redis.away',
   'redis.back',
+  'bus.alone',
   'bus.degraded',
   'bus.listener-failed',
 

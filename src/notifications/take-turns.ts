@@ -20,10 +20,18 @@ const isFree = (row: string) => `
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
+/** What is tried again goes before what came later of its alarm: nobody hears first that an alarm is over. */
+const isNext = `
+  not exists (
+    select from notification before
+     where before.alarm_id = n.alarm_id and before.id < n.id and before.state = 'queued'
+       and before.grouped_in is null and before.account_id = n.account_id and before.kind = n.kind
+       and before.recipient = n.recipient and before.contact_id is not distinct from n.contact_id)`;
+
 const firstOf = (whose: string) => `
   (select id, due_at from notification n
     where ${whose} and n.state = 'queued' and n.grouped_in is null
-      and n.due_at <= ms_to_timestamp($1)
+      and n.due_at <= ms_to_timestamp($1) and ${isNext}
     order by n.due_at, n.id limit 1) as first`;
 
 /**
@@ -56,9 +64,9 @@ const waiting = `
 type Taken = Turn & { id: number | null };
 
 /**
- * Takes the next messages: of each recipient that is neither busy nor at rest the oldest that is due; of an
- * account its recipient that waited longest since it was served; of all accounts likewise. The row of a contact,
- * or of a recipient, is its lock, also between processes.
+ * Takes the next messages: of each recipient that is neither busy nor at rest the oldest that is due, and of an alarm
+ * none before those that came earlier; of an account its recipient that waited longest since it was served; of all
+ * accounts likewise. The row of a contact, or of a recipient, is its lock, also between processes.
  */
 export async function takeTurns(
   sql: Sql,

@@ -3,10 +3,10 @@ import type { MonotonicClock } from '../lib/clock.ts';
 import { Member } from '../streams/member.ts';
 import type { Reach } from '../streams/reach.ts';
 import { stillHere } from '../streams/server-sent.ts';
-import { Changes } from './changes.ts';
+import { PresenceChanges } from './changes.ts';
 import { position, type WriteTurn } from './write-turn.ts';
 
-export type BoardOptions = {
+type BoardOptions = {
   monotonicClock: MonotonicClock;
   /** No stream is silent for longer. */
   heartbeatMs: number;
@@ -15,17 +15,17 @@ export type BoardOptions = {
   onEnd: () => void;
 };
 
-export type Joined = { member: Member<string>; leave: () => void };
+type Joined = { member: Member<string>; leave: () => void };
 
 /** Between two turns. After one that told to ask again there is more time: answers cost more than turns. */
 const pauseMs = 1_000;
 const pauseAfterAllMs = 2_000;
 
 /** Tells the streams of one account who connected and left: at once after a pause, and then in turns. */
-export class Board {
+export class PresenceBoard {
   readonly #options: BoardOptions;
   readonly #members = new Map<Member<string>, Reach>();
-  readonly #changes = new Changes();
+  readonly #changes = new PresenceChanges();
   readonly #beating: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
   #nextMs = -Infinity;

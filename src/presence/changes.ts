@@ -4,10 +4,10 @@ import type { PresentDevice } from '../bus/bus.ts';
 export const maxNamed = 100;
 
 /** Of a turn: devices as they are now, or why a reader is to ask again. */
-export type Turn = { devices: PresentDevice[] } | { reason: 'many' | 'missed' };
+export type PresenceTurn = { devices: PresentDevice[] } | { reason: 'many' | 'missed' };
 
 /** What changed since the last turn: of a device that came and left meanwhile, how it stands now. */
-export class Changes {
+export class PresenceChanges {
   #devices = new Map<number, PresentDevice>();
   #reason: 'many' | 'missed' | null = null;
 
@@ -27,8 +27,8 @@ export class Changes {
   }
 
   /** What there is; nothing is left. */
-  take(): Turn {
-    const turn: Turn =
+  take(): PresenceTurn {
+    const turn: PresenceTurn =
       this.#reason === null ? { devices: [...this.#devices.values()] } : { reason: this.#reason };
     this.#reason = null;
     this.#devices = new Map();

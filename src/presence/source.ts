@@ -4,7 +4,7 @@ import { invalidLastEventId } from '../streams/ids.ts';
 import type { Member } from '../streams/member.ts';
 import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
-import { Board } from './board.ts';
+import { PresenceBoard } from './board.ts';
 import { createWriteTurn, position, writeAskAgain } from './write-turn.ts';
 
 export type PresenceSourceDeps = {
@@ -18,7 +18,7 @@ export type PresenceSourceDeps = {
 /** Who connects and leaves, as it is written. Hears nothing while there is no stream. */
 export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const { bus } = deps;
-  const boards = new Map<number, Board>();
+  const boards = new Map<number, PresenceBoard>();
   const write = createWriteTurn(deps.isIntermittent);
   let ends: (() => void)[] = [];
 
@@ -34,13 +34,13 @@ export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
       }),
     ];
   };
-  const open = (accountId: number): Board => {
+  const open = (accountId: number): PresenceBoard => {
     if (boards.size === 0) listen();
     const onEnd = () => {
       boards.delete(accountId);
       if (boards.size === 0) for (const end of ends) end();
     };
-    const board = new Board({ ...deps, write, onEnd });
+    const board = new PresenceBoard({ ...deps, write, onEnd });
     boards.set(accountId, board);
     return board;
   };

@@ -1,7 +1,7 @@
 import { presenceOf } from '../contract/presence.ts';
 import type { Reach } from '../streams/reach.ts';
 import { writeMessage } from '../streams/server-sent.ts';
-import type { Turn } from './changes.ts';
+import type { PresenceTurn } from './changes.ts';
 
 /**
  * Where a reader is, whatever it has read: who was there a moment ago is written nowhere, so that one that comes
@@ -13,7 +13,7 @@ export const writeAskAgain = (reason: 'many' | 'missed'): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
 /** The messages of a turn about the devices of `reach`, as of `StreamPiece`; empty where there is none. */
-export type WriteTurn = (turn: Turn, reach: Pick<Reach, 'has'>) => Buffer;
+export type WriteTurn = (turn: PresenceTurn, reach: Pick<Reach, 'has'>) => Buffer;
 
 /** `isIntermittent`: of a connector, as of `Presence`. */
 export function createWriteTurn(isIntermittent: (connectorId: number) => boolean): WriteTurn {

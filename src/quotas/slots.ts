@@ -62,6 +62,8 @@ export function createSlots(hasRoom: (taken: Taken) => boolean): Slots {
 
   return {
     take(accountId, { withinMs, signal, refuse }) {
+      // Its end was told before anybody could listen for it: the slot would never be given back.
+      if (signal?.aborted) return Promise.reject(refuse());
       if (!lines.has(accountId) && mayTake(accountId)) return Promise.resolve(takeOne(accountId));
       const { promise, resolve, reject } = Promise.withResolvers<Release>();
       const end = () => {
@@ -82,8 +84,7 @@ export function createSlots(hasRoom: (taken: Taken) => boolean): Slots {
       const timer = withinMs === undefined ? undefined : setTimeout(giveUp, withinMs);
       const line = lines.get(accountId) ?? new Set();
       lines.set(accountId, line.add(one));
-      if (signal?.aborted) giveUp();
-      else signal?.addEventListener('abort', giveUp, { once: true });
+      signal?.addEventListener('abort', giveUp, { once: true });
       return promise;
     },
   };

@@ -215,7 +215,14 @@ test('npm run account works on the embedded database, with no service running', 
   const env = { DATA_DIR: join(dir, 'data') };
   try {
     const created = await account(env, ['create', 'me@example.com'], 'correct horse\n');
-    expect(created).toMatchObject({ status: 0, stderr: '' });
+    expect(created.status).toBe(0);
+    // What a mistyped DATA_DIR is noticed by.
+    expect(created.stderr).toMatch(
+      /^Making a database in \S+\/data \(first start\)\.\nMigrated the database to .*\n$/,
+    );
+    const listed = await account(env, ['list']);
+    expect(listed).toMatchObject({ status: 0, stderr: '' });
+    expect(listed.stdout).toContain('me@example.com');
   } finally {
     rmSync(dir, { recursive: true });
   }

@@ -1,18 +1,54 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
 import { runProgram } from '../journeys/process.ts';
 
-const programs = ['engine', 'simulate', 'account', 'secret', 'backup', 'restore'];
+/** Those of package.json that run a program of ours, but for the service, and its arguments: file and name. */
+const programs = Object.entries(manifest.scripts).flatMap(([name, script]) => {
+  const file = /\b(?:src\/cli|bench|test\/faults|test\/upgrades)\/[\w-]+\.ts/.exec(script)?.[0];
+  return file === undefined ? [] : [[name, file] as const];
+});
+const alone = readdirSync('bench')
+  .filter((file) => file.endsWith('.ts'))
+  .filter((file) => readFileSync(`bench/${file}`, 'utf8').includes('npx node bench/'))
+  .map((file) => [`bench/${file}`, `bench/${file}`] as const);
 
-test.each(programs)('npm run %s -- --help says on standard output how it is used', async (name) => {
-  const program = runProgram(process.execPath, [`src/cli/${name}.ts`, '--help'], { env: {} });
+test('all programs are meant', () => {
+  const names = [...programs, ...alone].map(([name]) => name);
+  expect(names).toEqual(expect.arrayContaining(['simulate', 'bench:load', 'oracle', 'fixture']));
+  expect(names).toContain('bench/polls.ts');
+});
+
+test.each([...programs, ...alone])('%s --help says how it is used', async (name, file) => {
+  const program = runProgram(process.execPath, [file, '--help'], { env: {} });
   expect(await program.ended()).toBe(0);
-  expect(program.stdout()).toContain(`npm run ${name}`);
+  expect(program.stdout()).toContain(name);
   expect(program.stderr()).toBe('');
 });
 
-test.each(programs)('npm run %s -- --unknown says how it is used, as an error', async (name) => {
-  const program = runProgram(process.execPath, [`src/cli/${name}.ts`, '--unknown'], { env: {} });
+test.each([...programs, ...alone])('%s --unknown says what is wrong', async (_name, file) => {
+  const program = runProgram(process.execPath, [file, '--unknown'], { env: {} });
   expect(await program.ended()).toBe(2);
   expect(program.stdout()).toBe('');
-  expect(program.stderr()).not.toBe('');
+  expect(program.stderr()).toMatch(/^Unknown option '--unknown'\.\n/);
+});
+
+test.each([
+  ['account', ['create'], 'create: an argument is missing.'],
+  ['account', ['creat', 'a@example.org'], 'There is no command "creat".'],
+  ['account', ['list', 'a', 'b'], 'list: "a b" is too much.'],
+  ['account', [], 'Expected a command.'],
+  ['secret', ['constructor'], 'There is no command "constructor".'],
+  ['restore', [], 'Expected the directory of one backup.'],
+  ['backup', ['a', 'b'], 'Expected one directory.'],
+])('%s %j: says what is wrong, and how it is used', async (name, args, said) => {
+  const program = runProgram(process.execPath, [`src/cli/${name}.ts`, ...args], { env: {} });
+  expect(await program.ended()).toBe(2);
+  expect(program.stderr()).toContain(`${said}\n\nUsage:\n  `);
+});
+
+test('numbers and names that options do not take are said without a stack', async () => {
+  const program = runProgram(process.execPath, ['bench/bench.ts', '--rounds', 'x'], { env: {} });
+  expect(await program.ended()).toBe(2);
+  expect(program.stderr()).toMatch(/^--rounds: expected a number above 0, got "x"\.\n\nUsage: /);
 });

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
 import { publish, publishBytes } from '../../connector/mqtt/v5-write.ts';
-import { readProperties, type Place } from '../../connector/mqtt/v5-properties.ts';
+import { readProperties, type PropertiesOf } from '../../connector/mqtt/v5-properties.ts';
 
 describe('a field of properties', () => {
-  const places: Place[] = [
+  const places: PropertiesOf[] = [
     'connect',
     'will',
     'publish',

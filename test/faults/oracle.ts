@@ -1,4 +1,6 @@
-import { parseArgs } from 'node:util';
+import { readOptionsOrExit } from '../../src/cli/read-options.ts';
+import { UsageError } from '../../src/cli/usage-error.ts';
+import { numberOf } from '../../bench/options.ts';
 import { findTimescaleBinDir } from '../support/cluster.ts';
 import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
@@ -11,8 +13,9 @@ import type { Outcome } from './run-fault.ts';
 import { faultsOf } from './verdict.ts';
 import { startWorld } from './world.ts';
 
-const help = `Sends measurements, lets something go wrong, and checks that nothing acknowledged was lost.
+const usage = `Sends measurements, lets something go wrong, and checks that nothing acknowledged was lost.
 
+Usage:
   npm run oracle -- [--fault NAME]... [--times N] [--seconds N] [--devices N] [--rate N] [--plain]
   npm run oracle -- --fault noisy-neighbour --kind NAME|all|list...
 
@@ -26,45 +29,52 @@ const help = `Sends measurements, lets something go wrong, and checks that nothi
   --plain    PostgreSQL without TimescaleDB, also where there is one
 `;
 
-const { values } = parseArgs({
-  options: {
-    fault: { type: 'string', multiple: true },
-    kind: { type: 'string', multiple: true },
-    times: { type: 'string' },
-    seconds: { type: 'string' },
-    devices: { type: 'string' },
-    rate: { type: 'string' },
-    plain: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  },
-});
-
+const text = { type: 'string' } as const;
+const names = { type: 'string', multiple: true } as const;
+const flags = {
+  fault: names,
+  kind: names,
+  times: text,
+  seconds: text,
+  devices: text,
+  rate: text,
+  plain: { type: 'boolean', default: false },
+} as const;
 const noisyName = 'noisy-neighbour';
-const timescaledb = !values.plain && findTimescaleBinDir() !== null;
 
-if (values.help) console.log(help);
-else if (values.kind?.includes('list'))
-  for (const { name, says } of kinds) console.log(`${name.padEnd(24)}${says}`);
-else process.exitCode = await runAll(choose(values.fault));
+const options = readOptionsOrExit(usage, flags, (values) => ({
+  lists: values.kind?.includes('list') ?? false,
+  chosen: choose(values.fault, values.kind),
+  times: givenOf('times', values.times),
+  seconds: givenOf('seconds', values.seconds),
+  devices: givenOf('devices', values.devices),
+  rate: givenOf('rate', values.rate),
+  plain: values.plain,
+}));
+const timescaledb = !options.plain && findTimescaleBinDir() !== null;
 
-function choose(names: string[] | undefined): Fault[] {
-  if (names?.includes(noisyName)) return chooseNoisy(values.kind ?? []);
+if (options.lists) for (const { name, says } of kinds) console.log(`${name.padEnd(24)}${says}`);
+else process.exitCode = await runAll(options.chosen);
+
+function givenOf(name: string, given: string | undefined): number | undefined {
+  return given === undefined ? undefined : numberOf(name, given, 1);
+}
+
+/** Throws `UsageError`. */
+function choose(names: string[] | undefined, kindNames: string[] = []): Fault[] {
+  if (names?.includes(noisyName)) return chooseNoisy(kindNames);
   const unknown = names?.find((name) => faults.every((fault) => fault.name !== name));
   if (unknown === undefined) return faults.filter(({ name }) => names?.includes(name) ?? true);
-  console.error(`There is no fault "${unknown}".\n\n${help}`);
-  process.exit(1);
+  throw new UsageError(`--fault: there is no fault "${unknown}".`);
 }
 
 function chooseNoisy(names: string[]): Fault[] {
-  const unknown = names.find((name) => name !== 'all' && kinds.every((kind) => kind.name !== name));
-  if (names.length > 0 && unknown === undefined) {
-    const chosen = kinds.filter(({ name }) => names.includes('all') || names.includes(name));
-    return chosen.map((kind) => noisyNeighbour(kind));
-  }
-  console.error(
-    `${noisyName} needs --kind NAME, all or list${unknown ? `, not "${unknown}"` : ''}.`,
-  );
-  process.exit(1);
+  const known = (name: string) => kinds.some((kind) => kind.name === name);
+  const unknown = names.find((name) => name !== 'all' && name !== 'list' && !known(name));
+  if (unknown !== undefined) throw new UsageError(`--kind: there is no kind "${unknown}".`);
+  if (names.length === 0) throw new UsageError(`${noisyName} needs --kind NAME, all or list.`);
+  const chosen = kinds.filter(({ name }) => names.includes('all') || names.includes(name));
+  return chosen.map((kind) => noisyNeighbour(kind));
 }
 
 async function runAll(chosen: Fault[]): Promise<number> {
@@ -105,17 +115,17 @@ async function runOne(fault: Fault): Promise<Outcome> {
   const kind = kinds.find(({ name }) => fault.name === `${noisyName} ${name}`);
   if (kind)
     return runNoisy(kind, {
-      seconds: Number(values.seconds ?? fault.long.awaySeconds),
-      devices: Number(values.devices ?? 200),
-      rate: Number(values.rate ?? 500),
+      seconds: options.seconds ?? fault.long.awaySeconds,
+      devices: options.devices ?? 200,
+      rate: options.rate ?? 500,
       timescaledb,
       onReport: (report) => void process.stderr.write(`    ${report}\n`),
     });
   const disk = fault === diskFull ? mountSmallDisk() : null;
   try {
     const world = await startWorld({
-      devices: Number(values.devices ?? 500),
-      rate: Number(values.rate ?? 3_000),
+      devices: options.devices ?? 500,
+      rate: options.rate ?? 3_000,
       timescaledb,
       watch: true,
       ...fault.world,
@@ -127,8 +137,8 @@ async function runOne(fault: Fault): Promise<Outcome> {
     }, 1_000);
     try {
       return await runFault(world, fault, {
-        times: Number(values.times ?? fault.long.times),
-        awaySeconds: Number(values.seconds ?? fault.long.awaySeconds),
+        times: options.times ?? fault.long.times,
+        awaySeconds: options.seconds ?? fault.long.awaySeconds,
       });
     } finally {
       clearInterval(progress);

@@ -92,6 +92,14 @@ describe('a body', () => {
   });
 
   test.each([
+    ['{"name": "x",\n "tags": [1 2]}', 'line 2, column 13: expected , or ], found "2"'],
+    ['{"name"', 'line 1, column 8: expected :, found the end of the body'],
+  ])('that is no JSON, %j, is told where it is none', async (body, place) => {
+    const { detail } = (await http.post(body)).body as { detail: string };
+    expect(detail).toBe(`The body is not JSON: ${place}.`);
+  });
+
+  test.each([
     ['text/plain', 415],
     ['application/x-www-form-urlencoded', 415],
     ['application/json; charset=utf-16', 415],

@@ -164,6 +164,18 @@ test('strict lists what is wrong beside what is unknown; it is true or false', a
   expect((await send('POST', '/v2/purposes?strict=false', purpose({ x: 1 }))).status).toBe(200);
 });
 
+test('what is wrong is told with what is not known, without ?strict too: it may be what is missing', async () => {
+  const wrong = purpose({ isGt: 1 });
+  const [event] = wrong.states[0]?.events ?? [];
+  Object.assign(event?.causes[0] ?? {}, { threshold: { over: { stat: 'avg', windowMs: 9 } } });
+  const errors = errorsOf(await send('POST', '/v2/purposes', wrong));
+  const over = `${at}/causes/0/threshold/over`;
+  expect(errors).toEqual([
+    { path: `${over}/ms`, message: 'expected number, found nothing' },
+    { path: `${over}/windowMs`, message: expect.stringContaining('no member windowMs') },
+  ]);
+});
+
 test('answers that have no warnings in the specification have none while there is nothing to say', async () => {
   const configured = await send('PUT', `/v2/devices/${uuid}/configuration`, configuration({}));
   expect(Object.keys(configured.body)).toEqual(['timestamp']);

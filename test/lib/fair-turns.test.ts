@@ -52,3 +52,29 @@ test('the newest is taken of who has most, also where all had a turn', () => {
   expect(rest(turns)).toEqual(['b1', 'a2', 'b2', 'a3']);
   expect(() => turns.takeFromLongest()).toThrow('Nothing waits.');
 });
+
+test('who comes back has its turn, however many others are new each time', () => {
+  const turns = new FairTurns<string>();
+  const isServed = (add: (thing: string) => void, addNew: (n: number) => void) => {
+    for (let n = 0; n < 10; n += 1) addNew(n);
+    add('first');
+    // Whoever is answered has another one come under another name.
+    for (let n = 10; n < 100; n += 1) {
+      const { thing } = turns.take() ?? {};
+      if (thing === 'first') add('second');
+      else addNew(n);
+      if (thing === 'second') return true;
+    }
+    return false;
+  };
+  const atAddress = isServed(
+    (thing) => turns.add({ address: 'a', who: 'x' }, thing),
+    (n) => turns.add({ address: 'a', who: `new ${n}` }, ''),
+  );
+  rest(turns);
+  const atAddresses = isServed(
+    (thing) => addressed(turns, 'b', thing),
+    (n) => addressed(turns, `new ${n}`, ''),
+  );
+  expect({ atAddress, atAddresses }).toEqual({ atAddress: true, atAddresses: true });
+});

@@ -98,6 +98,33 @@ test('a recipient gets one message at a time, in order, an account two', async (
   }
 });
 
+test('what failed of an alarm goes before what came later of it, and keeps no other waiting', async () => {
+  let aheadMs = 0;
+  const receiver = await givenReceiver(({ body }) =>
+    body.includes('opened') && aheadMs === 0 ? { status: 500 } : { status: 204 },
+  );
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue } = await start({ clock: () => Date.now() + aheadMs });
+  await db().transaction(async (tx) => {
+    const pushed = ['opened', 'closed', 'of another alarm'];
+    await enqueue(
+      tx,
+      pushed.map((title) => given.pushOf(owner, title)),
+    );
+    await tx.query(
+      `update notification set alarm_id = case when title like '%of another alarm' then 2 else 1 end,
+                               announcement = 1`,
+    );
+  });
+  const titles = () => receiver.received.map((one) => titleIn(one).replace('Cellar: ', ''));
+  await expect.poll(titles).toContain('of another alarm');
+  aheadMs = 60_000;
+  await expect.poll(() => receiver.received.length).toBe(4);
+  expect(titles()).toEqual(['opened', 'of another alarm', 'opened', 'closed']);
+  expect((await statesOf(owner)).map(([state]) => state)).toEqual(['sent', 'sent', 'sent']);
+});
+
 test('a recipient that failed five times running rests 15 minutes', async () => {
   let nowMs = Date.now();
   let isBack = false;

@@ -95,6 +95,13 @@ describe('the service on a machine with nothing else', () => {
     third.child.kill('SIGINT');
     expect(await end(third, 'SIGINT')).toBe(0);
   });
+
+  it('comes up and stops in order when it is asked to stop while it still starts', async () => {
+    const early = start({ DATA_DIR: join(dir, 'early') });
+    await early.printed(/"database\.created"/);
+    expect(await end(early, 'SIGTERM')).toBe(0);
+    expect(messagesOf(early).slice(-2)).toEqual(['Ready.', 'Stopped.']);
+  });
 });
 
 /** It ends by itself with 1, after these lines and no stack. */
@@ -150,7 +157,12 @@ describe('the service does not start', () => {
       'Not understood: cloud. Try --help.',
     ]);
     expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
-    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toHaveLength(1);
+    expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toEqual([
+      '--id 99: config/ has no connector with that id; it has 1 (connector-1).',
+    ]);
+    expect(await expectRefusal(start({}, ['--port', '1']))).toEqual([
+      "Unknown option '--port'. Try --help.",
+    ]);
   });
 
   it('but explains itself', async () => {

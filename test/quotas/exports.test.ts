@@ -41,6 +41,20 @@ async function readAll<T>(pages: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('exports', () => {
+  it('of clients that have gone before their turn take none', async () => {
+    const exports = start();
+    const gone = AbortSignal.abort();
+    for (const { pages } of [1, 1].map(source)) {
+      const run = exports.run(1, gone, pages);
+      await expect(run).rejects.toMatchObject({ code: 'too-many-requests' });
+    }
+    const { pages, reads } = source(1);
+    const run = exports.run(1, never, pages);
+    await settle();
+    expect(reads).toHaveLength(1);
+    leave([run]);
+  });
+
   it('of an account run two at a time, the others in their order once one has ended', async () => {
     const exports = start();
     const sources = [1, 1, 1, 1].map(source);

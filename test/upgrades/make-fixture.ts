@@ -3,6 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from 'pg';
+import { readOptionsOrExit } from '../../src/cli/read-options.ts';
 import { version } from '../../src/version.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { projectDir } from '../journeys/process.ts';
@@ -17,6 +18,12 @@ import { setScene, type Scene } from './scene/scene.ts';
 
 // Makes the fixture of the present version: an installation, what it answers, a backup of it, and its
 // rows as SQL. Later versions are tested with it, so it is made once, when the version is done.
+
+const usage = `Usage: npm run fixture
+
+Makes the fixture of ${version} in ${filesOf(version).dir}:
+an installation, what it answers, a backup of it, and its rows as SQL. One that is there is made again.`;
+readOptionsOrExit(usage, {}, () => null);
 
 const dir = makeTemporaryDir();
 const running: Program[] = [];

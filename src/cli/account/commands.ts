@@ -14,6 +14,7 @@ import { purgeDevices } from '../../history/purge.ts';
 import { createDeviceRemoval } from '../../devices/remove-devices.ts';
 import { DomainError } from '../../errors.ts';
 import type { Tools } from './open.ts';
+import { describeIssue } from '../../lib/issue-message.ts';
 
 type AskPassword = (email: string) => Promise<string>;
 
@@ -138,6 +139,8 @@ function revokeWith({ store, bus }: Tools) {
 function check(input: { email: string; password: string }): NewCredentials {
   const result = NewCredentials.safeParse(input);
   if (result.success) return result.data;
-  const said = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}.`);
+  const said = result.error.issues.map(
+    ({ path, message }) => `${path.join('.')}: ${describeIssue(message)}.`,
+  );
   throw new DomainError('invalid-input', said.join('\n'));
 }

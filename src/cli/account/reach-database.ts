@@ -9,7 +9,16 @@ import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { findService } from '../../db/embedded/secrets.ts';
 import { migrate } from '../../db/migrate.ts';
 import { explainMissingRight } from '../../db/missing-right.ts';
-import { consoleLog as log } from '../console-log.ts';
+import type { LogEvent } from '../../log/events.ts';
+import type { Write } from '../../log/logger.ts';
+import { consoleLog } from '../console-log.ts';
+
+/** Said by a command too: a mistyped DATA_DIR is noticed by it, and a migration is for good. */
+const told: LogEvent[] = ['database.created', 'database.migrated'];
+const info: Write = (context, message) => {
+  if (told.includes(context.event)) consoleLog.warn(context, message);
+};
+const log = { ...consoleLog, info };
 
 type Found = { connectionString: string; release(): Promise<void> };
 

@@ -2,6 +2,7 @@ import { warnOfUnknown } from '../../contract/unknown-members.ts';
 import { findJsonError } from '../../lib/json-error.ts';
 import { jsonPointer } from '../../lib/json-pointer.ts';
 import type { z } from 'zod';
+import { describeIssue } from '../../lib/issue-message.ts';
 
 /** Something in a file or a stream that cannot be used; the message says where. */
 export class InputError extends Error {}
@@ -31,7 +32,7 @@ export function parseWith<Schema extends z.ZodType>(
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const problems = result.error.issues.map((issue) => ({
-    ...issue,
+    message: describeIssue(issue.message),
     path: jsonPointer(issue.path),
   }));
   // A name that nobody knows is mostly one that is missing, misspelt.

@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-import { messageOf } from '../../lib/thrown.ts';
+import { readArguments } from '../read-options.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** What is asked for. Times in ms; null where they are not given. */
@@ -31,7 +30,11 @@ const flags = {
 
 /** Reads the command line. Throws `UsageError`. */
 export function parseOptions(args: string[]): Options {
-  const { values, positionals: files } = parse(args);
+  const { values, positionals: files } = readArguments({
+    args,
+    options: flags,
+    allowPositionals: true,
+  });
   const { vectors, answers, stream = null, json: isJson = false, explain = false } = values;
   if (values.help) return { kind: 'help' };
   const others = Object.keys(values).filter((name) => name !== 'json' || answers !== undefined);
@@ -48,14 +51,6 @@ export function parseOptions(args: string[]): Options {
   const installedTs = timeOf('installed', values.installed);
   const untilTs = timeOf('until', values.until);
   return { kind: 'play', files, stream, isJson, explains: explain, installedTs, untilTs };
-}
-
-function parse(args: string[]) {
-  try {
-    return parseArgs({ args, options: flags, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
 }
 
 function timeOf(name: string, text: string | undefined): number | null {

@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import { messageOf } from '../../lib/thrown.ts';
+import { readArguments } from '../read-options.ts';
 import { UsageError } from '../usage-error.ts';
 import { protocols } from './device.ts';
+import { describeIssue } from '../../lib/issue-message.ts';
 
 const numberText = z
   .string()
@@ -28,29 +28,27 @@ export type Options = z.infer<typeof Options>;
 
 /** Reads the command line. Throws `UsageError`. */
 export function parseOptions(args: string[]): Options {
-  const result = Options.safeParse(readArguments(args));
+  const result = Options.safeParse(parse(args));
   if (result.success) return result.data;
-  const lines = result.error.issues.map((issue) => `--${issue.path.join('.')}: ${issue.message}`);
+  const lines = result.error.issues.map(
+    ({ path, message }) => `--${path.join('.')}: ${describeIssue(message)}`,
+  );
   throw new UsageError(lines.join('\n'));
 }
 
-function readArguments(args: string[]): unknown {
-  try {
-    return parseArgs({
-      args,
-      options: {
-        url: { type: 'string' },
-        devices: { type: 'string' },
-        seconds: { type: 'string' },
-        rate: { type: 'string' },
-        protocol: { type: 'string' },
-        account: { type: 'string' },
-        keep: { type: 'boolean' },
-        insecure: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError(messageOf(error));
-  }
+function parse(args: string[]): unknown {
+  return readArguments({
+    args,
+    options: {
+      url: { type: 'string' },
+      devices: { type: 'string' },
+      seconds: { type: 'string' },
+      rate: { type: 'string' },
+      protocol: { type: 'string' },
+      account: { type: 'string' },
+      keep: { type: 'boolean' },
+      insecure: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
 }

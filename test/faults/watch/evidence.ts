@@ -18,14 +18,18 @@ export type Watched = {
 /** What the webhook received, each delivery of its own. */
 export type Told = { webhookId: string; type: string; alarmId: number };
 
-/** When no connector listened, as the service knows it. */
-export type KnownGap = { fromTs: number; toTs: number };
+/** When a connector did not listen, as the service knows it. */
+export type KnownGap = { connectorId: number; fromTs: number; toTs: number };
 
-/** `nowTs`: when it was read. `waiting`: messages that are still to be delivered. */
+/**
+ * `nowTs`: when it was read. `waiting`: messages that are still to be delivered. `connectors`: how many the devices may
+ * be at; at which one a device was when is not known.
+ */
 export type Evidence = {
   nowTs: number;
   devices: Watched[];
   told: Told[];
   waiting: number;
   gaps: KnownGap[];
+  connectors: number;
 };

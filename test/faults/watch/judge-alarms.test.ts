@@ -44,7 +44,18 @@ function evidence(): Evidence & Record<'swinging' | 'lasting' | 'silent' | 'live
     ),
   );
   const nowTs = Math.max(...devices.map(({ messages }) => messages.at(-1)?.ackedTs ?? 0));
-  return { nowTs, devices, told, gaps: [], waiting: 0, swinging, lasting, silent, lively };
+  return {
+    nowTs,
+    devices,
+    told,
+    gaps: [],
+    connectors: 1,
+    waiting: 0,
+    swinging,
+    lasting,
+    silent,
+    lively,
+  };
 }
 
 /** How many alarms there were is no matter. */
@@ -127,10 +138,14 @@ describe('it is noticed that', () => {
       devices: [{ ...lively, messages }],
       told: [],
       gaps: [],
+      connectors: 1,
       waiting: 0,
     };
     // Known to have been away: the time does not count.
-    const known = { ...all, gaps: [{ fromTs: before.ts + 10, toTs: after.ts + awayMs }] };
+    const known = {
+      ...all,
+      gaps: [{ connectorId: 1, fromTs: before.ts + 10, toTs: after.ts + awayMs }],
+    };
     expect(judgeAlarms(known)).toEqual(nothing);
     const firedTs = before.ts + rules.lively.thresholdMs;
     lively.firings.push(firedTs);
@@ -163,8 +178,28 @@ test('a firing that may be of either of two silences is of the one that has to b
     firings,
     alarms,
   };
-  const all = { nowTs: startTs + 10_600, devices: [device], told, gaps: [], waiting: 0 };
+  const all = {
+    nowTs: startTs + 10_600,
+    devices: [device],
+    told,
+    gaps: [],
+    connectors: 1,
+    waiting: 0,
+  };
   expect(judgeAlarms(all)).toEqual(nothing);
+});
+
+test('a device may be silent while one connector of several does not listen, and not while none does', () => {
+  const { silent } = evidence();
+  const [message, next] = [silent.messages[3], silent.messages[4]] as [Message, Message];
+  const around = { fromTs: message.ts - 10_000, toTs: (next.ackedTs ?? 0) + 10_000 };
+  const all = (...connectorIds: number[]): Evidence => ({
+    ...evidence(),
+    connectors: 2,
+    gaps: connectorIds.map((connectorId) => ({ connectorId, ...around })),
+  });
+  expect(judgeAlarms(all(1))).toEqual(nothing);
+  expect(judgeAlarms(all(1, 2)).firingsInvented).toBeGreaterThan(0);
 });
 
 test('what the service cannot know yet is neither required nor wrong', () => {

@@ -31,12 +31,13 @@ export const noWrongs: AlarmVerdict = {
   toldAgain: 0,
 };
 
-export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerdict {
+export function judgeAlarms(evidence: Evidence): AlarmVerdict {
+  const { devices, told } = evidence;
   const verdict: AlarmVerdict = { ...noWrongs, ...judgeTold(told) };
   const kinds = new Set(told.map(({ type, alarmId }) => `${type} ${alarmId}`));
   const isTold = (type: string, alarmId: number) => kinds.has(`${type} ${alarmId}`);
   for (const device of devices) {
-    const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
+    const { lost, invented } = match(device.firings, expectedOf(device, evidence));
     verdict.alarms += device.alarms.length;
     verdict.firingsLost += lost.length;
     verdict.firingsInvented += invented.length;
@@ -47,10 +48,11 @@ export function judgeAlarms({ devices, told, gaps, nowTs }: Evidence): AlarmVerd
 }
 
 /** For people: which firings are lost or invented, with the messages around each, in ms since the first one. */
-export function describeWrong({ devices, gaps, nowTs }: Evidence): string[] {
+export function describeWrong(evidence: Evidence): string[] {
+  const { devices, gaps } = evidence;
   return devices.flatMap((device) => {
     const { role, uuid, messages, installedTs } = device;
-    const { lost, invented } = match(device.firings, expectedOf(device, nowTs, gaps));
+    const { lost, invented } = match(device.firings, expectedOf(device, evidence));
     const since = (ts: number | null) => (ts === null ? 'unanswered' : ts - installedTs);
     const around = (ts: number) => {
       const at = messages.findLastIndex((message) => message.ts <= ts);
@@ -63,7 +65,7 @@ export function describeWrong({ devices, gaps, nowTs }: Evidence): string[] {
       ...lost.map(({ fromTs }) => `lost: ${around(fromTs)}`),
       ...invented.map((ts) => `invented: ${around(ts)}`),
       ...gaps
-        .map((gap) => `gap: ${since(gap.fromTs)}–${since(gap.toTs)}`)
+        .map((gap) => `gap of ${gap.connectorId}: ${since(gap.fromTs)}–${since(gap.toTs)}`)
         .slice(0, lost.length + invented.length),
     ];
   });

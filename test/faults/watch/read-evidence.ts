@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { runOn } from '../../support/template.ts';
 import type { Evidence, Watched } from './evidence.ts';
 
-type Stored = Pick<Evidence, 'gaps' | 'waiting'> & {
+type Stored = Pick<Evidence, 'gaps' | 'connectors' | 'waiting'> & {
   devices: Map<string, Pick<Watched, 'firings' | 'alarms'>>;
 };
 
@@ -18,7 +18,13 @@ export async function readStored(databaseUrl: string, uuids: string[]): Promise<
         { firings: firings.get(uuid) ?? [], alarms: alarms.get(uuid) ?? [] },
       ]),
     );
-    return { devices, waiting: await countWaiting(client, uuids), gaps: await readGaps(client) };
+    const waiting = await countWaiting(client, uuids);
+    return {
+      devices,
+      waiting,
+      gaps: await readGaps(client),
+      connectors: await countConnectors(client),
+    };
   });
 }
 
@@ -61,11 +67,19 @@ async function countWaiting(client: pg.Client, uuids: string[]): Promise<number>
   return rows[0]?.count ?? 0;
 }
 
-/** Of the connector that the devices are at: others of the process have the same. One that lasts is known when it is over. */
+/** Of the connectors that devices are at: others of the process have the same. One that lasts is known when it is over. */
 async function readGaps(client: pg.Client): Promise<Evidence['gaps']> {
   const { rows } = await client.query<Evidence['gaps'][number]>(
-    `select ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs" from listening_gap
+    `select connector_id as "connectorId", ${ms('from_at')} as "fromTs", ${ms('to_at')} as "toTs"
+       from listening_gap
       where connector_id in (select connector_id from device)`,
   );
   return rows;
+}
+
+async function countConnectors(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    'select count(distinct connector_id)::integer as count from device',
+  );
+  return rows[0]?.count ?? 0;
 }

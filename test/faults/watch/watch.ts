@@ -116,8 +116,8 @@ async function read(
     firings: stored.devices.get(uuid)?.firings ?? [],
     alarms: stored.devices.get(uuid)?.alarms ?? [],
   }));
-  const { gaps, waiting } = stored;
-  return { nowTs, gaps, waiting, devices: watched, told: toldOf(receiver) };
+  const { gaps, connectors, waiting } = stored;
+  return { nowTs, gaps, connectors, waiting, devices: watched, told: toldOf(receiver) };
 }
 
 function toldOf({ received }: HookReceiver): Told[] {

@@ -1,0 +1,35 @@
+import { afterEach, expect, test } from 'vitest';
+import type { DeviceIdentity } from '../../../src/contract/uplink.ts';
+import { until } from '../harness.ts';
+import { startHttpWorld, type HttpWorld } from './harness.ts';
+
+let world: HttpWorld;
+afterEach(() => world.close());
+
+test.each([
+  ['has all arrived', 100, 100],
+  ['is still to come', 10, 100],
+  ['is large, and still to come', 10, 100_000],
+])(
+  'a client that leaves while it is let in keeps no room, where its body %s',
+  async (_, bytes, announced) => {
+    const asked: ((device: DeviceIdentity) => void)[] = [];
+    world = await startHttpWorld({
+      limits: { maxMeasurementPacketBytes: 262_144 },
+      ports: { authenticateDevice: () => new Promise((resolve) => asked.push(resolve)) },
+    });
+    const socket = await world.dial();
+    socket.write(
+      `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\n` +
+        `Content-Length: ${announced}\r\n\r\n${'{"sId":"0x1","val":1}'.padEnd(bytes).slice(0, bytes)}`,
+    );
+    await until(() => asked.length === 1, 'the login');
+    socket.destroy();
+    // The end of that connection is seen before what is asked next.
+    expect((await world.send('/devices/x')).status).toBe(404);
+    asked[0]?.({ deviceId: 1, uuid: world.device.uuid, accountId: 1 });
+    await world.send('/devices/x');
+    expect(world.connector.snapshot()).toMatchObject({ underWay: 0, waiting: 0, bytes: 0 });
+    expect(world.store.stored).toHaveLength(0);
+  },
+);
