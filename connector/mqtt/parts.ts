@@ -14,7 +14,7 @@ import { createRateGate } from './rate-gate.ts';
 import { createReader, type Reader } from './read.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { createSubscriber, type Subscriber } from './subscribe.ts';
-import { createUnackedRoom, type UnackedRoom } from './unacked-room.ts';
+import { createUnackedRoom, type UnackedRoom } from './unacked.ts';
 import { createIntake } from './v5-intake.ts';
 
 /** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
@@ -84,7 +84,7 @@ function createUplinkParts({
   const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
   const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
-  const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
+  const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
   const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
   const reader = createReader({
     presence,
