@@ -9,7 +9,6 @@ const alone = [
   'test/bench/in-flight.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
   'test/events/load.test.ts',
-  'test/faults/faults.test.ts',
 ];
 
 /**
@@ -24,7 +23,7 @@ const together = [
 ];
 
 /** `npm run test:long` runs these: vitest.long.config.ts. */
-export const long = 'test/**/*.long.test.ts';
+export const longFiles = 'test/**/*.long.test.ts';
 
 type Tests = {
   include: string[];
@@ -55,8 +54,8 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
       TEST_PART: part,
     },
   };
-  // Two more than processors: many tests wait for a timer of the service or of a server.
-  const first = { ...shared, maxWorkers: availableParallelism() + 2, sequence: { groupOrder: 0 } };
+  // Four more than processors: a third of the time, tests wait for a timer of the service or of a server.
+  const first = { ...shared, maxWorkers: availableParallelism() + 4, sequence: { groupOrder: 0 } };
   return defineConfig({
     test: {
       // Of the run as a whole: the projects below are given what it provides.
@@ -85,6 +84,8 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
             include: alone,
             exclude,
             maxWorkers: 1,
+            // Of the cases of a file that are marked as concurrent: test/faults/noisy.long.test.ts.
+            maxConcurrency: 3,
             sequence: { groupOrder: 1 },
           },
         },
@@ -95,7 +96,7 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
 
 export default configFor({
   include: ['test/**/*.test.ts'],
-  exclude: [long],
+  exclude: [longFiles],
   together,
   alone,
   part: 'short',

@@ -64,6 +64,8 @@ export type Tuning = {
   maxDownlinkBytes: number;
   /** A message towards a device that is not acknowledged for this long closes the connection. */
   downlinkTimeoutMs: number;
+  /** The same while devices of others wait for the room that such messages take. */
+  wantedDownlinkTimeoutMs: number;
   /** A socket that takes no bytes for this long is closed. */
   drainTimeoutMs: number;
   /**
@@ -90,6 +92,7 @@ export const defaultTuning: Tuning = {
   maxQueuedDownlinks: 100,
   maxDownlinkBytes: 33_554_432,
   downlinkTimeoutMs: 60_000,
+  wantedDownlinkTimeoutMs: 5_000,
   drainTimeoutMs: 30_000,
   maxWaitingConnections: 5_000,
   sweepIntervalMs: 500,

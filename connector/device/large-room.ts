@@ -18,7 +18,7 @@ export type LargeRoom = {
 
 /**
  * With what it has and what it asks for, an account may take this many times the bytes that are still free
- * (`unacked-room.ts`), of three quarters of all: one alone about half. The last quarter is for accounts that have
+ * (`unacked.ts`), of three quarters of all: one alone about half. The last quarter is for accounts that have
  * nothing in the room yet.
  */
 const shareOfFree = 2;

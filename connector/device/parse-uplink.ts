@@ -1,8 +1,14 @@
 import { Configuration } from '../../src/contract/configuration.ts';
 import type { Rejection } from '../../src/contract/rejection.ts';
 import { findUpTopic, upTopics, type UpTopic } from '../../src/contract/topic.ts';
-import { parseItems, parseOne } from './parse-items.ts';
-import { largeBytes, parseJson, parseLines, readText } from './read-payload.ts';
+import {
+  largeBytes,
+  parseItems,
+  parseJson,
+  parseLines,
+  parseOne,
+  readText,
+} from './read-payload.ts';
 import type { PayloadFormat } from './read-payload.ts';
 import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
@@ -66,16 +72,13 @@ export function parseUplink(
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
-  uplink.parsingCost = costOf(uplink, payload.length);
+  // What is read as JSON costs its bytes; a bad item, which nobody counts later, as much as a good one.
+  const { content, items } = uplink;
+  const good = 'items' in content ? content.items.length : 0;
+  uplink.parsingCost = Math.ceil(payload.length / bytesPerCost) + (items - Math.min(items, good));
   if (payload.length > largeBytes)
     uplink.items = Math.max(uplink.items, Math.floor(payload.length / bytesCountedAsItem));
   return uplink;
-}
-
-/** What is read as JSON costs its bytes; a bad item, which nobody counts later, as much as a good one. */
-function costOf({ content, items }: ParsedUplink, bytes: number): number {
-  const good = 'items' in content ? content.items.length : 0;
-  return Math.ceil(bytes / bytesPerCost) + (items - Math.min(items, good));
 }
 
 function parseInto(
@@ -104,21 +107,13 @@ function parseInto(
   if (value === undefined) return;
   if (kind === 'measurements' || kind === 'events') {
     if (Array.isArray(value)) uplink.items = Math.min(value.length, maxItems);
-    uplink.content = parseAll(kind, value, rejections, maxRejections);
+    uplink.content =
+      kind === 'measurements'
+        ? { kind, items: parseItems(SentMeasurement, value, rejections, maxRejections) }
+        : { kind, items: parseItems(EventReport, value, rejections, maxRejections) };
   } else uplink.content = parseContent(kind, value, rejections);
   const unknown = mayTell ? findUnknown(kind, value, mayTell) : null;
   if (unknown) rejections.push(unknown);
-}
-
-function parseAll(
-  kind: 'measurements' | 'events',
-  value: unknown,
-  rejections: Rejection[],
-  maxRejections: number,
-): UplinkContent {
-  return kind === 'measurements'
-    ? { kind, items: parseItems(SentMeasurement, value, rejections, maxRejections) }
-    : { kind, items: parseItems(EventReport, value, rejections, maxRejections) };
 }
 
 function parseContent(

@@ -1,63 +1,12 @@
-import type { Delivery, Outcome } from '../../src/contract/uplink.ts';
-import type { Ack, Connection, Proceed, UnackedPublish } from './connection.ts';
+import type { Ack, Connection, UnackedPublish } from './connection.ts';
 import { isGone, isUnavailableError } from '../failure.ts';
 import type { Log, Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { writePubacks } from './puback.ts';
-import type { UnackedRoom } from './unacked-room.ts';
+import type { Unacked } from './unacked.ts';
 import { ackOf } from './v5-ack.ts';
-
-/** A message that waits for its commit, or for the acknowledgement of those before it. */
-export class Unacked implements UnackedPublish, Delivery {
-  isStored = false;
-  readonly connection: Connection;
-  readonly qos: number;
-  readonly messageId: number;
-  readonly bytes: number;
-  sinceMs: number;
-  readonly proceed: Proceed | null;
-  readonly #acknowledger: Acknowledger;
-
-  constructor(
-    acknowledger: Acknowledger,
-    connection: Connection,
-    message: Omit<UnackedPublish, 'isStored'>,
-  ) {
-    this.#acknowledger = acknowledger;
-    this.connection = connection;
-    this.qos = message.qos;
-    this.messageId = message.messageId;
-    this.bytes = message.bytes;
-    this.sinceMs = message.sinceMs;
-    this.proceed = message.proceed;
-  }
-
-  get isWithdrawn(): boolean {
-    const { withdrawn } = this.connection;
-    return withdrawn === 'all' || (withdrawn === 'resendable' && this.qos > 0);
-  }
-
-  stored(): void {
-    this.#acknowledger.stored(this);
-  }
-
-  failed(error: unknown): void {
-    this.#acknowledger.failed(this, error);
-  }
-}
-
-/** One whose acknowledgement says what became of its items. */
-export class CountedUnacked extends Unacked {
-  outcome: Outcome | null = null;
-
-  settled(outcome: Outcome): void {
-    this.outcome = outcome;
-  }
-}
 
 export type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
-  room: Pick<UnackedRoom, 'release'>;
   /** Messages that wait because of their account. */
   holding: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
@@ -73,16 +22,13 @@ export type Acknowledger = ReturnType<typeof createAcknowledger>;
  * connection, so that the device sends it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
-  const { ports, room, holding, observe, log, now } = deps;
+  const { ports, holding, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements that are not written yet. */
   let unwritten: Connection[] = [];
 
-  function stored(unacked: Unacked): void {
-    const { connection } = unacked;
-    unacked.isStored = true;
-    room.release(connection, unacked.bytes);
+  function stored({ connection }: Unacked): void {
     const queue = connection.unacked;
     const nowMs = now();
     while (queue[0]?.isStored) {
@@ -95,7 +41,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       proceed?.();
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
-    connection.resume();
+    if (connection.isStarved) connection.resume();
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
   }
 
@@ -121,7 +67,6 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
   function failed(unacked: Unacked, error: unknown): void {
     const { connection } = unacked;
     const { stage, device } = connection;
-    room.release(connection, unacked.bytes);
     const index = connection.unacked.indexOf(unacked);
     if (index >= 0) connection.unacked.splice(index, 1);
     if (connection.unacked.length === 0) lingering.delete(connection);
@@ -171,4 +116,36 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 
     giveUp,
   };
+}
+
+/**
+ * Writes the acknowledgements of QoS 1 messages, MQTT 3.1.1 section 3.4, and whole ones of MQTT 5, in one
+ * piece: as aedes does it, each is three writes (over WebSocket three frames). A socket that is full is not
+ * read either, so that what waits to be written stays bounded.
+ */
+export function writePubacks(connection: Connection, acks: Ack[], nowMs: number): void {
+  if (acks.length === 0 || !connection.socket.writable) return;
+  let length = 0;
+  for (const ack of acks) length += typeof ack === 'number' ? 4 : ack.length;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
+  for (const ack of acks) {
+    if (typeof ack === 'number') {
+      bytes[at] = 0x40;
+      bytes[at + 1] = 2;
+      at = bytes.writeUInt16BE(ack, at + 2);
+    } else at += ack.copy(bytes, at);
+  }
+  write(connection, bytes, nowMs);
+}
+
+/** Writes past aedes. A socket that is full is not read until it has taken what it was given. */
+export function write(connection: Connection, bytes: Buffer, nowMs: number): void {
+  const { socket } = connection;
+  if (socket.write(bytes) || connection.blockedSinceMs !== null) return;
+  connection.blockedSinceMs = nowMs;
+  socket.once('drain', () => {
+    connection.blockedSinceMs = null;
+    connection.resume();
+  });
 }

@@ -2,7 +2,7 @@ import type { AedesPublishPacket, Client } from 'aedes';
 import type { DownTopic } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection, type Device, type Sent } from './connection.ts';
 import type { DownlinkChannel, Encoded } from '../device/downlink-sender.ts';
-import { write } from './puback.ts';
+import { write } from './ack.ts';
 import { expirySecondsOf } from './v5-deliver.ts';
 import { publish as v5Publish, publishBytes } from './v5-write.ts';
 

@@ -3,7 +3,7 @@ import { waitUntil } from '../../src/lib/wait.ts';
 import type { Acknowledger } from './ack.ts';
 import type { Reader } from './read.ts';
 import type { Registry } from './registry.ts';
-import type { UnackedRoom } from './unacked-room.ts';
+import type { UnackedRoom } from './unacked.ts';
 
 /** Time for the last acknowledgements to leave, at most: half of a short drain. */
 const longestFlushMs = 1_000;

@@ -1,8 +1,7 @@
 import type { Connection, Device } from './connection.ts';
 import type { Tuning } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
-import type { Unacked } from './ack.ts';
-import type { UnackedRoom } from './unacked-room.ts';
+import type { Unacked, UnackedRoom } from './unacked.ts';
 
 /** A message as it arrived, before anything is made of it. */
 export type HeldMessage = { topic: string; qos: number; messageId: number; payload: Buffer };

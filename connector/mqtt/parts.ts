@@ -1,3 +1,4 @@
+import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/device-rates.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
@@ -13,7 +14,7 @@ import { createRateGate } from './rate-gate.ts';
 import { createReader, type Reader } from './read.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { createSubscriber, type Subscriber } from './subscribe.ts';
-import { createUnackedRoom, type UnackedRoom } from './unacked-room.ts';
+import { createUnackedRoom, type UnackedRoom } from './unacked.ts';
 import { createIntake } from './v5-intake.ts';
 
 /** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
@@ -28,6 +29,8 @@ export type Parts = {
   reader: Reader;
   authenticator: Authenticator;
   subscriber: Subscriber;
+  /** Of what is on its way to devices. */
+  downlinkRoom: ByteRoom;
 };
 
 type Common = {
@@ -81,7 +84,7 @@ function createUplinkParts({
   const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
   const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
-  const acknowledger = createAcknowledger({ ports, room, holding, observe, log, now });
+  const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
   const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
   const reader = createReader({
     presence,
@@ -105,7 +108,7 @@ function createSessionParts({
   ports,
   tuning,
   registry,
-}: Common): Pick<Parts, 'authenticator' | 'subscriber'> {
+}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkRoom'> {
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;
   const authenticator = createAuthenticator({
@@ -116,16 +119,17 @@ function createSessionParts({
     log,
     logRefused,
   });
+  const downlinkRoom = createDownlinkRoom(tuning.maxDownlinkBytes);
   const downlinkDeps = {
     ports,
     log,
     maxQueued: tuning.maxQueuedDownlinks,
-    room: createDownlinkRoom(tuning.maxDownlinkBytes),
+    room: downlinkRoom,
   };
   const subscriber = createSubscriber(limits, downlinkDeps, {
     now,
     clock: ports.clock,
     onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
   });
-  return { authenticator, subscriber };
+  return { authenticator, subscriber, downlinkRoom };
 }

@@ -1,6 +1,6 @@
 import type { Client, PublishPacket } from 'aedes';
 import { findUpTopic } from '../../src/contract/topic.ts';
-import { CountedUnacked, Unacked, type Acknowledger } from './ack.ts';
+import type { Acknowledger } from './ack.ts';
 import { findConnection, type Connection, type Device, type Proceed } from './connection.ts';
 import type { HeldMessage, HeldMessages, PassOn } from './held-messages.ts';
 import type { RateStore } from '../device/device-rates.ts';
@@ -8,7 +8,7 @@ import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';
 import { reason } from './reason-codes.ts';
-import type { UnackedRoom } from './unacked-room.ts';
+import { CountedUnacked, Unacked, type UnackedRoom } from './unacked.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { V5Publish } from './v5-publish.ts';
@@ -36,7 +36,7 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
 
 export type PublishDeps = {
   clock: () => number;
-  room: Pick<UnackedRoom, 'hold'>;
+  room: Pick<UnackedRoom, 'hold' | 'release'>;
   acknowledger: Acknowledger;
   holding: Pick<HeldMessages, 'take'>;
   passOn: PassOn;
@@ -82,9 +82,7 @@ export function createPublisher(deps: PublishDeps) {
     if (qos === 1) packet.qos = 0;
     if (isWill) acknowledger.linger(connection);
     const message = { topic, qos, messageId, payload };
-    const unacked = hold(connection, message, now(), done);
-    if (isRepeated) unacked.stored();
-    else send(device, message, unacked);
+    hold(device, connection, message, now(), done, isRepeated);
   }
 
   /** Takes the plain messages that a chunk begins with; gives the rest of it. */
@@ -95,7 +93,7 @@ export function createPublisher(deps: PublishDeps) {
     while (at < chunk.length) {
       const frame = readPublish(chunk, at, device.upPrefix, connection.v5 !== null);
       if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
-      send(device, frame, hold(connection, frame, connection.heardMs));
+      hold(device, connection, frame, connection.heardMs, null, false);
       at = frame.end;
     }
     if (at === 0) return chunk;
@@ -110,9 +108,7 @@ export function createPublisher(deps: PublishDeps) {
     const isRepeated = qos === 2 && !reserve(connection, messageId);
     if (connection.ending !== null) return;
     const message = { topic, qos, messageId, payload };
-    const unacked = hold(connection, message, connection.heardMs);
-    if (isRepeated) unacked.stored();
-    else send(device, message, unacked);
+    hold(device, connection, message, connection.heardMs, null, isRepeated);
   }
 
   /** False where the message is known already. Too many of them end the connection. */
@@ -126,27 +122,33 @@ export function createPublisher(deps: PublishDeps) {
     return true;
   }
 
-  /** `sinceMs`: when it was read. */
+  /**
+   * Remembers whom to acknowledge, and passes the message on: to ingest, or to those that wait because of their account.
+   * `sinceMs`: when it was read. `isRepeated`: it is stored, or about to be.
+   */
   function hold(
+    device: Device,
     connection: Connection,
     message: HeldMessage,
     sinceMs: number,
-    proceed: Proceed | null = null,
-  ): Unacked {
+    proceed: Proceed | null,
+    isRepeated: boolean,
+  ): void {
     const { qos, messageId, payload } = message;
     const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
     const Kind = connection.v5 && qos > 0 ? CountedUnacked : Unacked;
-    const unacked = new Kind(acknowledger, connection, { qos, messageId, bytes, sinceMs, proceed });
-    room.hold(connection, bytes);
+    const unacked = new Kind(acknowledger, room, connection, {
+      qos,
+      messageId,
+      bytes,
+      sinceMs,
+      proceed,
+    });
     // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
     if (connection.unacked.length === 0) connection.unacked = [unacked];
     else connection.unacked.push(unacked);
-    return unacked;
-  }
-
-  /** To ingest, or to those that wait because of their account. */
-  function send(device: Device, message: HeldMessage, unacked: Unacked): void {
-    if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
+    if (isRepeated) unacked.stored();
+    else if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
   }
 
   return { accept, acceptLeading, acceptV5 };

@@ -8,7 +8,7 @@ import type { Publisher } from './publish.ts';
 import type { RateStore } from '../device/device-rates.ts';
 import type { RateGate } from './rate-gate.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
-import type { UnackedRoom } from './unacked-room.ts';
+import type { UnackedRoom } from './unacked.ts';
 import type { Intake } from './v5-intake.ts';
 
 export type ReaderOptions = {
@@ -104,13 +104,14 @@ export function createReader(options: ReaderOptions): Reader {
     if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
     if (end < chunk.length) socket.unshift(chunk.subarray(end));
     if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
-    if (device) charge(device, connection);
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
     return takeWhole(connection, taken, isOpening);
   }
 
-  /** Gives aedes what it is to read of the packets that are whole. Others are kept until they are. */
+  /** Charges the device, and gives aedes what it is to read of the packets that are whole. Others are kept until they are. */
   function takeWhole(connection: Connection, chunk: Buffer, isOpening: boolean): Buffer | null {
+    const { device } = connection;
+    if (device) charge(device, connection);
     const { begunBytes, wholeBytes } = connection.scanner;
     let whole: Buffer | null = chunk;
     if (connection.packets || begunBytes > 0) {

@@ -77,7 +77,7 @@ export async function startConnector(
     now,
   };
   const webSocket = createWebSocketListener(listenerDeps);
-  const endTimeouts = startTimeouts({ registry, acknowledger, limits, tuning, now });
+  const endTimeouts = startTimeouts({ ...parts, limits, now });
   const endBusEvents = listenToBus({ ports, registry, doubt: authenticator.doubt, log });
   const listeners: Listener[] = [];
 

@@ -1,3 +1,4 @@
+import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { Acknowledger } from './ack.ts';
@@ -7,6 +8,8 @@ import type { Registry } from './registry.ts';
 export type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
   acknowledger: Pick<Acknowledger, 'giveUpLate'>;
+  /** Of what is on its way to devices. */
+  downlinkRoom: Pick<ByteRoom, 'isWanted'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   now: () => number;
@@ -14,13 +17,19 @@ export type TimeoutDeps = {
 
 /** One look at all connections now and then, instead of timers for each. Returns what ends it. */
 export function startTimeouts(deps: TimeoutDeps): () => void {
-  const { registry, acknowledger, limits, tuning, now } = deps;
+  const { registry, acknowledger, downlinkRoom, limits, now } = deps;
   const timer = setInterval(() => {
     const nowMs = now();
+    const { downlinkTimeoutMs, wantedDownlinkTimeoutMs } = deps.tuning;
+    const tuning = {
+      ...deps.tuning,
+      // What is not acknowledged is in the way of others: it is read again when its device comes back.
+      downlinkTimeoutMs: downlinkRoom.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
+    };
     for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
     acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
-  }, tuning.sweepIntervalMs);
+  }, deps.tuning.sweepIntervalMs);
   return () => clearInterval(timer);
 }
 

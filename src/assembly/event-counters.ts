@@ -2,9 +2,8 @@ import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
 import type { EventQuotaOptions } from '../ingest/store/event-quota.ts';
 import { startActivity, type Activity } from '../quotas/activity.ts';
-import { createEventRate, eventsBurst, type EventRate } from '../quotas/event-rate.ts';
-import { createAccountThrottle } from '../quotas/throttle.ts';
-import { startStorageWatch } from '../quotas/storage-watch.ts';
+import type { EventRate } from '../quotas/event-rate.ts';
+import { createAccountThrottle, startStorageWatch } from '../quotas/throttle.ts';
 import type { Shared } from './shared.ts';
 
 /** What accounts use of their quotas, written from time to time. */
@@ -21,26 +20,6 @@ export async function startActivityOf(
   const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
   releases.add('use of quotas', () => activity.close());
   return activity;
-}
-
-/** What ingest counts accounts' events with: those of a day, and of a second. */
-export function createEventCounters(
-  activity: Activity,
-  { limitsOf, monotonicClock }: Pick<Shared, 'limitsOf' | 'monotonicClock'>,
-): { rate: EventRate; eventQuota: EventQuotaOptions } {
-  const rate = createEventRate(limitsOf, monotonicClock);
-  const eventQuota: EventQuotaOptions = {
-    eventsLeft: activity.eventsLeft,
-    eventsLeftNow: rate.left,
-    eventsPerMessage: (accountId) => eventsBurst(limitsOf(accountId).eventsPerSecond),
-    count(accountId, counts) {
-      const { measurements, events, leftOut, alarms } = counts;
-      activity.count(accountId, { measurements, events: events + alarms, leftOut });
-      const recorded = counts.events + counts.moves + alarms;
-      if (recorded > 0) rate.take(accountId, recorded);
-    },
-  };
-  return { rate, eventQuota };
 }
 
 /** How many alarms of an account may be kept that open now: by both quotas. */

@@ -18,13 +18,10 @@ import type { Notifications } from '../notifications/notifications.ts';
 import type { Downlinks } from '../profiles/downlinks.ts';
 import { keepDisplays } from '../profiles/kept-displays.ts';
 import { saveProfileAnswers } from '../profiles/save-answers.ts';
+import { createEventCounters } from '../quotas/activity.ts';
+import { createEventRate } from '../quotas/event-rate.ts';
 import { startAlarms } from './alarms.ts';
-import {
-  createEventCounters,
-  eventsLeftOf,
-  startActivityOf,
-  startHoldsOf,
-} from './event-counters.ts';
+import { eventsLeftOf, startActivityOf, startHoldsOf } from './event-counters.ts';
 import { startNotificationsOf } from './notifications.ts';
 import type { Shared } from './shared.ts';
 
@@ -44,12 +41,13 @@ export async function startIngestion(
   runUuid: string,
   listening: Pick<ListeningWatch, 'of'>,
 ): Promise<Ingestion> {
-  const { log, releases, bus, clock, monotonicClock, memory, metrics } = shared;
+  const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf } = shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);
   const activity = await startActivityOf(shared, runUuid);
-  const { rate, eventQuota } = createEventCounters(activity, shared);
+  const rate = createEventRate(limitsOf, monotonicClock);
+  const eventQuota = createEventCounters(activity, rate, limitsOf);
   const listeners = startListeners({ bus, monotonicClock });
   releases.add('listeners', () => listeners.close());
   const decideAlarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });

@@ -56,7 +56,10 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
         };
       case 'remove': {
         const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });
-        const after = () => removal.finishRemoval(removed);
+        const after = async () => {
+          await removal.finishRemoval(removed);
+          acting.bus.publish('fleet', { accountId });
+        };
         return { failed: missing(uuids, removed), after };
       }
       case 'mute':

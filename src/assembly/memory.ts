@@ -11,6 +11,8 @@ import type { ReleaseSteps } from './shutdown.ts';
 export type Memory = {
   deviceBytes: number;
   requestBytes: number;
+  /** What waits for readers of streams. */
+  streamBytes: number;
   isShort(): boolean;
   /** `relieve`: gives back what can be read again. */
   addCache(relieve: () => void): void;
@@ -29,6 +31,7 @@ export type MemoryDeps = {
 /** Parts of V8's heap limit, where the configuration names no bytes. */
 const deviceShare = 1 / 4;
 const requestShare = 1 / 8;
+const streamShare = 1 / 16;
 
 export function startMemory(deps: MemoryDeps): Memory {
   const { settings, log, registry, readiness, releases } = deps;
@@ -56,6 +59,7 @@ export function startMemory(deps: MemoryDeps): Memory {
   return {
     deviceBytes: settings.deviceBytes ?? limitBytes * deviceShare,
     requestBytes: settings.requestBytes ?? limitBytes * requestShare,
+    streamBytes: limitBytes * streamShare,
     isShort: pressure.isShort,
     addCache: (relieve) => void caches.push(relieve),
     addIntake(pause) {

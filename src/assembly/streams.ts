@@ -11,6 +11,7 @@ import type { Exports } from '../quotas/exports.ts';
 import type { StreamCount } from '../streams/count-streams.ts';
 import { createReaches, type Reaches } from '../streams/reach.ts';
 import { streamsRoutes } from '../streams/routes.ts';
+import { WaitingRoom } from '../streams/waiting-room.ts';
 import type { Tickets } from '../streams/tickets.ts';
 import type { Doors } from './doors.ts';
 import type { Shared } from './shared.ts';
@@ -38,13 +39,15 @@ export function createStreams(
   const reaches = createReaches(db, bus);
   const intermittent = new Set(intermittentAmong(shared.config.connectors));
   const isIntermittent = (connectorId: number) => intermittent.has(connectorId);
-  const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock });
+  const room = new WaitingRoom(shared.memory.streamBytes);
+  const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock, room });
   const liveHub = createLiveHub({
     db,
     bus,
     process: randomUUID(),
     heartbeatMs,
     monotonicClock,
+    room,
     onError: (err) =>
       log.warn(
         { event: 'streams.position-unread', err },
@@ -63,7 +66,7 @@ export function createStreams(
     sources: {
       events: createEventSource({ db, hub: eventHub, exports, walkAlarms }),
       measurements: createValueSource({ db, hub: liveHub, exports }),
-      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, isIntermittent }),
+      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, room, isIntermittent }),
     },
   });
   return { eventHub, reaches, routes };

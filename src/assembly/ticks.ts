@@ -14,7 +14,7 @@ type TicksSide = {
   listening: Pick<ListeningWatch, 'isHere' | 'isKnownAt'>;
 };
 
-/** What time brings to devices: this process takes what is due of its own at once, of others a little later. */
+/** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
 export function startTicksOf(
   shared: Shared,
   { ingest, holds, connector, listening }: TicksSide,

@@ -31,6 +31,8 @@ export type BusMessages = {
   events: { accountIds: number[]; deviceIds: number[] };
   /** Labels of devices of the account changed. */
   labels: { accountId: number };
+  /** Devices of the account were added, removed or configured anew. */
+  fleet: { accountId: number };
   /** Who connected or left, once it is written: about one message a second of each connector. */
   presence: { accounts: PresenceNotice[] };
   /** Values that were committed; published only for accounts to whose values somebody listens. */

@@ -27,6 +27,7 @@ const schemas = {
   revoked: z.object({ accountId: id, sessionId: z.string().optional() }),
   events: z.object({ accountIds: z.array(id), deviceIds: z.array(id) }),
   labels: z.object({ accountId: id }),
+  fleet: z.object({ accountId: id }),
   presence: z.object({
     accounts: z.array(
       z.object({

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
 import { stream, type Streamed } from '../http/answer.ts';
+import { htmlPage, readerLanguage, type PageText } from '../http/html-page.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { pageName } from './manifest.ts';
@@ -65,11 +66,9 @@ export function pageRoutes(findBuilt: () => Built): Route[] {
 }
 
 function answerPage(built: Built, request: RequestInfo): Streamed {
+  if (built.state !== 'ready') return answerNotReady(built.state, request);
   request.setHeader('Content-Security-Policy', policy);
-  if (built.state === 'ready') return answerFile(built, pageName, request);
-  // Browsers ask again by themselves.
-  if (built.state === 'building') request.setHeader('Refresh', '1');
-  return stream(html, Readable.from([waitingPage(built.state)]), 503);
+  return answerFile(built, pageName, request);
 }
 
 function answerAsset(built: Built, file: string, request: RequestInfo): Streamed {
@@ -93,18 +92,30 @@ function answerFile(
   return stream(files.get(name) ?? '', createReadStream(join(dir, name + ending)));
 }
 
-function waitingPage(state: 'building' | 'failed'): string {
-  const text =
-    state === 'building'
-      ? 'The console is being built: it is here in a moment.'
-      : 'The console could not be built, and the log says why (console.failed). All else is served: ' +
-        'see <a href="/docs">the reference</a>.';
-  return `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sensorium</title>
-<p>${text}</p>
-</html>
-`;
+const notReady = {
+  en: {
+    building: { title: 'One moment', text: 'The console is being built: it is here in a second.' },
+    failed: {
+      title: 'No console',
+      text: 'It could not be built, and the log says why (console.failed). All else is served.',
+      link: { to: '/docs', text: 'The reference' },
+    },
+  },
+  de: {
+    building: {
+      title: 'Einen Moment',
+      text: 'Die Oberfläche wird gebaut: in einer Sekunde ist sie da.',
+    },
+    failed: {
+      title: 'Keine Oberfläche',
+      text: 'Sie ließ sich nicht bauen; im Protokoll steht, warum (console.failed). Alles andere läuft.',
+      link: { to: '/docs', text: 'Die Referenz' },
+    },
+  },
+} satisfies Record<'en' | 'de', Record<'building' | 'failed', PageText>>;
+
+function answerNotReady(state: 'building' | 'failed', request: RequestInfo): Streamed {
+  // Browsers ask again by themselves.
+  if (state === 'building') request.setHeader('Refresh', '1');
+  return htmlPage(request, notReady[readerLanguage(request)][state], 503);
 }

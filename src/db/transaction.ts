@@ -59,10 +59,11 @@ export async function transaction<T>(
     ? behind.connection
     : new SharedConnection(await pool.connect());
   const { client } = shared;
+  const tx = transactionOn(client);
   let isCommitting = false;
   try {
     const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
-    const [, result] = await Promise.all([begun, work(transactionOn(client))]);
+    const [, result] = await Promise.all([begun, work(tx)]);
     // On one connection that was answered before this one's statements were.
     await behind?.committed.catch(throwOvertaken);
     isCommitting = true;

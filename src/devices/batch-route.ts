@@ -27,7 +27,7 @@ type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number 
 
 /** Registers many devices, or none of them. */
 export function batchRoute(deps: RegisterDeviceDeps): Route {
-  const { db, quotas, limitsOf } = deps;
+  const { db, bus, quotas, limitsOf } = deps;
   const inTurn = createInTurn(1);
   return defineRoute({
     name: 'registerDevices',
@@ -65,6 +65,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
         await inTurn(accountId, store);
         return made;
       });
+      bus.publish('fleet', { accountId });
       const described: ReturnType<typeof describeRegistered>[] = [];
       await inTurns(made.devices, ([uuid, connectorId]) => {
         const registered: Registered = { uuid, connectorId };

@@ -89,6 +89,7 @@ export function configureRoute({
         return found;
       });
       bus.publish('device', { deviceId, uuid, push: 'configuration' });
+      bus.publish('fleet', { accountId });
       bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
       return { timestamp: request.now(), ...sayWarnings(warnings) };
     },

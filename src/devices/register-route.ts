@@ -1,4 +1,5 @@
 import { doneBy } from '../audit/entry.ts';
+import type { Bus } from '../bus/bus.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import { sayWarnings } from '../contract/warning.ts';
@@ -18,6 +19,7 @@ import { deriveToken } from './token.ts';
 
 export type RegisterDeviceDeps = {
   db: Database;
+  bus: Pick<Bus, 'publish'>;
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];
   /** Where devices connect; asked at each registration. */
@@ -33,7 +35,7 @@ export type Registered = { uuid: string; connectorId: number };
 
 /** Registers a device, within the account's quotas. */
 export function registerRoute(deps: RegisterDeviceDeps): Route {
-  const { db, listConnectors, quotas, limitsOf, newUuid } = deps;
+  const { db, bus, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
   const inTurn = createInTurn(2);
   return defineRoute({
@@ -76,6 +78,7 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
           return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
         },
       );
+      bus.publish('fleet', { accountId });
       return { ...describeRegistered(deps, made), timestamp, ...sayWarnings(warnings) };
     },
   });

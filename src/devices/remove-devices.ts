@@ -114,6 +114,7 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
       const of = { uuids: [uuid], labels: null, by };
       const removed = await db.transaction((tx) => removeWithin(tx, accountId, of));
       await finishRemoval(removed);
+      if (removed.length > 0) bus.publish('fleet', { accountId });
       return removed.length === 1;
     },
     removeWithin,

@@ -59,7 +59,7 @@ function isAsBefore(
   cause: CompiledCause,
   val: Measurement['val'],
 ): boolean {
-  return collected !== null && isAllDisagreed(collected, cause) && !beginsAt(val, cause, collected);
+  return collected !== null && !beginsAt(val, cause, collected) && isAllDisagreed(collected, cause);
 }
 
 /** By how much the number of causes that hold changes. */

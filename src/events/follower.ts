@@ -3,6 +3,7 @@ import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { catchUpEvents } from './catch-up.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { Member } from '../streams/member.ts';
 import type { StreamPosition } from '../streams/position.ts';
 import { readPosition } from '../streams/read-position.ts';
@@ -17,6 +18,8 @@ export type FollowerOptions = {
   heartbeatMs: number;
   takeTurn: TakeTurn;
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** The last stream has left. */
   onEnd: () => void;
 };
@@ -62,7 +65,7 @@ export class Follower {
   }
 
   leave(member: EventMember): void {
-    member.end();
+    member.leave();
     this.#forget(member);
     if (this.#count() === 0) this.wake();
   }
@@ -102,7 +105,7 @@ export class Follower {
       await this.#beat(to);
       const nowMs = monotonicClock();
       for (const { audience, resolve } of joining)
-        resolve(this.#add(audience, new Member(to, nowMs)));
+        resolve(this.#add(audience, new Member(to, nowMs, this.#options.room)));
     } catch (error) {
       for (const { reject } of joining) reject(error);
       throw error;

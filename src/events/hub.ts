@@ -3,7 +3,7 @@ import { createSlices } from '../streams/slices.ts';
 import type { Audience } from './audience.ts';
 import { Follower, type EventMember, type FollowerOptions } from './follower.ts';
 
-export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonicClock'> & {
+export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonicClock' | 'room'> & {
   bus: Bus;
 };
 

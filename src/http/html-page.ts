@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { escapeHtml } from '../lib/escape-html.ts';
 import { stream, type Streamed } from './answer.ts';
+import { pageStyle, styleSource } from './page-style.ts';
 import type { RequestInfo } from './request.ts';
 
 /** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
@@ -18,13 +19,14 @@ export function readerLanguage(request: RequestInfo): 'en' | 'de' {
 }
 
 /** Answers with a page without script that may send nothing but its own form. */
-export function htmlPage(request: RequestInfo, text: PageText): Streamed {
+export function htmlPage(request: RequestInfo, text: PageText, status = 200): Streamed {
   request.setHeader(
     'Content-Security-Policy',
-    "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; " +
+    `default-src 'none'; style-src ${styleSource}; form-action 'self'; frame-ancestors 'none'; ` +
       "base-uri 'none'",
   );
-  return stream('text/html; charset=utf-8', Readable.from([pageOf(text, readerLanguage(request))]));
+  const page = pageOf(text, readerLanguage(request));
+  return stream('text/html; charset=utf-8', Readable.from([page]), status);
 }
 
 /** A page of the service, without script; its form goes to where the page came from. */
@@ -32,14 +34,14 @@ function pageOf({ title, text, button, password, link }: PageText, language: str
   const field =
     password === undefined
       ? ''
-      : `<p><label>${escapeHtml(password)}<br><input name="password" type="password" ` +
-        'autocomplete="new-password" minlength="8" maxlength="128" required></label></p>';
+      : `<label>${escapeHtml(password)}<input name="password" type="password" ` +
+        'autocomplete="new-password" minlength="8" maxlength="128" required></label>';
   const form =
     button === undefined
       ? ''
       : `<form method="post">${field}<button type="submit">${escapeHtml(button)}</button></form>\n`;
   const wayOn = link
-    ? `<p><a href="${escapeHtml(link.to)}">${escapeHtml(link.text)}</a></p>\n`
+    ? `<a class="button" href="${escapeHtml(link.to)}">${escapeHtml(link.text)}</a>\n`
     : '';
   return `<!doctype html>
 <html lang="${language}">
@@ -47,13 +49,12 @@ function pageOf({ title, text, button, password, link }: PageText, language: str
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>Sensorium – ${escapeHtml(title)}</title>
-<style>
-body { font: 18px/1.5 sans-serif; max-width: 32em; margin: 3em auto; padding: 0 1em; color: #222; }
-button, input { font: inherit; padding: .5em 1.5em; }
-input { padding: .5em; }
-</style>
+<style>${pageStyle}</style>
+<main>
+<p class="brand"><span class="mark"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M3 12h4l3-8 4.5 16 3-8H21"/></svg></span>Sensorium</p>
 <h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(text)}</p>
-${form}${wayOn}</html>
+${form}${wayOn}</main>
+</html>
 `;
 }

@@ -53,8 +53,6 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
-    // It left while it was found out who it is: nothing would tell that its place is free again.
-    if (ctx.res.closed) throw comeLater(ctx, 'The client has gone.');
     const limitBytes = route.listBody?.limitBytes ?? bodyLimitBytes;
     const body = route.body ? Math.min(bodyBytes(ctx, limitBytes), limitBytes) : 0;
     const name = nameOf(ctx, caller);
@@ -62,6 +60,8 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
     const most = route.room ?? usualBytes;
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
     const enter = async (where: ByteRoom, needed: number) => {
+      // It left while it was found out who it is: nothing would tell that its place is free again.
+      if (ctx.res.closed) throw comeLater(ctx, 'The client has gone.');
       const place = where.enter(name, needed);
       if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
       // An answer that is being sent still takes its room, and so does a client that reads slowly.

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { createBatcher, type BatcherOptions } from './queue/batcher.ts';
-import { DeviceQueues } from './queue/device-queues.ts';
-import { stamp } from './queue/stamp.ts';
+import { DeviceQueues, stamp } from './queue/device-queues.ts';
 import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
 import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
@@ -11,7 +10,7 @@ import {
   type FindNewest,
   type ListWaitingSenses,
 } from './store/load-contexts.ts';
-import { createRedeliveries, retryBounds, type RetryBounds } from './store/retry.ts';
+import { retryBounds, type RetryBounds } from './store/retry.ts';
 import { storeBatch } from './store/store-batch.ts';
 import type { StoreDeps } from './store/storing.ts';
 
@@ -22,8 +21,8 @@ import type { StoreDeps } from './store/storing.ts';
  *    1. take            read.ts                 reads whole packets, where its device may go on
  *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept).
  *                                              MQTT 5: publishOne (v5-intake.ts)
- *       (hold, send)    publish.ts              remembers whom to acknowledge; an account beyond a quota waits
- *                                              here, unparsed (held-messages.ts)
+ *       hold            publish.ts              remembers whom to acknowledge (unacked.ts); an account beyond a quota
+ *                                              waits here, unparsed (held-messages.ts); others pass on (passOn)
  *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
@@ -42,7 +41,7 @@ import type { StoreDeps } from './store/storing.ts';
  *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
  *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/arrivals.ts)
  *    9. stored          ack.ts                  those before it on its connection first [MQTT-4.6.0-2]
- *   10. writePubacks    puback.ts               all PUBACKs of a commit to one socket in one piece
+ *   10. writePubacks    ack.ts                  all PUBACKs of a commit to one socket in one piece
  */
 
 export type IngestOptions = BatcherOptions & {
@@ -103,8 +102,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const queues = new DeviceQueues(options.maxRememberedDevices, maxBatchItems);
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
-  /** Since the last transaction that was stored. */
-  let failedMs = -Infinity;
+  const failing = { lastMs: -Infinity };
   const storeDeps: StoreDeps = {
     ...deps,
     queues,
@@ -113,10 +111,10 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     remembered,
     loadContexts: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
-    repeats: createRedeliveries(deps.nowMs),
+    redeliveries: { untilMs: -Infinity },
     retry: options.retry ?? retryBounds,
     stopping: stopping.signal,
-    onTried: (isStored) => void (failedMs = isStored ? -Infinity : deps.nowMs()),
+    failing,
   };
   const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
     nowMs: deps.nowMs,
@@ -130,11 +128,12 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   ];
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
+    const message = new Message(uplink, delivery, deps.newUuid);
+    const unit = newUnit(message, uplink.content, uplink.rejections);
     const queue = queues.queueOf(device);
     queue.device = device;
-    const content = stamp(uplink, queue);
-    const message = new Message(uplink, delivery, deps.newUuid);
-    queues.add(queue, newUnit(message, content, uplink.rejections));
+    unit.content = stamp(uplink, queue);
+    queues.add(queue, unit);
     batcher.wake();
   }
   function tick(device: DeviceIdentity, delivery: Delivery): void {
@@ -160,7 +159,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
     othersWait: queues.turns.othersWait,
     isAlone: batcher.isAlone,
-    isStoring: () => deps.nowMs() - failedMs > failingMs,
+    isStoring: () => deps.nowMs() - failing.lastMs > failingMs,
     depth: () => queues.waiting + batcher.depth(),
     forget: () => remembered.shrink(),
     close,

@@ -3,6 +3,7 @@ import type { LiveDevice } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { Member, type DropReason } from '../streams/member.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { stillHere } from '../streams/server-sent.ts';
 import type { StreamPosition } from '../streams/position.ts';
 import type { TakeTurn } from '../streams/slices.ts';
@@ -15,6 +16,8 @@ export type BoardOptions = {
   positions: Positions;
   takeTurn: TakeTurn;
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** No stream is silent for longer. */
   heartbeatMs: number;
   /** Values that wait in this process. */
@@ -63,7 +66,7 @@ export class Board {
     try {
       const first = await read;
       const group = this.#groupOf(filter, first);
-      const member = new Member<string>('', this.#options.monotonicClock());
+      const member = new Member<string>('', this.#options.monotonicClock(), this.#options.room);
       group.members.add(member);
       if (!this.#isRunning) void this.#run();
       return { member, position: first.position, leave: () => this.#leave(group, member) };
@@ -95,7 +98,7 @@ export class Board {
   }
 
   #leave(group: Group, member: Member<string>): void {
-    member.end();
+    member.leave();
     if (!group.members.delete(member) || group.members.size > 0) return;
     if (this.#groups.get(group.key) === group) this.#groups.delete(group.key);
     this.#endUnlessUsed();

@@ -1,6 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { createSlices } from '../streams/slices.ts';
 import { createAnnouncer } from './announce.ts';
 import { Board, type Joined } from './board.ts';
@@ -14,6 +15,8 @@ export type LiveHubOptions = {
   process: string;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** What is committed could not be read: ids stay behind, and a reader that resumes is sent more again. */
   onError: (error: unknown) => void;
 };

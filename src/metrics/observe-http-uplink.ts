@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { HttpSnapshot } from '../../connector/http/server.ts';
 import type { Observer } from '../../connector/options.ts';
 import { DurationHistogram } from './duration-histogram.ts';
-import { countMessages, waitBuckets } from './message-counter.ts';
+import { countMessages, waitBuckets } from './observe.ts';
 
 /** What devices do over HTTP; `read` says what is under way, and is asked when somebody asks. */
 export function observeHttpUplink(

@@ -2,12 +2,15 @@ import type { PresentDevice } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { Member } from '../streams/member.ts';
 import type { Reach } from '../streams/reach.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { stillHere } from '../streams/server-sent.ts';
 import { PresenceChanges } from './changes.ts';
 import { position, type WriteTurn } from './write-turn.ts';
 
 type BoardOptions = {
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** No stream is silent for longer. */
   heartbeatMs: number;
   write: WriteTurn;
@@ -37,7 +40,7 @@ export class PresenceBoard {
   }
 
   join(reach: Reach): Joined {
-    const member = new Member(position, this.#options.monotonicClock());
+    const member = new Member(position, this.#options.monotonicClock(), this.#options.room);
     this.#members.set(member, reach);
     return { member, leave: () => this.#leave(member) };
   }
@@ -46,6 +49,12 @@ export class PresenceBoard {
   hear(devices: readonly PresentDevice[] | null): void {
     if (devices) this.#changes.add(devices);
     else this.#changes.addAll('many');
+    this.#schedule();
+  }
+
+  /** Devices were added, removed, labelled or configured anew. */
+  change(): void {
+    this.#changes.addAll('changed');
     this.#schedule();
   }
 
@@ -82,7 +91,7 @@ export class PresenceBoard {
   }
 
   #leave(member: Member<string>): void {
-    member.end();
+    member.leave();
     if (!this.#members.delete(member) || this.#members.size > 0) return;
     clearInterval(this.#beating);
     clearTimeout(this.#timer);

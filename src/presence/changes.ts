@@ -4,12 +4,16 @@ import type { PresentDevice } from '../bus/bus.ts';
 export const maxNamed = 100;
 
 /** Of a turn: devices as they are now, or why a reader is to ask again. */
-export type PresenceTurn = { devices: PresentDevice[] } | { reason: 'many' | 'missed' };
+export type PresenceTurn = { devices: PresentDevice[] } | { reason: AskAgain };
+
+/** Why any device may have changed; of several the last of them is told. */
+const reasons = ['changed', 'many', 'missed'] as const;
+export type AskAgain = (typeof reasons)[number];
 
 /** What changed since the last turn: of a device that came and left meanwhile, how it stands now. */
 export class PresenceChanges {
   #devices = new Map<number, PresentDevice>();
-  #reason: 'many' | 'missed' | null = null;
+  #reason: AskAgain | null = null;
 
   get isEmpty(): boolean {
     return this.#reason === null && this.#devices.size === 0;
@@ -20,9 +24,11 @@ export class PresenceChanges {
     if (this.#devices.size > maxNamed) this.addAll('many');
   }
 
-  /** Any of them may have changed. What was missed counts for more than that there were many. */
-  addAll(reason: 'many' | 'missed'): void {
-    this.#reason = this.#reason === 'missed' ? 'missed' : reason;
+  /** Any of them may have changed. */
+  addAll(reason: AskAgain): void {
+    const before = this.#reason;
+    const isMore = before === null || reasons.indexOf(reason) > reasons.indexOf(before);
+    if (isMore) this.#reason = reason;
     this.#devices.clear();
   }
 

@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { invalidLastEventId } from '../streams/ids.ts';
 import type { Member } from '../streams/member.ts';
+import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
 import { PresenceBoard } from './board.ts';
@@ -11,11 +12,13 @@ export type PresenceSourceDeps = {
   bus: Bus;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
   /** Of a connector, as of `Presence`. */
   isIntermittent: (connectorId: number) => boolean;
 };
 
-/** Who connects and leaves, as it is written. Hears nothing while there is no stream. */
+/** Who connects and leaves, as it is written, and that the list of devices changed. Hears nothing while there is no stream. */
 export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const { bus } = deps;
   const boards = new Map<number, PresenceBoard>();
@@ -27,8 +30,9 @@ export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
       bus.subscribe('presence', ({ accounts }) => {
         for (const { accountId, devices } of accounts) boards.get(accountId)?.hear(devices);
       }),
+      bus.subscribe('fleet', ({ accountId }) => boards.get(accountId)?.change()),
       // Which devices a filter lets through changed, too.
-      bus.subscribe('labels', ({ accountId }) => boards.get(accountId)?.hear(null)),
+      bus.subscribe('labels', ({ accountId }) => boards.get(accountId)?.change()),
       bus.subscribe('resync', () => {
         for (const board of boards.values()) board.miss();
       }),

@@ -1,7 +1,7 @@
 import { presenceOf } from '../contract/presence.ts';
 import type { Reach } from '../streams/reach.ts';
 import { writeMessage } from '../streams/server-sent.ts';
-import type { PresenceTurn } from './changes.ts';
+import type { AskAgain, PresenceTurn } from './changes.ts';
 
 /**
  * Where a reader is, whatever it has read: who was there a moment ago is written nowhere, so that one that comes
@@ -9,7 +9,7 @@ import type { PresenceTurn } from './changes.ts';
  */
 export const position = '1';
 
-export const writeAskAgain = (reason: 'many' | 'missed'): Buffer =>
+export const writeAskAgain = (reason: AskAgain): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
 /** The messages of a turn about the devices of `reach`, as of `StreamPiece`; empty where there is none. */

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { addCounts, listRecorded, type Counts } from './activity-queries.ts';
+import { eventsBurst, type EventRate } from './event-rate.ts';
 import type { LimitsOf } from './overrides.ts';
 
 /** Counts what accounts' devices do, in this process, and knows what the others have counted. */
@@ -94,6 +95,26 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
     async close() {
       clearInterval(timer);
       await flush();
+    },
+  };
+}
+
+/** What ingest counts accounts' events with: those of a day, and of a second. */
+export function createEventCounters(
+  activity: Pick<Activity, 'count' | 'eventsLeft'>,
+  rate: Pick<EventRate, 'left' | 'take'>,
+  limitsOf: LimitsOf,
+) {
+  return {
+    eventsLeft: activity.eventsLeft,
+    eventsLeftNow: rate.left,
+    eventsPerMessage: (accountId: number) => eventsBurst(limitsOf(accountId).eventsPerSecond),
+    /** Of a commit; `events` are sense events, `moves` the others, `alarms` those that opened. */
+    count(accountId: number, counts: Counts & { moves: number; alarms: number }): void {
+      const { measurements, leftOut, moves, alarms } = counts;
+      const events = counts.events + alarms;
+      activity.count(accountId, { measurements, events, leftOut });
+      if (events + moves > 0) rate.take(accountId, events + moves);
     },
   };
 }

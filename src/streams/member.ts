@@ -1,7 +1,5 @@
 import type { StreamPiece } from './server-sent.ts';
-
-/** Bytes that may wait to be sent to one reader; readers of the same event share its bytes. */
-const maxWaitingBytes = 1_048_576;
+import type { WaitingRoom } from './waiting-room.ts';
 
 /**
  * `slow-reader`: more waited for it than may. `overloaded`: its account's values come faster than they can be
@@ -22,22 +20,24 @@ export class Member<P> {
   #waiting: StreamPiece<P>[] = [];
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
+  readonly #room: WaitingRoom;
 
-  constructor(position: P, nowMs: number) {
+  constructor(position: P, nowMs: number, room: WaitingRoom) {
     this.position = position;
     this.givenMs = nowMs;
+    this.#room = room;
   }
 
   /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
   give(piece: StreamPiece<P>, nowMs: number): void {
     if (this.hasEnded) return;
     const { length } = piece.bytes;
-    if (this.#waiting.length > 0 && this.#waitingBytes + length > maxWaitingBytes) {
+    if (this.#waiting.length > 0 && this.#waitingBytes + length > this.#room.mostOfOne()) {
       this.drop('slow-reader');
       return;
     }
     this.#waiting.push(piece);
-    this.#waitingBytes += length;
+    this.#count(length);
     this.givenMs = nowMs;
     this.#wake?.();
   }
@@ -46,6 +46,13 @@ export class Member<P> {
   drop(reason: DropReason): void {
     this.reason ??= reason;
     this.end();
+  }
+
+  /** Its reader has gone: what waits is sent to nobody. */
+  leave(): void {
+    this.end();
+    this.#waiting = [];
+    this.#count(-this.#waitingBytes);
   }
 
   /** Nothing more will come; with an error `read` throws it. */
@@ -60,7 +67,7 @@ export class Member<P> {
     for (;;) {
       const piece = this.#waiting.shift();
       if (piece) {
-        this.#waitingBytes -= piece.bytes.length;
+        this.#count(-piece.bytes.length);
         yield piece;
         continue;
       }
@@ -71,5 +78,10 @@ export class Member<P> {
       await promise;
       this.#wake = undefined;
     }
+  }
+
+  #count(bytes: number): void {
+    this.#waitingBytes += bytes;
+    this.#room.bytes += bytes;
   }
 }

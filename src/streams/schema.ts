@@ -19,7 +19,7 @@ const maxIdLength = 2_048;
 const label = z.string().min(1).max(64).meta({ description: 'Only devices with this label.' });
 
 /** Why a reader is to ask for the list of devices again. */
-export const devicesReasons = ['many', 'missed'] as const;
+export const devicesReasons = ['changed', 'many', 'missed'] as const;
 
 /** What of the kinds a stream carries. */
 export const StreamFilters = z.strictObject({
@@ -140,8 +140,9 @@ export type StreamedDevice = z.infer<typeof StreamedDevice>;
 const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
   id: 'StreamedDevices',
   description:
-    'Ask for the list again. `many`: more devices changed than are named, or labels did; `missed`: what changed ' +
-    'while the stream was away, or while other processes could not be heard, is not told.',
+    'Ask for the list again. `changed`: devices were added, removed, labelled or configured anew; `many`: more ' +
+    'devices connected or left than are named; `missed`: what changed while the stream was away, or while other ' +
+    'processes could not be heard, is not told.',
 });
 
 export const StreamedMessage = z

@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Connection } from '../../connector/mqtt/connection.ts';
-import { writePubacks } from '../../connector/mqtt/puback.ts';
+import { writePubacks } from '../../connector/mqtt/ack.ts';
 import { startTimeouts } from '../../connector/mqtt/timeouts.ts';
 import { defaultTuning } from '../../connector/options.ts';
 import { limits, manualClock, until } from './harness.ts';
@@ -55,6 +55,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
     acknowledger: { giveUpLate() {} },
+    downlinkRoom: { isWanted: false },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,

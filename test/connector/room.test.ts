@@ -4,7 +4,7 @@ import { DownlinkQueue } from '../../connector/device/downlink-queue.ts';
 import type { Encoded } from '../../connector/device/downlink-sender.ts';
 import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { generate } from 'mqtt-packet';
-import { startWorld, until, type World } from './harness.ts';
+import { manualClock, startWorld, until, type World } from './harness.ts';
 import { enter, publishPacket } from './raw.ts';
 
 let world: World | undefined;
@@ -115,6 +115,32 @@ describe('what goes down to devices', () => {
     first.acknowledge[0]?.();
     await until(() => first.room.bytes === 0 && first.room.waiting === 0);
     expect(second.read).toEqual([]);
+  });
+
+  test('who acknowledges nothing makes way while devices of others wait', async () => {
+    const clock = manualClock();
+    const payload = 'x'.repeat(7_000);
+    const subscribed = async (): Promise<Downlink[]> => [{ topic: 'profile', payload, pId: 'p' }];
+    const tuning = { maxDownlinkBytes: 15_000 };
+    world = await startWorld({ now: clock.now, tuning, ports: { subscribed } });
+    const subscribe = async (accountId: number) => {
+      const { uuid, token } = world?.store.addDevice(10 + accountId, accountId) ?? {};
+      const as = { clientId: uuid, username: uuid, password: Buffer.from(token ?? '') };
+      const raw = await enter(world as World, as);
+      const subscriptions = [{ topic: `devices/${uuid}/down/profile`, qos: 1 as const }];
+      raw.send({ cmd: 'subscribe', messageId: 1, subscriptions });
+      await raw.expect('suback');
+      return raw;
+    };
+    const slow = [await subscribe(2), await subscribe(3)];
+    for (const raw of slow) await raw.expect('publish');
+    clock.nowMs += 30_000;
+    await clock.looks(5);
+    expect(world.counted).not.toContain('disconnected unread');
+    // Two have all the room.
+    const other = await subscribe(4);
+    await other.expect('publish');
+    await Promise.race(slow.map((raw) => raw.ended()));
   });
 
   test('what is in no table is lost where there is no room', async () => {

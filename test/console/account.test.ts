@@ -1,7 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { linkIn } from '../contacts/people.ts';
+import { long, short } from '../support/share.ts';
 import { testAccess } from './account/access.ts';
 import { testBeingTold } from './account/hive.ts';
 import { inDialog, press, startWorld, type World } from './account/world.ts';
@@ -20,7 +21,7 @@ describe.skipIf(browserPath === null)('the account', () => {
   testBeingTold(world);
 
   // Every section in the dark, and all of them on a phone: every-page.long.test.ts.
-  test.each(['light', 'phone'] as const)('each section has a URL, %s', async (look) => {
+  long.each(['light', 'phone'] as const)('each section has a URL, %s', async (look) => {
     const { page, watched } = await world().open('', look, person);
     if (look === 'phone') {
       await checkPage(watched, `account-list-${look}`);
@@ -60,7 +61,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  test('name and time zone are kept; what is wrong is said at its field', async () => {
+  short('name and time zone are kept; what is wrong is said at its field', async () => {
     const { page, token } = await world().open('profile');
     await page.getByLabel('Name').fill('Ada');
     await page.getByLabel('Time zone').fill('Mars/Olympus');
@@ -78,7 +79,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  test('a contact is added, confirmed by its mail, tried, and removed', async () => {
+  short('a contact is added, confirmed by its mail, tried, and removed', async () => {
     const { page, own, watched } = await world().open('contacts', 'phone');
     await page.getByText('Nobody is notified yet').waitFor();
     await checkPage(watched, 'account-contacts-empty-phone');
@@ -102,7 +103,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  test('a webhook that fails says why; what is changed of it keeps its secret', async () => {
+  long('a webhook that fails says why; what is changed of it keeps its secret', async () => {
     const receiver = createServer((_request, response) => response.writeHead(500).end());
     await new Promise<void>((resolve) => void receiver.listen(0, '127.0.0.1', resolve));
     const { port } = receiver.address() as AddressInfo;
@@ -132,7 +133,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     receiver.close();
   });
 
-  test('telephones that apps have added are counted, and removed together', async () => {
+  long('telephones that apps have added are counted, and removed together', async () => {
     const { page, token } = await world().open('contacts');
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const body = JSON.stringify({ apn: [{ token: 'one' }, { token: 'two' }] });
@@ -146,7 +147,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  test('an API key is shown once, works, and is revoked', async () => {
+  short('an API key is shown once, works, and is revoked', async () => {
     const { page } = await world().open('keys');
     await press(page, 'Create a key');
     await page.getByRole('textbox', { name: 'Name' }).fill('Dashboard');
@@ -167,7 +168,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.context().close();
   });
 
-  test('what was done is listed in pages, and by kind', async () => {
+  long('what was done is listed in pages, and by kind', async () => {
     const { page, token } = await world().open('audit');
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     for (const name of Array.from({ length: 55 }, (_, place) => `name ${place}`))

@@ -111,6 +111,11 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText('Nothing new needs you').waitFor();
     await page.getByRole('link', { name: 'Show what was acknowledged' }).click();
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
+    // It lasts: its device goes on saying so.
+    await page.locator('.alarm-device').click();
+    await page.locator('.device-seen').waitFor();
+    await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
+    await page.goBack();
     await act('Close');
     await page.getByText('No alarm is acknowledged').waitFor();
     await page.getByRole('link', { name: 'Closed' }).click();

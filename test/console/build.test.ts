@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeBuild } from '../../src/console/build/write.ts';
 import { projectDir } from '../journeys/process.ts';
 import { consoleService } from './service.ts';
 
@@ -30,6 +31,15 @@ test('a cold start builds it in seconds, in a process of its own', async () => {
   // Under three on two idle cores.
   expect(seconds).toBeLessThan(30);
   expect(await readdir(stdout)).toContain('index.html.br');
+});
+
+test('builds before this one stay for services that still serve them, ten at most', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'sensorium-builds-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const files = [{ name: 'index.html', content: '<p>', type: 'text/html' }];
+  for (let n = 100; n < 113; n += 1) await writeBuild({ dir, hash: String(n), mode: 0o700 }, files);
+  const expected = Array.from({ length: 11 }, (_, n) => String(102 + n));
+  expect((await readdir(dir)).toSorted()).toEqual(expected);
 });
 
 test('the service has nothing of the bundler in its memory', async () => {

@@ -7,19 +7,21 @@ import { openPage, signIn } from './browser.ts';
 import { box } from './filled-data.ts';
 import { makeAccount, person, type TestService } from './service.ts';
 
-/** A device connects, sends nothing and leaves, while the page asks for nothing by itself: it is seen all the same. */
+/** A device is added, connects, sends nothing and leaves, while the page asks for nothing by itself: it is seen. */
 export async function seeItComeBack({ url }: TestService, browser: Browser): Promise<void> {
   const newcomer = { ...person, email: `newcomer-${Date.now()}@example.com` };
   const token = await makeAccount(url, newcomer);
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
-  const body = JSON.stringify(box('Cellar', ''));
-  const added = await fetch(`${url}/v2/devices`, { method: 'POST', headers, body });
-  const registration = (await added.json()) as Registration;
   const { page } = await openPage(browser, 'light');
   await holdPolls(page);
   await countHeard(page);
   await signIn(page, url, newcomer);
   await page.goto(`${url}/console/`);
+  await page.getByText('No device yet').waitFor();
+  await expect.poll(() => heard(page, 'open')).toBeGreaterThan(0);
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const body = JSON.stringify(box('Cellar', ''));
+  const added = await fetch(`${url}/v2/devices`, { method: 'POST', headers, body });
+  const registration = (await added.json()) as Registration;
   await page.getByText('Never connected').waitFor();
   await comeAndLeave(page, registration, '.fleet-state');
   await page.locator('.chips').getByRole('link', { name: 'Offline 1', exact: true }).waitFor();

@@ -1,7 +1,8 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
+import { long, short } from '../support/share.ts';
 import { browserPath, checkPage, openBrowser, openSignedIn, type Look } from './browser.ts';
 import { fill, hostile, person, type Filled } from './filled.ts';
 import { addOverHttp } from './over-http.ts';
@@ -77,7 +78,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     return device.deviceAuthUuid;
   }
 
-  test('who set a wrong unit finds why values are refused, puts it right, and sees the next', async () => {
+  short('who set a wrong unit finds why values are refused, and puts it right', async () => {
     const device = await addDevice('Greenhouse');
     await publish(device, { sId: '0x10', val: 98.6 });
     const watched = await open('light', '');
@@ -108,7 +109,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  test('a refused login is said with from where, why and what to do; a new password lets it in', async () => {
+  long('a refused login: from where, why, what to do; a new password lets it in', async () => {
     const device = await addDevice('Cellar');
     await expect(connectDevice({ ...device, deviceAuthToken: 'wrong' })).rejects.toThrow(
       'Not authorized',
@@ -139,7 +140,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  test('why, why not, who was notified and the profile, in sentences', async () => {
+  short('why, why not, who was notified and the profile, in sentences', async () => {
     const watched = await open('dark', `devices/${filled.uuids.boxes}`);
     const { page } = watched;
     await page
@@ -165,7 +166,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  test('labels are saved, and a device is removed by typing its name', async () => {
+  short('labels are saved, and a device is removed by typing its name', async () => {
     const { deviceAuthUuid: uuid } = await addDevice(hostile);
     const watched = await open('phone', `devices/${uuid}?tab=settings`);
     const { page } = watched;
@@ -187,7 +188,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  test('a new device: the program to copy, and what is refused while it is waited for', async () => {
+  long('a new device: the program to copy, and what is refused meanwhile', async () => {
     const watched = await open('phone', 'add');
     const { page } = watched;
     await page.getByLabel('Name').fill('Pump');
@@ -213,13 +214,13 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.context().close();
   });
 
-  test('a new device over HTTP: an address, and its first value', async () => {
+  long('a new device over HTTP: an address, and its first value', async () => {
     const watched = await open('phone', 'add');
     await addOverHttp(watched);
     await watched.page.context().close();
   });
 
-  test('a profile that says more is replaced by simple alarms only when that was confirmed', async () => {
+  long('a profile that says more is replaced by alarms only when confirmed', async () => {
     const { boxes } = filled.uuids;
     const watched = await open('light', `watch/${boxes}`);
     const { page } = watched;

@@ -1,7 +1,8 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { openTestDatabase } from '../support/database.ts';
+import { long, short } from '../support/share.ts';
 import { browserPath, openBrowser, openSignedIn, type Look, type Watched } from './browser.ts';
 import { carrier, fillColdChain, findThree } from './cold-chain.ts';
 import { fill, person, type Filled } from './filled.ts';
@@ -46,7 +47,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await rows(light.page).nth(49).waitFor();
     return light;
   };
-  test('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
+  short('of 10,000 devices is there soon, a page at a time, and finds one', async () => {
     const { page, faults } = await again();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
@@ -80,7 +81,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('is searched while typing: the question before is dropped, focus and the list stay', async () => {
+  long('is searched while typing: what was asked is dropped, focus and list stay', async () => {
     const { page, faults } = await again();
     const dropped: string[] = [];
     page.on('requestfailed', (request) => dropped.push(request.url()));
@@ -102,7 +103,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('keeps filters, sort and page in the URL, and what is selected through Back', async () => {
+  short('keeps filters, sort and page in the URL, and what is selected through Back', async () => {
     const { page, faults } = await again();
     await page.getByRole('combobox', { name: 'Label' }).selectOption('cold chain');
     await page.getByRole('link', { name: /^Offline/ }).click();
@@ -131,7 +132,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('acts on all that match: label, undo, mute with a reason, and says what failed', async () => {
+  short('acts on all that match: label, undo, mute; and says what failed', async () => {
     const { page, faults } = await again();
     await db.query(
       `update device set labels = array(select 'label ' || n from generate_series(1, 20) n)
@@ -160,7 +161,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('removes after a name or the number was typed; a job outlives its tab and is found again', async () => {
+  long('removes once a name or number was typed; a job outlives its tab', async () => {
     const page = await light.page.context().newPage();
     await page.goto(`${service.url}/console/`);
     await search(page, 'Box 0555');
@@ -200,10 +201,11 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('and the page of a device show who connects and leaves, without asking every ten seconds', () =>
-    seeItComeBack(service, browser));
+  short('and the page of a device show who connects and leaves, without asking', () =>
+    seeItComeBack(service, browser),
+  );
 
-  test('a job is stopped; the service says why it takes no third one', async () => {
+  long('a job is stopped; the service says why it takes no third one', async () => {
     const { page, faults } = await again();
     await db.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock(7212)');
@@ -223,7 +225,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     expect(faults).toEqual([]);
   });
 
-  test('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
+  long('of 500 boxes the warm, the silent and the refused one are found from here', async () => {
     const boxes = await fillColdChain(service, db);
     const { url } = service;
     const watched = await openSignedIn(browser, 'light', { url, credentials: carrier });
@@ -233,7 +235,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
   });
 
   const looks: Look[] = ['light', 'dark', 'phone'];
-  test.each(looks)('looks as it should, %s', async (look) => {
+  long.each(looks)('looks as it should, %s', async (look) => {
     const watched = await open(look);
     await checkLooks(watched, look);
     await watched.page.context().close();

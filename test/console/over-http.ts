@@ -27,5 +27,5 @@ export async function addOverHttp(watched: Watched): Promise<void> {
   await page.getByText('It works. The first value is stored.').waitFor();
   await checkPage(watched, 'connect-http-phone');
   await page.getByRole('link', { name: 'Open the device' }).click();
-  await page.locator('.device-seen').getByText('HTTP · seen just now').waitFor();
+  await page.locator('.device-seen').getByText('Connects to send · seen just now').waitFor();
 }

@@ -1,7 +1,15 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { TestDevice } from '../journeys/device.ts';
-import { browserPath, cookiesOf, findWide, openBrowser, openPage, takePicture } from './browser.ts';
+import {
+  browserPath,
+  checkPage,
+  cookiesOf,
+  findWide,
+  openBrowser,
+  openPage,
+  takePicture,
+} from './browser.ts';
 import type { Look, SessionCookies } from './browser.ts';
 import { callAs } from './filled.ts';
 import { connectHostile } from './hostile.ts';
@@ -35,6 +43,17 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     await watched.page.locator('.shell h1').waitFor();
     return watched;
   };
+
+  test('pages that links in mails lead to look like the console, under a policy without exceptions', async () => {
+    const watched = await openPage(browser, 'phone', { locale: 'de-DE', colorScheme: 'dark' });
+    const { page } = watched;
+    onTestFinished(() => page.context().close());
+    const answer = await page.goto(`${service.url}/reset?token=old`);
+    expect(await answer?.headerValue('content-security-policy')).not.toContain('unsafe');
+    await page.getByRole('heading', { name: 'Dieser Link gilt nicht' }).waitFor();
+    await checkPage(watched, 'mail-link-phone-dark');
+    expect(await colorOf(page, 'main')).toBe('rgb(24, 28, 33)');
+  });
 
   test.each(['light', 'phone'] as const)('a hostile device is shown as text, %s', async (look) => {
     const { page, faults } = await openPage(browser, look, { cookies });
@@ -190,3 +209,6 @@ const hrefsOf = (page: Page, selector: string): Promise<string[]> =>
   page.evaluate(
     `[...document.querySelectorAll('${selector}')].map((each) => each.getAttribute('href'))`,
   );
+
+const colorOf = (page: Page, selector: string) =>
+  page.evaluate(`getComputedStyle(document.querySelector('${selector}')).backgroundColor`);

@@ -9,6 +9,7 @@ import { getDeviceId } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { createReaches } from '../../src/streams/reach.ts';
 import { createStreamCount } from '../../src/streams/count-streams.ts';
+import { WaitingRoom } from '../../src/streams/waiting-room.ts';
 import { createHub } from '../../src/events/hub.ts';
 import { eventRoutes } from '../../src/events/routes.ts';
 import { startHttp } from '../../src/http/server.ts';
@@ -65,7 +66,13 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         db,
         bus,
         getDeviceId: findDevice,
-        hub: createHub({ db, bus, heartbeatMs: options.heartbeatMs ?? 15_000, monotonicClock }),
+        hub: createHub({
+          db,
+          bus,
+          heartbeatMs: options.heartbeatMs ?? 15_000,
+          monotonicClock,
+          room: new WaitingRoom(67_108_864),
+        }),
         reaches: createReaches(db, bus),
         authenticate,
         exports,

@@ -1,16 +1,17 @@
-import { afterAll, describe, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { findTimescaleBinDir } from '../support/cluster.ts';
 import { names } from './noisy/bounds.ts';
 import { expectHeld } from './noisy/hold.ts';
 import { kinds } from './noisy/kinds.ts';
-import { shortKinds } from './noisy/short-kinds.ts';
-import { createWorldsAhead } from './noisy/worlds-ahead.ts';
+import { tenSecondKinds } from './noisy/ten-second-kinds.ts';
+import { createTurns } from './noisy/turns.ts';
 
 /** `TEST_LONG=full`: as long as the oracle does it, one after the other, which takes an hour; else as CI has time for. */
 const isFull = process.env['TEST_LONG'] === 'full';
 const run = isFull
   ? { seconds: 30, devices: 200, rate: 500, timescaledb: findTimescaleBinDir() !== null }
   : { seconds: 3, devices: 100, rate: 300, timescaledb: false };
+const tenSeconds = { seconds: 10, devices: 100, rate: 300, timescaledb: false };
 // CI machines are busy with others. The oracle holds the figures themselves.
 const leniency = { time: isFull ? 2 : 10, memory: 1 };
 
@@ -28,16 +29,22 @@ const notHeld: Record<string, string> = {
   'profile-churn': names.tables,
 };
 
-const others = kinds.filter(({ name }) => !shortKinds.includes(name));
+const few = kinds.filter(({ name }) => tenSecondKinds.includes(name));
+const others = kinds.filter((kind) => !few.includes(kind));
 
-describe('a noisy neighbour, of every other kind', () => {
-  const ahead = createWorldsAhead(isFull ? [] : others, run);
-  afterAll(() => ahead.close());
-
-  for (const kind of others) {
-    const { name, says } = kind;
-    it(`${name}: ${says}`, { timeout: 600_000, retry: 1 }, () =>
-      expectHeld(name, run, leniency, { notHeld: notHeld[name], fresh: ahead.take(kind) }),
+// Half of a kind is to start, to settle and to judge: beside another, while only one is measured.
+const turn = createTurns();
+// Three at a time: `maxConcurrency` in vitest.long.config.ts.
+describe('a noisy neighbour, for ten seconds', { concurrent: true }, () => {
+  for (const { name, says } of few)
+    it(`${name}: ${says}`, { timeout: 300_000, retry: 1 }, () =>
+      expectHeld(name, { ...tenSeconds, turn }, leniency),
     );
-  }
+});
+
+describe('a noisy neighbour, of every other kind', { concurrent: !isFull }, () => {
+  for (const { name, says } of others)
+    it(`${name}: ${says}`, { timeout: 600_000, retry: 1 }, () =>
+      expectHeld(name, { ...run, turn }, leniency, notHeld[name]),
+    );
 });

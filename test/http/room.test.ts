@@ -220,6 +220,27 @@ test('room is given back by requests that fail', async () => {
     expect((await http.fetch('/fails', { headers: { authorization } })).status).toBe(404);
 });
 
+test.each([
+  ['small', 100],
+  ['larger', 20_000],
+])('a client that leaves before its %s body has come keeps no room', async (_, length) => {
+  const { route, underWay } = held(mebibyte);
+  http = await startTestHttp({ routes: [route], roomBytes: mebibyte });
+  const leaving = connect(http.port, '127.0.0.1');
+  leaving.on('error', () => undefined);
+  await once(leaving, 'connect');
+  const head = ['POST /held HTTP/1.1', 'Host: x', `Authorization: ${authorization}`];
+  const type = ['Content-Type: application/json', `Content-Length: ${length}`];
+  leaving.write(`${[...head, ...type].join('\r\n')}\r\n\r\n{`);
+  expect((await http.fetch('/nothing')).status).toBe(404);
+  leaving.destroy();
+  expect((await http.fetch('/nothing')).status).toBe(404);
+  const next = http.fetch('/held', { method: 'POST', headers: { authorization } });
+  await expect.poll(() => underWay.length).toBe(1);
+  underWay.shift()?.();
+  expect((await next).status).toBe(200);
+});
+
 test('a client that leaves while it is found out who it is keeps no room', async () => {
   const { route, underWay } = held(mebibyte);
   const asked: (() => void)[] = [];

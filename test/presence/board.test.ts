@@ -3,6 +3,7 @@ import { createLocalBus } from '../../src/bus/local.ts';
 import { noticesOf } from '../../src/devices/presence-notices.ts';
 import { createPresenceSource } from '../../src/presence/source.ts';
 import type { Reach } from '../../src/streams/reach.ts';
+import { WaitingRoom } from '../../src/streams/waiting-room.ts';
 
 beforeEach(
   () =>
@@ -40,6 +41,7 @@ async function follow() {
     bus,
     heartbeatMs: 15_000,
     monotonicClock: () => nowMs,
+    room: new WaitingRoom(1_048_576),
     isIntermittent: () => false,
   });
   const asked = { kinds: new Set(['devices' as const]), senses: undefined, maxHz: undefined };
@@ -57,6 +59,7 @@ async function follow() {
       const saved = Array.from({ length: count }, (_, id) => sighting(id, connected));
       bus.publish('presence', { accounts: noticesOf(saved, find) });
     },
+    change: () => bus.publish('fleet', { accountId }),
     resync: () => bus.publish('resync', {}),
     async pass(ms: number) {
       for (let passed = 0; passed < ms; passed += 100) {
@@ -116,6 +119,7 @@ test('devices of several connectors are too many together, and what was missed c
   // The same 60: once each.
   expect(stream.messages).toHaveLength(61);
   stream.resync();
+  stream.change();
   stream.write(true, 101);
   await stream.pass(1_000);
   expect(stream.messages.slice(61)).toEqual(['devices {"reason":"missed"}']);

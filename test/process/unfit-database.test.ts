@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn, schema } from '../support/template.ts';
-import { longOnly, shareOf } from '../support/share.ts';
+import { longOnly } from '../support/share.ts';
 import { blocksOf, readProjectFile } from '../docs/readme.ts';
 import { runProgram } from '../journeys/process.ts';
 import { startOldPostgres } from './old-postgres.ts';
@@ -62,7 +62,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
   });
 });
 
-describe.each(shareOf(databaseKinds))('a role on %s that does not own the database', (kind) => {
+describe.each(longOnly(databaseKinds))('a role on %s that does not own the database', (kind) => {
   let database: TestDatabase;
   const role = `role_${kind}`;
   let name = '';

@@ -4,8 +4,7 @@ import defaults from '../../config/default.ts';
 import { startActivity } from '../../src/quotas/activity.ts';
 import { addCounts } from '../../src/quotas/activity-queries.ts';
 import { createEventRate } from '../../src/quotas/event-rate.ts';
-import { createAccountThrottle } from '../../src/quotas/throttle.ts';
-import { startStorageWatch } from '../../src/quotas/storage-watch.ts';
+import { createAccountThrottle, startStorageWatch } from '../../src/quotas/throttle.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -1,3 +1,5 @@
+import { test, type TestAPI } from 'vitest';
+
 /** True in `npm run test:long`, false in `npm test`. */
 export const isLong = process.env['TEST_PART'] === 'long';
 
@@ -19,3 +21,12 @@ export function longOnly<T>(cases: readonly T[]): T[] {
 export function shortOnly<T>(cases: readonly T[]): T[] {
   return isLong ? [] : cases.slice();
 }
+
+const nothing = Object.assign(() => undefined, { each: () => () => undefined });
+const none = nothing as unknown as TestAPI;
+
+/** A test that only `npm run test:long` has, by way of an `x.long.test.ts` that imports the file. */
+export const long: TestAPI = isLong ? test : none;
+
+/** A test of a file with `long` that `npm run test:long` has no need to repeat. */
+export const short: TestAPI = isLong ? none : test;

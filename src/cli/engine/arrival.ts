@@ -3,7 +3,7 @@ import type { SenseEvent } from '../../contract/event.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { SentMeasurement } from '../../contract/uplink.ts';
 import type { LastSeen, Newest } from '../../engine/last-seen.ts';
-import { stamp, type Stamping } from '../../ingest/queue/stamp.ts';
+import { stamp, type Stamping } from '../../ingest/queue/device-queues.ts';
 import { noChanges } from '../../ingest/rules/changes.ts';
 import { Pages } from '../../ingest/rules/pages.ts';
 import { addSilentSenses } from '../../ingest/rules/silent-senses.ts';

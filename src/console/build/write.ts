@@ -44,10 +44,22 @@ async function writeFileThrice(dir: string, { name, content }: BuiltFile): Promi
   ]);
 }
 
-/** Builds of earlier versions. */
+/** Of earlier sources: a service that was started with one of them may still serve it. */
+const keptBuilds = 10;
+
+/** Removes all but the newest builds, and what was left half made. */
 async function removeOthers(dir: string, hash: string): Promise<void> {
   const others = (await readdir(dir)).filter((name) => name !== hash);
-  for (const name of others) await rm(join(dir, name), { recursive: true, force: true });
+  const aged = await Promise.all(
+    others.map(async (name) => {
+      const found = await stat(join(dir, name)).catch(() => null);
+      return { name, madeMs: name.startsWith('.') ? 0 : (found?.mtimeMs ?? 0) };
+    }),
+  );
+  aged.sort((a, b) => b.madeMs - a.madeMs);
+  const kept = aged.filter(({ madeMs }) => madeMs > 0).slice(0, keptBuilds);
+  for (const each of aged)
+    if (!kept.includes(each)) await rm(join(dir, each.name), { recursive: true, force: true });
 }
 
 /** Whether nobody else can have put script into it: a folder of this user that only it can write. */

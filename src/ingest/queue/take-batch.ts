@@ -41,13 +41,23 @@ export function takeBatch(
   return batch;
 }
 
-/** Takes some of a device's messages, of about the cost `room`, into its part of the batch; gives their cost. */
+/**
+ * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
+ * their cost.
+ */
 function takeUnits(work: Work, room: number, isFirst: boolean, queues: DeviceQueues): number {
   const { queue } = work;
   if (isFirst) queue.cost = costOf(queue.context);
   const { perItem } = queue.cost;
   const once = isFirst ? queue.cost.once : 0;
-  const { items, units } = takeFirst(queue, (room - once) / perItem);
+  const { waiting } = queue;
+  const most = (room - once) / perItem;
+  let items = 0;
+  let count = 0;
+  while (count < waiting.length && (count === 0 || items < most))
+    items += (waiting[count++] as Unit).size;
+  const units = count < waiting.length ? waiting.splice(0, count) : waiting;
+  if (units === waiting) queue.waiting = [];
   queues.waiting -= units.length;
   if (isFirst) work.units = units;
   else for (const unit of units) work.units.push(unit);
@@ -58,17 +68,4 @@ function takeUnits(work: Work, room: number, isFirst: boolean, queues: DeviceQue
   queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
   queue.parsingCost = 0;
   return estimate;
-}
-
-/** The first of its messages, as many as there is room for; at least one. */
-function takeFirst(queue: DeviceQueue, room: number): { items: number; units: Unit[] } {
-  let items = 0;
-  let count = 0;
-  const { waiting } = queue;
-  while (count < waiting.length && (count === 0 || items < room)) {
-    items += (waiting[count++] as Unit).size;
-  }
-  if (count < waiting.length) return { items, units: waiting.splice(0, count) };
-  queue.waiting = [];
-  return { items, units: waiting };
 }

@@ -13,7 +13,7 @@ import { applyAnswer, applyRequest } from './profile.ts';
 import type { Applied, ApplyLimits, MessageScope } from './scope.ts';
 import { applyState } from './state.ts';
 import type { StoredAlready } from './stored-already.ts';
-import { runTicks } from './tick.ts';
+import { runTicks, type Ticked } from './tick.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -40,7 +40,9 @@ export function apply(
   };
   const { topic, arrivedTs } = message.uplink;
   const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
-  const ticked = runTicks(context, scope);
+  // Mostly no profile has members of time.
+  const isTimed = context.current?.profile.isTimed || context.pending?.isTimed;
+  const ticked: Ticked = isTimed ? runTicks(context, scope) : { context, isBehind: false };
   const applied = ticked.isBehind
     ? waiting(ticked.context, unit.content)
     : applyUnit(ticked.context, unit, scope);
@@ -66,7 +68,7 @@ function applyUnit(
   if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
   // been silent since that was installed.
-  const running = runPending(context, scope);
+  const running = context.pending ? runPending(context, scope) : context;
   switch (content.kind) {
     case 'measurements':
       return applyMeasurements(running, content.items, scope);

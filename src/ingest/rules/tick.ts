@@ -14,9 +14,6 @@ export type Ticked = { context: DeviceContext; isBehind: boolean };
  * does not allow is left, and comes before anything else of the device.
  */
 export function runTicks(context: DeviceContext, scope: MessageScope): Ticked {
-  // Mostly neither is there: this is asked with each message.
-  if (!context.current?.profile.isTimed && !context.pending?.isTimed)
-    return { context, isBehind: false };
   const { arrivedTs } = scope;
   const dueTs = findPendingDue(context, arrivedTs, scope.limits);
   if (dueTs === null || dueTs > arrivedTs) return runUntil(context, arrivedTs, scope);

@@ -68,7 +68,8 @@ export async function commitBatch(
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
     if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
     deps.queues.charge(works, plan.charges);
-    if (deps.eventQuota && !isOver()) leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
+    if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
+      leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -89,7 +90,7 @@ export async function commitBatch(
     // A database that did not answer for long goes on with what was tried again meanwhile.
     if (stage === 'over' || !plan) return;
     stage = 'sent';
-    deps.eventQuota?.committing(leftOut);
+    if (leftOut !== noneLeftOut) deps.eventQuota?.committing(leftOut);
     // A silent device is read again when it speaks: the memory is for those that send.
     for (const { queue, context } of plan.after)
       queue.context = unread.ticked.has(queue) ? null : context;

@@ -63,7 +63,6 @@ export function createEventQuota(
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
   function dropBeyond(plan: Plan, work: Work[]): LeftOut {
-    if (plan.rows.events.length === 0) return noneLeftOut;
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };

@@ -19,6 +19,7 @@ export function planBatch(
   maxCost: number,
   stored: ReadonlyMap<number, StoredAlready> = nothingStored,
 ): Plan {
+  const shares = shareOut(batch, maxCost);
   const plan: Plan = {
     rows: noChanges(),
     moved: [],
@@ -38,7 +39,6 @@ export function planBatch(
   };
   const budget = new Budget(maxCost);
   const deps = { limits, budget, stored };
-  const shares = shareOut(batch, maxCost);
   // Beyond its part an account goes by an item and its evidence: others have their own all the same.
   const most = maxCost + maxCost / Math.max(2, shares.length);
   for (const { accountId, works, charged, own, reserved } of shares) {

@@ -3,6 +3,7 @@ import type { Work } from '../queue/device-queue.ts';
 import { findBlamed, forgetContexts, setApart } from './blame.ts';
 import { giveUp } from './give-up.ts';
 import { MillisecondFull, rejectBeyondMillisecond } from './millisecond-full.ts';
+import { mayFollow, noteRedelivery, pauseBeforeNext } from './retry.ts';
 import { split, toRejection } from './split.ts';
 import type { StoreDeps, Storing } from './storing.ts';
 import { StaleContext } from './write.ts';
@@ -26,13 +27,13 @@ export async function recover(
   const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
-  if (isTransient(error)) deps.onTried(false);
-  if (isAgainRight && !attempts.mayFollow()) return givenUp(works, error, storing);
+  if (isTransient(error)) deps.failing.lastMs = deps.nowMs();
+  if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(works, error, storing);
   if (isVoid) return storeOthersFirst(works, error, deps);
   // Whether the transaction committed may be unknown: what is remembered must be read again.
   forgetContexts(works);
   if (isRedelivery) {
-    deps.repeats.met();
+    noteRedelivery(deps.redeliveries, deps.nowMs());
     return again(works);
   }
   if (isAgainRight) return waitAndRetry(works, error, storing);
@@ -53,7 +54,7 @@ async function waitAndRetry(works: Work[], error: unknown, storing: Storing): Pr
     { event: 'batch.retried', err: error, attempt: attempts.failures, devices: works.length },
     'A batch could not be stored and is tried again.',
   );
-  await attempts.pause(deps.stopping);
+  await pauseBeforeNext(attempts, deps);
   return deps.stopping.aborted ? givenUp(works, error, storing) : again(works);
 }
 

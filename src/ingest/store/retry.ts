@@ -20,59 +20,50 @@ export type AttemptDeps = {
   nowMs: () => number;
   /** 0 to 1: spreads retries. */
   random: () => number;
+  retry: RetryBounds;
+  /** The service stops: nothing is tried again. */
+  stopping: AbortSignal;
 };
 
 const delays = { firstMs: 40, maxMs: 1_000 };
 
 /** What counts against the bounds: one for a batch with all its parts. */
-export class Attempts {
+export type Attempts = {
   /** Those in a row that stored nothing. */
-  failures = 0;
-  #sinceMs = 0;
-  readonly #bounds: RetryBounds;
-  readonly #deps: AttemptDeps;
-
-  constructor(bounds: RetryBounds, deps: AttemptDeps) {
-    this.#bounds = bounds;
-    this.#deps = deps;
-  }
-
-  /** Another one stored nothing. Says whether there may be a next one. */
-  mayFollow(): boolean {
-    if (this.failures === 0) this.#sinceMs = this.#deps.nowMs();
-    this.failures += 1;
-    const { attempts, forMs } = this.#bounds;
-    return this.failures < attempts && this.#deps.nowMs() - this.#sinceMs < forMs;
-  }
-
-  /** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
-  async pause(stopping: AbortSignal): Promise<void> {
-    const { nowMs, random } = this.#deps;
-    const delayMs = backoffMs(this.failures, delays) * (0.5 + random() / 2);
-    const leftMs = this.#sinceMs + this.#bounds.forMs - nowMs();
-    await pause(Math.min(delayMs, leftMs), stopping);
-  }
-}
-
-const expectedForMs = 10_000;
-
-/** Whether batches may hold what is stored already, or another value in its millisecond. */
-export type Redeliveries = {
-  areExpected(): boolean;
-  /** A batch held such a thing. */
-  met(): void;
+  failures: number;
+  /** When the first of them failed, ms of `AttemptDeps.nowMs`. */
+  sinceMs: number;
 };
 
+/** Another one stored nothing. Says whether there may be a next one. */
+export function mayFollow(
+  attempts: Attempts,
+  { nowMs, retry }: Pick<AttemptDeps, 'nowMs' | 'retry'>,
+): boolean {
+  if (attempts.failures === 0) attempts.sinceMs = nowMs();
+  attempts.failures += 1;
+  return attempts.failures < retry.attempts && nowMs() - attempts.sinceMs < retry.forMs;
+}
+
+/** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
+export async function pauseBeforeNext(
+  { failures, sinceMs }: Attempts,
+  { nowMs, random, retry, stopping }: AttemptDeps,
+): Promise<void> {
+  const delayMs = backoffMs(failures, delays) * (0.5 + random() / 2);
+  await pause(Math.min(delayMs, sinceMs + retry.forMs - nowMs()), stopping);
+}
+
 /**
+ * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.nowMs`.
  * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
  * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
  */
-export function createRedeliveries(now: () => number): Redeliveries {
-  let untilMs = -Infinity;
-  return {
-    areExpected: () => now() < untilMs,
-    met() {
-      untilMs = now() + expectedForMs;
-    },
-  };
+export type Redeliveries = { untilMs: number };
+
+const expectedForMs = 10_000;
+
+/** A batch held such a thing. */
+export function noteRedelivery(redeliveries: Redeliveries, nowMs: number): void {
+  redeliveries.untilMs = nowMs + expectedForMs;
 }

@@ -1,13 +1,12 @@
 import type { Committing } from '../../db/transaction.ts';
 import { DomainError } from '../../errors.ts';
 import type { Batch } from '../queue/batch.ts';
-import { dropWithdrawn, isWithdrawn, type Work } from '../queue/device-queue.ts';
+import { dropWithdrawn, type Work } from '../queue/device-queue.ts';
 import { forgetContexts } from './blame.ts';
 import { commitBatch } from './commit.ts';
 import { failAll } from './give-up.ts';
 import type { Plan } from './plan.ts';
 import { recover } from './recover.ts';
-import { Attempts } from './retry.ts';
 import type { StoreDeps, Storing } from './storing.ts';
 
 /**
@@ -19,7 +18,7 @@ import type { StoreDeps, Storing } from './storing.ts';
 export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   try {
     const { works, givenUp } = batch;
-    await storeAll(works, { batch, givenUp, attempts: new Attempts(deps.retry, deps), deps });
+    await storeAll(works, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
   } catch (error) {
     deps.log.error(
       { event: 'batch.failed', err: error },
@@ -44,7 +43,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     works = withoutGivenUp(withoutWithdrawn(works), storing);
     if (works.length === 0) return rest;
     // Of this attempt: others may meet a redelivery meanwhile.
-    const areNew = !deps.repeats.areExpected();
+    const areNew = deps.nowMs() >= deps.redeliveries.untilMs;
     const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
         works = plan.works;
@@ -58,7 +57,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     try {
       await commitBatch(works, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
-      deps.onTried(true);
+      deps.failing.lastMs = -Infinity;
       return rest;
     } catch (error) {
       await batch?.behind?.done;
@@ -87,7 +86,10 @@ async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
 
 /** A message whose connection is closed will be sent again: what no transaction holds is dropped. */
 function withoutWithdrawn(works: Work[]): Work[] {
-  if (!works.some(({ units }) => units.some(isWithdrawn))) return works;
+  const isAny = works.some(({ units }) =>
+    units.some(({ message }) => message.delivery.isWithdrawn),
+  );
+  if (!isAny) return works;
   return works.flatMap(({ queue, units }) => {
     const left = dropWithdrawn(units);
     return left.length > 0 ? [{ queue, units: left }] : [];

@@ -1,16 +1,16 @@
 import type { Batch } from '../queue/batch.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
 import type { CommitDeps } from './commit.ts';
-import type { AttemptDeps, Attempts, Redeliveries, RetryBounds } from './retry.ts';
+import type { AttemptDeps, Attempts, Redeliveries } from './retry.ts';
 
 export type StoreDeps = CommitDeps &
   AttemptDeps & {
-    repeats: Redeliveries;
-    retry: RetryBounds;
-    /** Told of each transaction whether it stored what it held; not of items that are wrong themselves. */
-    onTried: (isStored: boolean) => void;
-    /** The service stops: nothing is tried again. */
-    stopping: AbortSignal;
+    redeliveries: Redeliveries;
+    /**
+     * When a transaction failed last that none has followed which stored what it held, ms; -Infinity: none. Items that
+     * are wrong themselves do not count.
+     */
+    failing: { lastMs: number };
   };
 
 /** A batch while it is stored, by as many transactions as it takes. */

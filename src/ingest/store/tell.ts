@@ -40,7 +40,8 @@ export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
     acknowledge(plan);
     perform(plan.rows, deps);
     if (deps.listeners && !deps.listeners.isEmpty()) publishValues(plan, deps.listeners, deps.bus);
-    publishEvents(recorded, plan.rows.signals, deps);
+    const { signals } = plan.rows;
+    if (recorded.length + signals.length > 0) publishEvents(recorded, signals, deps);
   } catch (err) {
     deps.log.error(
       { event: 'batch.untold', err },
@@ -81,7 +82,6 @@ const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
 /** Streams are to look: events were recorded, or alarms may have changed. */
 function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: TellDeps): void {
   const concerned = [...recorded, ...signals.map(({ device }) => device)];
-  if (concerned.length === 0) return;
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
   const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];
   bus.publish('events', { accountIds, deviceIds });

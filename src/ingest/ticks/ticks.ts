@@ -71,7 +71,11 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
         added = await look();
         isAway = false;
       } catch (err) {
-        if (!isAway) log.warn({ event: 'ticks.unread', err }, 'What is due could not be read.');
+        if (!isAway)
+          log.warn(
+            { event: 'ticks.unread', err },
+            'Devices whose timed conditions are due could not be read; it is retried every second.',
+          );
         isAway = true;
       }
       // While there is much more it is read as soon as most of this is done.
@@ -83,7 +87,7 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
   async function putOffRefused(device: DueDevice, err: unknown): Promise<void> {
     log.error(
       { event: 'tick.put-off', err, device: device.uuid },
-      'What time brings to a device could not be stored; it is put off.',
+      "What a device's timed conditions completed could not be stored; it is retried later.",
     );
     // Where that cannot be written either it is tried again with the next look.
     await putOffTick(db, device.deviceId, clock()).catch(() => undefined);

@@ -1,12 +1,13 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { linkIn } from '../../contacts/people.ts';
+import { long, short } from '../../support/share.ts';
 import { checkPage, openPage, signIn } from '../browser.ts';
 import { makeAccount, person } from '../service.ts';
 import { inDialog, press, type World } from './world.ts';
 
 /** Getting in, out, and back in: sessions, passwords, addresses, the end of an account. */
 export function testAccess(world: () => World): void {
-  test('sessions say where they began, and are ended', async () => {
+  short('sessions say where they began, and are ended', async () => {
     const own = { email: 'sessions@example.org', password: 'correct horse' };
     const token = await makeAccount(world().url, own);
     const { page } = await openPage(world().browser, 'light');
@@ -32,7 +33,7 @@ export function testAccess(world: () => World): void {
     await other.page.context().close();
   });
 
-  test('the password is changed: all else is signed out, this page stays', async () => {
+  short('the password is changed: all else is signed out, this page stays', async () => {
     const { page, own, token } = await world().open('access');
     const change = async (old: string) => {
       await page.getByLabel('Current password', { exact: true }).fill(old);
@@ -50,7 +51,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  test('the e-mail address is changed by a link that is sent to the new one', async () => {
+  long('the e-mail address is changed by a link that is sent to the new one', async () => {
     const { page, own } = await world().open('access');
     const email = `new-${own.email}`;
     await page.getByLabel('New e-mail address').fill(email);
@@ -65,7 +66,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  test('a forgotten password: asked for, set by the link, sessions ended, signed in', async () => {
+  long('a forgotten password: asked for, set by the link, sessions ended', async () => {
     const { page: signedIn, own, token } = await world().open('profile');
     const { page, faults } = await openPage(world().browser, 'phone');
     await page.goto(`${world().url}/console/`);
@@ -86,7 +87,7 @@ export function testAccess(world: () => World): void {
     await signedIn.context().close();
   });
 
-  test('the account is deleted with its password, asked twice', async () => {
+  long('the account is deleted with its password, asked twice', async () => {
     const { page, own } = await world().open('delete');
     const password = page.getByLabel('Password', { exact: true });
     const ask = async (text: string) => {
@@ -106,7 +107,7 @@ export function testAccess(world: () => World): void {
     await page.context().close();
   });
 
-  test('signing in and registering say what is wrong at its field', async () => {
+  long('signing in and registering say what is wrong at its field', async () => {
     const watched = await openPage(world().browser, 'light', { locale: 'de-DE' });
     const { page } = watched;
     await page.goto(`${world().url}/console/`);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { linkIn } from '../../contacts/people.ts';
+import { long, short } from '../../support/share.ts';
 import { checkPage, openPage } from '../browser.ts';
 import { createHuman, sayFigure } from '../human.ts';
 import { publish } from '../publish.ts';
@@ -8,7 +9,7 @@ import { press, type World } from './world.ts';
 
 /** From nothing to being told: alarms by limits, and somebody who hears of them. */
 export function testBeingTold(world: () => World): void {
-  test('somebody with one hive, on a phone, in German: to an alarm that told them', async () => {
+  long('somebody with one hive, on a phone, in German: to an alarm that told them', async () => {
     const own = { email: 'imkerin@example.org', password: 'Lindenblüte im Juni' };
     const watched = await openPage(world().browser, 'phone', { locale: 'de-DE' });
     const { page } = watched;
@@ -75,6 +76,13 @@ export function testBeingTold(world: () => World): void {
     await page.getByText(/Benachrichtigt um .*example\.org/).waitFor();
     sayFigure('A hive: to an alarm that told somebody', human.figure());
     await step('10-alarms');
+    await human.click(button('Aufschieben'));
+    await human.click(page.getByRole('dialog').getByRole('button', { name: 'Aufschieben' }));
+    await page.getByText('Nach dem Aufschub wird erneut benachrichtigt').waitFor();
+    await human.click(button('Quittieren'));
+    await human.click(page.getByRole('link', { name: 'Quittierte zeigen' }));
+    await page.getByText(/Quittiert um/).waitFor();
+    expect(await page.getByText('Nach dem Aufschub').count()).toBe(0);
     await page.locator('.alarm a').first().click();
     await page.getByRole('link', { name: 'Alarme einrichten' }).click();
     expect(await page.getByLabel(/^Gewicht: unter/).inputValue()).toBe('30');
@@ -82,7 +90,7 @@ export function testBeingTold(world: () => World): void {
     await page.context().close();
   });
 
-  test('alarms by limits: nothing entered is said, and so is what would be replaced', async () => {
+  short('alarms by limits: nothing entered is said, and so is what would be replaced', async () => {
     const { page, token, watched } = await world().open('profile', 'dark');
     const call = async (path: string, body: unknown) => {
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
@@ -100,7 +108,10 @@ export function testBeingTold(world: () => World): void {
     await checkPage(watched, 'watch-nothing-dark');
     expect(await page.getByText('Saving replaces').count()).toBe(0);
     const purposes: unknown = JSON.parse(await readFile('examples/freezer.json', 'utf8'));
-    await call('/v2/devices/profile', { deviceAuthUuids: [deviceAuthUuid], purposes: [purposes] });
+    await call('/v2/devices/profile', {
+      deviceAuthUuids: [deviceAuthUuid],
+      purposes: [purposes],
+    });
     await page.reload();
     await page.getByText('Saving replaces all of it.').waitFor();
     await page.context().close();

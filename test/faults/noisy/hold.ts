@@ -4,18 +4,18 @@ import { brokenBounds } from './bounds.ts';
 import type { Leniency } from './bounds.ts';
 import { getKind } from './kinds.ts';
 import { runNoisy } from './run-noisy.ts';
-import type { NoisyRun, NoisyWorld } from './run-noisy.ts';
+import type { NoisyRun } from './run-noisy.ts';
 
 /** Runs a kind, and expects that everything acknowledged is stored and that the bounds hold, but for `notHeld`. */
 export async function expectHeld(
   name: string,
   run: NoisyRun,
   leniency: Leniency,
-  { notHeld, fresh }: { notHeld?: string | undefined; fresh?: Promise<NoisyWorld> } = {},
+  notHeld?: string,
 ): Promise<void> {
   const reports: string[] = [];
   const onReport = (report: string) => void reports.push(report);
-  const { verdict, observations } = await runNoisy(getKind(name), { ...run, onReport }, fresh);
+  const { verdict, observations } = await runNoisy(getKind(name), { ...run, onReport });
   expect(faultsOf(verdict)).toEqual(noFaults);
   expect(verdict.acknowledged).toBeGreaterThan(0);
   const broken = brokenBounds(observations, leniency).filter(

@@ -6,9 +6,10 @@ import type { World } from '../world.ts';
 import { brokenBounds, observe } from './bounds.ts';
 import type { NoisyKind } from './kind.ts';
 import { measure } from './meter.ts';
-import { startNoise, type NoiseProcess } from './noise.ts';
+import { startNoise, type Noise, type NoiseProcess } from './noise.ts';
 import type { NoiseReport } from './noise-process.ts';
 import { sizeAfterVacuum } from './tables.ts';
+import type { Turn } from './turns.ts';
 
 /** An address of 127.0.0.0/8 that nothing else uses. */
 const enemyAddress = '127.0.0.66';
@@ -21,6 +22,8 @@ export type NoisyFaultOptions = {
   noise?: NoiseProcess;
   /** Told what the noise did. */
   onReport?: (report: string) => void;
+  /** Waits until nobody else measures, where more than one world is there. */
+  turn?: Turn;
 };
 
 /** One account attacks, after a quiet phase that measures the same load without it. */
@@ -42,26 +45,15 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
       });
       try {
         await settleMemory(world, Math.min(5, awaySeconds / 4));
-        const first = await sizeAfterVacuum(world.cluster.url());
-        const quiet = await measure(world, () => delay(awaySeconds * quietPart * 1_000));
-        const before = await sizeAfterVacuum(world.cluster.url());
-        let report: NoiseReport | null = null;
-        const noisy = await measure(world, async () => {
-          noise.start();
-          await untilOver(world, awaySeconds);
-          report = await noise.stop();
-        });
-        expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
-        const after = await sizeAfterVacuum(world.cluster.url());
-        const said = report as NoiseReport | null;
-        if (said === null) throw new Error('The noise has said nothing.');
-        if (said.ended !== null) throw new Error(`The noise ended early: ${said.ended}`);
+        const endTurn = await (options.turn?.() ?? (() => undefined));
+        const seen = await measureBoth(world, noise, awaySeconds, endTurn).finally(endTurn);
+        const { report, noisy, quiet, first, before, after } = seen;
         const others = ((before - first) / Math.max(1, quiet.acknowledged)) * noisy.acknowledged;
-        options.onReport?.(describe(said, noisy.refusals));
+        options.onReport?.(describe(report, noisy.refusals));
         return observe({
           quiet,
           noisy,
-          noise: said,
+          noise: report,
           grownBytes: Math.max(0, after - before - Math.max(0, others)),
           quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
           memoryMb: kind.memoryMb,
@@ -71,6 +63,30 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
       }
     },
   };
+}
+
+/**
+ * The same load without noise and with it, and the sizes of the tables before, between and after. Calls
+ * `onSilence` as soon as the noise is over. Throws where the service or the noise ended early.
+ */
+async function measureBoth(world: World, noise: Noise, seconds: number, onSilence: () => void) {
+  const first = await sizeAfterVacuum(world.cluster.url());
+  const quiet = await measure(world, () => delay(seconds * quietPart * 1_000));
+  const before = await sizeAfterVacuum(world.cluster.url());
+  let said: NoiseReport | null = null;
+  const noisy = await measure(world, async () => {
+    noise.start();
+    await untilOver(world, seconds);
+    const stopped = noise.stop();
+    onSilence();
+    said = await stopped;
+  });
+  expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
+  const after = await sizeAfterVacuum(world.cluster.url());
+  const report = said as NoiseReport | null;
+  if (report === null) throw new Error('The noise has said nothing.');
+  if (report.ended !== null) throw new Error(`The noise ended early: ${report.ended}`);
+  return { first, quiet, before, noisy, after, report };
 }
 
 /** Or until the service has died of it. */

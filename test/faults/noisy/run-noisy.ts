@@ -9,24 +9,26 @@ import type { World, WorldOptions } from '../world.ts';
 import type { NoisyKind } from './kind.ts';
 import { startNoise, type NoiseProcess } from './noise.ts';
 import { noisyNeighbour } from './noisy-neighbour.ts';
+import type { Turn } from './turns.ts';
 
 export type NoisyRun = Pick<WorldOptions, 'devices' | 'rate' | 'timescaledb'> & {
   seconds: number;
   onReport?: (report: string) => void;
+  turn?: Turn;
 };
 
 /** Accounts that the other devices belong to. */
 const otherAccounts = 4;
 
 /** A fresh installation, for one kind. */
-export type NoisyWorld = {
+type NoisyWorld = {
   world: World;
   receiverPort: number;
   noise: NoiseProcess;
   close(): Promise<void>;
 };
 
-export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWorld> {
+async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWorld> {
   const { devices, rate, timescaledb } = run;
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-noisy-'));
   const removeDir = () => rmSync(dir, { recursive: true, force: true });
@@ -55,15 +57,12 @@ export async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<N
 }
 
 /** One kind on a fresh installation, which is closed afterwards. */
-export async function runNoisy(
-  kind: NoisyKind,
-  run: NoisyRun,
-  fresh: Promise<NoisyWorld> = startNoisyWorld(kind, run),
-): Promise<Outcome> {
-  const { seconds, onReport } = run;
-  const { world, receiverPort, noise, close } = await fresh;
+export async function runNoisy(kind: NoisyKind, run: NoisyRun): Promise<Outcome> {
+  const { seconds, onReport, turn } = run;
+  const { world, receiverPort, noise, close } = await startNoisyWorld(kind, run);
   try {
-    const fault = noisyNeighbour(kind, { receiverPort, noise, ...(onReport && { onReport }) });
+    const told = { ...(onReport && { onReport }), ...(turn && { turn }) };
+    const fault = noisyNeighbour(kind, { receiverPort, noise, ...told });
     return await runFault(world, fault, { times: 1, awaySeconds: seconds });
   } finally {
     await close();

@@ -1,25 +1,39 @@
 /** What the service said instead of an answer; `detail` is for people. */
 export class ApiError extends Error {
   readonly status: number;
+  /** Why, for programs; empty where that was not said. */
+  readonly code: string;
   readonly requestId: string;
   readonly retryAfterSeconds: number | null;
   /** What is wrong with which part of what was sent. */
   readonly problems: readonly { path: string; message: string }[];
+  /** Of what the account would have more than it may. */
+  readonly exceeded: Exceeded | null;
 
   constructor(status: number, problem: Problem, retryAfterSeconds: number | null) {
     super(problem.detail ?? '');
     this.status = status;
+    this.code = problem.type?.replace('urn:sensorium:error:', '') ?? '';
+    this.exceeded = exceededOf(problem);
     this.requestId = problem.requestId ?? '';
     this.retryAfterSeconds = retryAfterSeconds;
     this.problems = problem.errors ?? [];
   }
 }
 
-type Problem = {
+type Exceeded = { quota: string; limit: number; used: number };
+
+type Problem = Partial<Exceeded> & {
+  type?: string;
   detail?: string;
   requestId?: string;
   errors?: { path: string; message: string }[];
 };
+
+function exceededOf({ quota, limit, used }: Problem): Exceeded | null {
+  if (quota === undefined || limit === undefined || used === undefined) return null;
+  return { quota, limit, used };
+}
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 type Query = Record<string, string | number | undefined>;

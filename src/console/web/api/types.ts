@@ -7,6 +7,8 @@ export type { RejectionList } from '../../../devices/rejection-schema.ts';
 export type { LabelList } from '../../../devices/list-labels.ts';
 export type { DeviceAction } from '../../../devices/action-schema.ts';
 export type { Job, JobList } from '../../../jobs/schema.ts';
+export type { ErrorCode } from '../../../errors.ts';
+export type { RejectionReason } from '../../../contract/rejection.ts';
 export type { Configuration, Sense } from '../../../contract/configuration.ts';
 export type { Purpose } from '../../../contract/purpose.ts';
 export type { BucketView, LatestView, MeasurementView } from '../../../measurements/schema.ts';

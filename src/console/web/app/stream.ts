@@ -18,7 +18,7 @@ export type StreamMessage =
   | { kind: 'values'; values: readonly LiveValue[] }
   /** Devices that connected or left. */
   | { kind: 'presence'; devices: readonly LivePresence[] }
-  /** Any device may have connected or left. */
+  /** Any device may have connected or left, been added, removed or changed. */
   | { kind: 'ask-again' }
   /** It begins now: what came before is not told. */
   | { kind: 'started' };

@@ -1,13 +1,22 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError } from '../api/request.ts';
-import { t } from '../text/t.ts';
+import { formatNumber } from '../text/format.ts';
+import { sayProblem } from '../text/said-by-service.ts';
+import { t, tryText } from '../text/t.ts';
 import { Icon } from './icon.tsx';
 
 /** What went wrong, in words for people. */
 export function describeProblem(error: unknown): string {
   if (!(error instanceof ApiError)) return t('problem.unreachable');
-  const parts = error.problems.map(({ path, message }) => `${path} ${message}`.trim());
-  return [error.message || t('problem.title'), ...parts].join(' ');
+  const { code, message: text, exceeded, problems } = error;
+  if (exceeded !== null) return describeExceeded(exceeded);
+  const parts = problems.map(({ path, message }) => `${path} ${message}`.trim());
+  return [sayProblem({ code, text }) || t('problem.title'), ...parts].join(' ');
+}
+
+function describeExceeded({ quota, limit, used }: NonNullable<ApiError['exceeded']>): string {
+  const of = { used: formatNumber(used), limit: formatNumber(limit) };
+  return t('problem.exceeded', { ...of, what: tryText(`quota.${quota}`, quota) });
 }
 
 /** Seconds until it may be tried again; counts down to 0. */

@@ -8,5 +8,10 @@ export function Qr({ text, label }: { text: string; label: string }) {
     if (canvas.current)
       generate(text).toCanvas(canvas.current, { pad: 4, on: [0, 0, 0], off: [255, 255, 255] });
   }, [text]);
-  return <canvas ref={canvas} class="qr" role="img" aria-label={label} />;
+  return (
+    <figure>
+      <canvas ref={canvas} class="qr" aria-hidden="true" />
+      <figcaption class="fine">{label}</figcaption>
+    </figure>
+  );
 }

@@ -1,6 +1,7 @@
 import type { Rejection } from '../api/devices.ts';
 import type { Sense } from '../api/types.ts';
 import { formatNumber } from '../text/format.ts';
+import { isServiceLanguage } from '../text/said-by-service.ts';
 import { t, tryText } from '../text/t.ts';
 import { describeRejection, senseOfRejection } from './describe-rejection.ts';
 import { Link } from './link.tsx';
@@ -40,6 +41,11 @@ export function Rejections({ rejections, senses = new Map(), uuid }: RejectionsP
               <p class="fine">
                 {topic} {path}
               </p>
+              {!isServiceLanguage() && (
+                <p class="fine" lang="en">
+                  {rejection.message}
+                </p>
+              )}
               <pre tabIndex={0}>{payload}</pre>
             </details>
           </li>

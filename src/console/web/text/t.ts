@@ -23,7 +23,7 @@ type Args<K extends Key> = [Names<(typeof en)[K]>] extends [never] ? [] : [Value
 
 /** A text of the console in the language of its reader: `t('alarms.since', { time })`. */
 export function t<K extends Key>(key: K, ...[values]: Args<K>): string {
-  return fill(texts[language.value][key], values ?? {});
+  return fillText(texts[language.value][key], values ?? {});
 }
 
 type Counted = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : never) : never;
@@ -32,7 +32,7 @@ type Counted = Key extends infer K ? (K extends `${infer Stem}.other` ? Stem : n
 export function count(stem: Counted, number: number): string {
   const rule = new Intl.PluralRules(language.value).select(number) === 'one' ? 'one' : 'other';
   const key = `${stem}.${rule}` as Key;
-  return fill(texts[language.value][key], { count: formatCount(number) });
+  return fillText(texts[language.value][key], { count: formatCount(number) });
 }
 
 /** The text of a key that is made at run time, or the given one where there is none. */
@@ -54,7 +54,8 @@ function isolate(value: string | number): string {
   return rightToLeft.test(text) ? `\u2068${text}\u2069` : text;
 }
 
-function fill(text: string, values: Record<string, string | number>): string {
+/** A text with its values in the places of their names. */
+export function fillText(text: string, values: Record<string, string | number>): string {
   return text.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
     const value = values[name];
     return value === undefined ? whole : isolate(value);

@@ -7,9 +7,10 @@ type Delivery = ListedAlarm['deliveries'][number];
 const reached = ['sent', 'logged'];
 
 /** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
-export function sayTold({ told, notNotified, announcedTs, deliveries }: ListedAlarm): string {
+export function sayTold(alarm: ListedAlarm): string {
+  const { told, notNotified, announcedTs, deliveries } = alarm;
   if (told === 'queued') return t('alarms.told.queued');
-  if (told === 'withdrawn' && notNotified === 'snoozed') return sayWithdrawn(deliveries);
+  if (told === 'withdrawn' && notNotified === 'snoozed') return sayWithdrawn(alarm);
   if (told === 'withdrawn') return t('alarms.told.withdrawn');
   if (told === 'told') return sayWho(deliveries, announcedTs);
   return notNotified === null ? t('alarms.told.listed') : t(`alarms.notTold.${notNotified}`);
@@ -28,10 +29,11 @@ function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): st
     : t('alarms.told.somebody', { time: formatTime(announcedTs) });
 }
 
-/** By a snooze, which undoes nothing that has arrived. */
-function sayWithdrawn(deliveries: readonly Delivery[]): string {
+/** By a snooze, which undoes nothing that has arrived. Acknowledged after that it is not told again. */
+function sayWithdrawn({ deliveries, acknowledgedTs }: ListedAlarm): string {
   if (arrivedOf(deliveries).length === 0) return t('alarms.notTold.snoozed');
-  return `${sayWho(deliveries, null)} ${t('alarms.told.again')}`;
+  const who = sayWho(deliveries, null);
+  return acknowledgedTs === null ? `${who} ${t('alarms.told.again')}` : who;
 }
 
 const arrivedOf = (deliveries: readonly Delivery[]) =>

@@ -68,6 +68,7 @@ function watchStream(shown: () => readonly ListedDevice[]): () => void {
   };
   const end = onStream((message) => {
     if (moves(message)) ask();
+    if (message.kind === 'ask-again') reload('labels');
     // That it was heard is written a second later.
     if (message.kind === 'values' && hasReturned(message.values)) setTimeout(ask, pauseMs);
     if (message.kind === 'presence' || message.kind === 'values') hearAll(message);

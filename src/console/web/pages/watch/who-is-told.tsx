@@ -34,7 +34,7 @@ export function WhoIsTold() {
                 </ul>
               )}
               <Link to="account/contacts" class="button">
-                {t('watch.contacts')}
+                {t(contacts.emails.length === 0 ? 'watch.addContact' : 'watch.contacts')}
               </Link>
             </>
           );

@@ -56,9 +56,10 @@ export const device: Record<keyof typeof en, string> = {
     'Das Gerät sendet einen Sensor, den seine Konfiguration nicht hat. Die sId in der Nachricht berichtigen oder den Sensor ergänzen.',
   'rejection.todo.out-of-range':
     'Misst das Gerät in einer anderen Einheit? Hier Einheit und Bereich berichtigen, oder was es sendet.',
-  'rejection.todo.invalid-json':
-    'Die Nachricht ist kein JSON. In einer Shell gehört sie in einfache Anführungszeichen.',
+  'rejection.todo.invalid-json': 'In einer Shell gehört sie in einfache Anführungszeichen.',
   'rejection.todo.invalid-payload': 'Eine Angabe fehlt oder hat den falschen Typ.',
+  'rejection.todo.unknown-member':
+    'Ein Tippfehler? Ist sie nur für Sie selbst, beginnen Sie ihren Namen mit x-: dann wird sie nicht erwähnt.',
   'rejection.todo.unknown-topic':
     'Das Topic mit dem vergleichen, das beim Hinzufügen gezeigt wurde.',
   'rejection.todo.future-timestamp': 'Die Uhr des Geräts geht vor.',

@@ -42,6 +42,7 @@ export const shell: Record<keyof typeof en, string> = {
   'common.never': 'nie',
   'problem.title': 'Das hat nicht geklappt',
   'problem.unreachable': 'Der Dienst antwortet nicht. Läuft er, und ist dieses Gerät im Netz?',
+  'problem.exceeded': 'Das ist mehr, als das Konto haben darf. {what}: {used} von {limit}.',
   'problem.request': 'Anfrage {id}',
   'problem.wait': 'Neuer Versuch in {seconds} s.',
 };

@@ -3,7 +3,7 @@ import type { signIn as en } from '../en/sign-in.ts';
 export const signIn: Record<keyof typeof en, string> = {
   'signIn.title': 'Anmelden',
   'signIn.welcome': 'Das erste Konto anlegen',
-  'signIn.welcomeHint': 'Diese Installation hat noch kein Konto. Das erste ist Ihres.',
+  'signIn.welcomeHint': 'Hier gibt es noch kein Konto. Das erste ist Ihres.',
   'signIn.registerTitle': 'Ein Konto anlegen',
   'signIn.email': 'E-Mail-Adresse',
   'signIn.password': 'Passwort',

@@ -34,5 +34,6 @@ export const watch: Record<keyof typeof en, string> = {
     'Noch niemand. Fügen Sie eine E-Mail-Adresse hinzu, dann erreichen Alarme Sie dort.',
   'watch.unconfirmed':
     'Noch niemand: Keine Adresse ist bestätigt. Öffnen Sie den Link in der Mail.',
+  'watch.addContact': 'E-Mail-Adresse hinzufügen',
   'watch.contacts': 'Kontakte',
 };

@@ -55,6 +55,8 @@ export const device = {
     'Does the device measure in another unit? Correct unit and range here, or what it sends.',
   'rejection.todo.invalid-json': 'The message is not JSON. In a shell, put it into single quotes.',
   'rejection.todo.invalid-payload': 'A member is missing or of the wrong type.',
+  'rejection.todo.unknown-member':
+    'A typing mistake? Begin its name with x- if it is for yourself: such a member is not remarked on.',
   'rejection.todo.unknown-topic': 'Compare the topic with the one shown when the device was added.',
   'rejection.todo.future-timestamp': 'The clock of the device is ahead.',
   'rejection.todo.expired-timestamp': 'The measurement is older than history is kept.',

@@ -40,6 +40,7 @@ export const shell = {
   'common.never': 'never',
   'problem.title': 'That did not work',
   'problem.unreachable': 'The service does not answer. Is it running, and is this device online?',
+  'problem.exceeded': 'That is more than the account may have. {what}: {used} of {limit}.',
   'problem.request': 'Request {id}',
   'problem.wait': 'Try again in {seconds} s.',
 } as const;

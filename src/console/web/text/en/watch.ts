@@ -29,5 +29,6 @@ export const watch = {
   'watch.who': 'Who is notified',
   'watch.nobody': 'Nobody yet. Add an e-mail address, and alarms reach you there.',
   'watch.unconfirmed': 'Nobody yet: no address is confirmed. Open the link in the mail.',
+  'watch.addContact': 'Add an e-mail address',
   'watch.contacts': 'Contacts',
 } as const;

@@ -1,5 +1,5 @@
 /** Of different mechanisms: ingest, sockets, sizes over REST, rows that are written, streams. */
-export const shortKinds = [
+export const tenSecondKinds = [
   'bad-items',
   'connections',
   'many-purposes',

@@ -1,4 +1,11 @@
-import type { AccountConnections, Connection, Device } from './connection.ts';
+import type { Delivery, Outcome } from '../../src/contract/uplink.ts';
+import type {
+  AccountConnections,
+  Connection,
+  Device,
+  Proceed,
+  UnackedPublish,
+} from './connection.ts';
 
 /**
  * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
@@ -82,4 +89,68 @@ export function createUnackedRoom(maxBytes: number) {
 
     bytes: () => bytes,
   };
+}
+
+/** Whoever acknowledges messages, in their order. */
+type Told = {
+  stored(unacked: Unacked): void;
+  failed(unacked: Unacked, error: unknown): void;
+};
+
+/**
+ * A message that waits for its commit, or for the acknowledgement of those before it. It takes its room until it is
+ * stored, or fails.
+ */
+export class Unacked implements UnackedPublish, Delivery {
+  isStored = false;
+  readonly connection: Connection;
+  readonly qos: number;
+  readonly messageId: number;
+  readonly bytes: number;
+  sinceMs: number;
+  readonly proceed: Proceed | null;
+  readonly #acknowledger: Told;
+  readonly #room: Pick<UnackedRoom, 'release'>;
+
+  constructor(
+    acknowledger: Told,
+    room: Pick<UnackedRoom, 'hold' | 'release'>,
+    connection: Connection,
+    message: Omit<UnackedPublish, 'isStored'>,
+  ) {
+    this.#acknowledger = acknowledger;
+    this.#room = room;
+    this.connection = connection;
+    this.qos = message.qos;
+    this.messageId = message.messageId;
+    this.bytes = message.bytes;
+    this.sinceMs = message.sinceMs;
+    this.proceed = message.proceed;
+    room.hold(connection, message.bytes);
+  }
+
+  get isWithdrawn(): boolean {
+    const { withdrawn } = this.connection;
+    return withdrawn === 'all' || (withdrawn === 'resendable' && this.qos > 0);
+  }
+
+  stored(): void {
+    this.isStored = true;
+    this.#room.release(this.connection, this.bytes);
+    this.#acknowledger.stored(this);
+  }
+
+  failed(error: unknown): void {
+    this.#room.release(this.connection, this.bytes);
+    this.#acknowledger.failed(this, error);
+  }
+}
+
+/** One whose acknowledgement says what became of its items. */
+export class CountedUnacked extends Unacked {
+  outcome: Outcome | null = null;
+
+  settled(outcome: Outcome): void {
+    this.outcome = outcome;
+  }
 }

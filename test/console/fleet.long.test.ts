@@ -1,0 +1,2 @@
+// The tests that `npm test` leaves out.
+import './fleet.test.ts';

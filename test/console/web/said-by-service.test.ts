@@ -1,0 +1,25 @@
+import { afterEach, expect, test } from 'vitest';
+import { sayProblem, sayRejection } from '../../../src/console/web/text/said-by-service.ts';
+import { language } from '../../../src/console/web/text/t.ts';
+
+afterEach(() => void (language.value = 'en'));
+
+const text = 'As the service says it.';
+
+test('what a device sent is refused in the words of the service, in another language by its reason', () => {
+  const say = (code: string) => sayRejection({ code, text }, 'note');
+  language.value = 'en';
+  expect(say('unknown-member')).toBe(text);
+  language.value = 'de';
+  expect(say('unknown-member')).toBe('Die Angabe „note“ ist unbekannt und hat keine Wirkung.');
+  expect(say('of-a-later-version')).toBe(text);
+});
+
+test('so is a request', () => {
+  const say = (code: string) => sayProblem({ code, text });
+  language.value = 'en';
+  expect(say('not-found')).toBe(text);
+  language.value = 'de';
+  expect(say('not-found')).toBe('Das gibt es nicht (mehr).');
+  expect(say('')).toBe(text);
+});
