@@ -41,13 +41,33 @@ export async function insertJob(tx: Sql, job: NewJob): Promise<string> {
   return row.uuid;
 }
 
-/** Of an account, under way. */
-export async function countRunning(sql: Sql, accountId: number): Promise<number> {
-  const { rows } = await sql.query<{ count: number }>(
-    `select count(*) as count from job where account_id = $1 and state = 'running'`,
-    [accountId],
+/** Stopped with more devices left than these, a job keeps its place. */
+const freeDevices = 100;
+/** For so long, of each device that was left, ms: as it would take to do something with it, and no less. */
+const restMsOfDevice = 1;
+
+/**
+ * Of an account: jobs under way, those that were stopped and keep their place for a while, as their lists of devices
+ * were written, and in how many ms the first of these gives it up.
+ */
+export async function countPlaces(
+  sql: Sql,
+  accountId: number,
+  nowTs: number,
+): Promise<{ running: number; resting: number; restMs: number }> {
+  const { rows } = await sql.query<{ running: number; resting: number; restMs: number }>(
+    `select count(*) filter (where state = 'running') as running,
+            count(*) filter (where rest_ms > 0) as resting,
+            coalesce(min(rest_ms) filter (where rest_ms > 0), 0)::float8 as "restMs"
+       from (select state,
+                    case when state = 'stopped' and total - done > ${freeDevices}
+                         then extract(epoch from ended_at) * 1000 - $2::float8
+                              + (total - done) * ${restMsOfDevice}
+                         else 0 end as rest_ms
+               from job where account_id = $1 and state <> 'done') j`,
+    [accountId, nowTs],
   );
-  return rows[0]?.count ?? 0;
+  return rows[0] ?? { running: 0, resting: 0, restMs: 0 };
 }
 
 export type FoundJob = {
@@ -116,7 +136,7 @@ export async function listJobDevices(
   return rows[0]?.uuids ?? null;
 }
 
-/** False where there is none. One that has ended stays as it is. */
+/** False where there is none. One that has ended stays as it is, and its list of devices is not written again. */
 export async function stopJob(
   sql: Sql,
   { accountId, keyId }: JobOwner,
@@ -124,11 +144,11 @@ export async function stopJob(
   ts: number,
 ): Promise<boolean> {
   const { rowCount } = await sql.query(
-    `update job
-        set state = case when state = 'running' then 'stopped' else state end,
-            ended_at = coalesce(ended_at, ms_to_timestamp($4)),
-            devices = devices[1 : done]
-      where ${isOwn} and uuid = $3`,
+    `with stopped as (
+       update job
+          set state = 'stopped', ended_at = ms_to_timestamp($4), devices = devices[1 : done]
+        where ${isOwn} and uuid = $3 and state = 'running')
+     select from job where ${isOwn} and uuid = $3`,
     [accountId, keyId, jobId, ts],
   );
   return rowCount === 1;

@@ -1,10 +1,11 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import type { Keep } from '../http/once.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
 import { lockUsage } from '../quotas/queries.ts';
-import { countRunning, forgetJobs, insertJob, type NewJob } from './queries.ts';
+import { countPlaces, forgetJobs, insertJob, type NewJob } from './queries.ts';
 import type { StartedJob } from './schema.ts';
 
 /** Jobs of an account that have ended and are kept, and how long at most. */
@@ -35,15 +36,16 @@ export type JobToStart = Omit<NewJob, 'devices'> & {
 
 export type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
 
-/** Stores a job within the quota `jobs`; throws `quota-exceeded`. */
+/** Stores a job within the quota `jobs`; throws `quota-exceeded`, or `too-many-requests` after large ones were stopped. */
 export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): StartJob {
   return async ({ select, now, ...job }, keep) => {
     const { accountId } = job;
     const limit = limitsOf(accountId).jobs;
     const started = await db.transaction(async (tx) => {
       await lockUsage(tx, accountId);
-      const used = await countRunning(tx, accountId);
-      if (used >= limit) throw quotaExceeded({ quota: 'jobs', limit, used });
+      const { running, resting, restMs } = await countPlaces(tx, accountId, job.ts);
+      if (running >= limit) throw quotaExceeded({ quota: 'jobs', limit, used: running });
+      if (running + resting >= limit) throw stoppedTooMuch(restMs);
       const devices = await select(tx);
       await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(job.ts) });
       const jobId = await insertJob(tx, { ...job, devices });
@@ -54,4 +56,10 @@ export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): Start
     onStarted();
     return started;
   };
+}
+
+function stoppedTooMuch(restMs: number): DomainError {
+  return new DomainError('too-many-requests', 'Jobs were stopped a moment ago: wait a little.', {
+    retryAfterSeconds: Math.ceil(restMs / 1_000),
+  });
 }

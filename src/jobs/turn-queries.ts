@@ -51,7 +51,8 @@ export async function saveProgress(
   await tx.query(
     `update job j
         set done = j.done + $2,
-            failed = case when $3::text = '[]' then j.failed else (
+            failed = case when $3::text = '[]' or json_array_length(j.failed) >= ${maxFailed}
+                          then j.failed else (
               select coalesce(json_agg(f), '[]')
                 from (select f from json_array_elements(j.failed) f
                       union all

@@ -42,6 +42,38 @@ describe('jobs', () => {
     expect(uuids.map((uuid) => labels.get(uuid))).toEqual(uuids.map(() => ['a', 'b']));
   });
 
+  test('keep their place for a while when they are stopped with much left; another stop writes nothing', async () => {
+    await world.whileNoneRuns(async () => {
+      const named = () => Array.from({ length: 10_000 }, () => crypto.randomUUID());
+      const act = () => world.act({ action: 'remove', deviceAuthUuids: named() });
+      const [first, second] = [await act(), await act()];
+      expect([first.status, second.status, (await act()).status]).toEqual([200, 200, 403]);
+      const path = pathOf(first.body);
+      await world.stop(path);
+      const refused = await fetch(`${world.url}/v2/devices/actions`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${world.token}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ action: 'unmute', filter: {} }),
+      });
+      expect(refused.status).toBe(429);
+      const waitS = Number(refused.headers.get('retry-after'));
+      expect(waitS).toBeGreaterThan(0);
+      expect(waitS).toBeLessThanOrEqual(10);
+      const row = () =>
+        world.db.query('select xmin::text, state from job where uuid = $1', [first.body['jobId']]);
+      const before = await row();
+      expect((await world.stop(path)).status).toBe(200);
+      expect((await row()).rows).toEqual(before.rows);
+      // Ten seconds later, as it were.
+      await world.db.query(
+        `update job set ended_at = ended_at - interval '10 seconds' where uuid = $1`,
+        [first.body['jobId']],
+      );
+      expect((await act()).status).toBe(200);
+      await world.db.query('delete from job');
+    });
+  });
+
   test('of several accounts take turns', async () => {
     const tokens = [world.token, await openAccount(world.url)];
     const jobs: Answer[] = [];
