@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { defineRoute, type Route } from '../../src/http/route.ts';
+
+/** A route that answers when it is told to, and says how many of its requests are under way. */
+export function held(room: number) {
+  const underWay: (() => void)[] = [];
+  const route: Route = defineRoute({
+    method: 'post',
+    path: '/held',
+    summary: 'Held',
+    tag: 'Test',
+    auth: 'account',
+    body: z.unknown(),
+    response: z.object({}),
+    errors: [],
+    room,
+    handler: async () => {
+      await new Promise<void>((resolve) => underWay.push(resolve));
+      return {};
+    },
+  });
+  return { route, underWay };
+}
+
+/** A route that answers at once. */
+export const quick = defineRoute({
+  method: 'get',
+  path: '/quick',
+  summary: 'Quick',
+  tag: 'Test',
+  auth: 'none',
+  response: z.object({}),
+  errors: [],
+  handler: async () => ({}),
+});
