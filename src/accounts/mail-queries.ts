@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { mailboxOf } from '../lib/mailbox.ts';
 import { normalizeEmail } from './email.ts';
 
 /** `reset` and `confirm-email` have a link; the others say what was done. */
@@ -20,10 +21,17 @@ export type QueuedMail = Omit<NewMail, 'ts'> & { id: number; createdTs: number; 
 const hourMs = 3_600_000;
 /** The first number of the locks that are taken here. */
 const mailLock = 21;
-/** Mails with links to one address in an hour, whoever asks for them. */
+/** Mails with links of one kind in an hour to whom `countedAs` says, whoever asks for them. */
 const linksPerRecipient = 3;
 /** Addresses that an account may have asked to confirm in an hour. */
 const linksPerAccount = 10;
+
+/**
+ * Confirmations count for the mailbox, which may be a stranger's. Links for a new password count for the address alone, and
+ * apart: whoever has an account could else use them up for others, and keep them from getting back into theirs.
+ */
+const countedAs = ({ kind, recipient }: Pick<NewMail, 'kind' | 'recipient'>) =>
+  kind === 'confirm-email' ? mailboxOf(recipient) : normalizeEmail(recipient);
 
 export async function insertMail(tx: Sql, mail: NewMail): Promise<void> {
   const { kind, accountId, recipient, address, ts } = mail;
@@ -31,24 +39,24 @@ export async function insertMail(tx: Sql, mail: NewMail): Promise<void> {
     `insert into account_mail
        (kind, account_id, recipient, recipient_normal, address, created_at, due_at)
      values ($1, $2, $3, $4, $5, ms_to_timestamp($6), ms_to_timestamp($6))`,
-    [kind, accountId, recipient, normalizeEmail(recipient), address, ts],
+    [kind, accountId, recipient, countedAs(mail), address, ts],
   );
 }
 
 /**
- * Queues a mail with a link, unless its recipient had enough of them within the hour. It takes as long, and
+ * Queues a mail with a link, unless its recipient had enough of its kind within the hour. It takes as long, and
  * leaves as much behind, whether there is such an account or not.
  */
 export async function queueLinkMail(tx: Sql, mail: NewMail): Promise<void> {
-  const recipient = normalizeEmail(mail.recipient);
+  const recipient = countedAs(mail);
   // Those to one address one after the other: each counts those before it. Of two numbers, so that no
   // address that somebody makes up is the number of another lock of this service.
   await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [mailLock, recipient]);
   const { rows } = await tx.query<{ used: number }>(
     `select count(*) as used from account_mail
-      where recipient_normal = $1 and kind in ('reset', 'confirm-email')
+      where recipient_normal = $1 and kind = $3
         and coalesce(done_at, created_at) > ms_to_timestamp($2)`,
-    [recipient, mail.ts - hourMs],
+    [recipient, mail.ts - hourMs, mail.kind],
   );
   if ((rows[0]?.used ?? 0) < linksPerRecipient) await insertMail(tx, mail);
 }

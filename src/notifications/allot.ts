@@ -1,3 +1,4 @@
+import { mailboxOf } from '../lib/mailbox.ts';
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
 import type { MessageCandidate, MessageChannel, Note, UnsentList } from './sort-out.ts';
@@ -80,9 +81,6 @@ export function countersOf(
     );
   return personal;
 }
-
-/** Most servers put what is sent to "name+anything@host" into one mailbox (RFC 5233 calls that subaddressing). */
-const mailboxOf = (address: string) => address.toLowerCase().replace(/\+[^@]*(?=@)/, '');
 
 function smsCounters(accountId: number, number: string, quotas: MessageQuotas): Limited[] {
   const { smsPerDay, smsPerNumber, smsPerInstallation } = quotas;

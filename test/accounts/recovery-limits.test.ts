@@ -74,6 +74,38 @@ it('an account has ten addresses an hour asked for confirmation, one address thr
   }
 });
 
+it('confirmations count for a mailbox, and leave the links of who has forgotten a password alone', async () => {
+  const app = await startApp({ hasMail: true });
+  try {
+    const { token } = await app.register('attacker@example.org');
+    for (const email of [
+      'victim+1@example.org',
+      'Victim@example.org',
+      'victim+2@example.org',
+      'victim+3@example.org',
+    ]) {
+      const body = { password, email };
+      expect((await app.call('PUT', '/v2/accounts/email', { token, body })).status).toBe(200);
+    }
+    const forgotten = ['victim@example.org', 'victim+1@example.org', 'victim@example.org'];
+    for (const email of forgotten)
+      await app.call('POST', '/v2/accounts/password/forgotten', { body: { email } });
+    const { rows } = await app.db.query<{ kind: string; recipient: string }>(
+      'select kind, recipient from account_mail order by id',
+    );
+    const to = (kind: string) =>
+      rows.filter((row) => row.kind === kind).map(({ recipient }) => recipient);
+    expect(to('confirm-email')).toEqual([
+      'victim+1@example.org',
+      'Victim@example.org',
+      'victim+2@example.org',
+    ]);
+    expect(to('reset')).toEqual(forgotten);
+  } finally {
+    await app.close();
+  }
+});
+
 it('a link is good for 30 minutes', async () => {
   const app = await startApp();
   try {
