@@ -2,16 +2,18 @@ import type { Downlink } from '../../src/contract/uplink.ts';
 import type { ByteRoom, Reservation } from '../../src/lib/byte-room.ts';
 import { enterToLoad } from '../device/downlink-room.ts';
 import { isUnavailableError } from '../failure.ts';
-import type { Log } from '../options.ts';
+import type { Log, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { pickNew, type Given } from './down-after.ts';
 import type { Poll } from './down-poll.ts';
+import { limitTaking } from './limit-taking.ts';
 import { comeLater, HttpProblem } from './problem.ts';
 
 export type PollReaderDeps = {
   ports: Pick<ConnectorPorts, 'subscribed'>;
   /** Of all devices: what is being read for them, and written to them. */
   room: ByteRoom;
+  tuning: Pick<Tuning, 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'>;
   log: Log;
   answer: (poll: Poll, messages: readonly Downlink[], given: Given) => void;
 };
@@ -19,7 +21,7 @@ export type PollReaderDeps = {
 const retryMs = 1_000;
 
 /** Reads what is due to a device that waits, and answers it where there is something. */
-export function createPollReader({ ports, room, log, answer }: PollReaderDeps) {
+export function createPollReader({ ports, room, tuning, log, answer }: PollReaderDeps) {
   /** What the device has not been given; null where that is nothing. */
   async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
     const due = await ports.subscribed(poll.device, [...poll.topics]);
@@ -34,7 +36,10 @@ export function createPollReader({ ports, room, log, answer }: PollReaderDeps) {
       poll.isWoken = false;
       const picked = await readOnce(poll);
       if (poll.isOver) break;
-      if (picked) return answer(poll, picked.messages, picked.given);
+      if (picked) {
+        answer(poll, picked.messages, picked.given);
+        return limitTaking(poll.response, room, tuning);
+      }
     } while (poll.isWoken);
     poll.response.off('close', leave);
     leave();

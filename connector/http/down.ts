@@ -19,7 +19,10 @@ import { comeLater, HttpProblem, unauthenticated } from './problem.ts';
 export type DownDeps = {
   ports: ConnectorPorts;
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
-  tuning: Pick<Tuning, 'maxDownlinkBytes' | 'pollRefusalMs'>;
+  tuning: Pick<
+    Tuning,
+    'maxDownlinkBytes' | 'pollRefusalMs' | 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'
+  >;
   log: Log;
   now: () => number;
 };
@@ -38,7 +41,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const turns = createPollTurns({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
   const room = createDownlinkRoom(tuning.maxDownlinkBytes);
-  const { read } = createPollReader({ ports, room, log, answer: end });
+  const { read } = createPollReader({ ports, room, tuning, log, answer: end });
   const endWaking = wakePolls({ ports, polls, wake: (poll) => void read(poll), end, log });
 
   /** Answers it; with nothing where it has waited long enough, or is to make room. */
