@@ -74,6 +74,15 @@ describe('jobs', () => {
     });
   });
 
+  test('name the first thousand devices that failed, and count the others', async () => {
+    const named = Array.from({ length: 1_050 }, () => crypto.randomUUID());
+    const job = await world.finished(await world.act({ action: 'unmute', deviceAuthUuids: named }));
+    const failed = named.slice(0, 1_000).map((deviceAuthUuid) => {
+      return { deviceAuthUuid, reason: 'no-such-device' };
+    });
+    expect(job).toMatchObject({ done: 1_050, failed, failedMore: 50 });
+  });
+
   test('of several accounts take turns', async () => {
     const tokens = [world.token, await openAccount(world.url)];
     const jobs: Answer[] = [];
