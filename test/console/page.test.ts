@@ -74,7 +74,10 @@ test('a build that fails is said on the page, with where to read on', async () =
     const headers: Record<string, string> = {};
     const route = pageRoutes(() => built).find(({ path }) => path === '/console/');
     if (!route) throw new Error('There is no route of the page.');
-    const request = { setHeader: (name: string, value: string) => (headers[name] = value) };
+    const request = {
+      header: () => '',
+      setHeader: (name: string, value: string) => (headers[name] = value),
+    };
     const raw = { params: {}, query: {}, body: undefined, account: null, request };
     const { status, source } = (await route.call(raw as never)) as Streamed;
     let text = '';
