@@ -29,7 +29,7 @@ export type BusMessages = {
   revoked: { accountId: number; sessionId?: string };
   /** Events of these devices were committed. */
   events: { accountIds: number[]; deviceIds: number[] };
-  /** Labels of devices of the account changed. */
+  /** Labels of devices of the account changed, or devices with labels were added. */
   labels: { accountId: number };
   /** Devices of the account were added, removed or configured anew. */
   fleet: { accountId: number };

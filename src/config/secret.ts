@@ -53,7 +53,8 @@ export async function readOrMakeSecret(dataDir: string): Promise<string> {
   return checkOwn(file, await readOrMakePrivateFile(file, make));
 }
 
-function secretFileIn(dataDir: string): string {
+/** Where the data directory's own secret is. */
+export function secretFileIn(dataDir: string): string {
   return join(dataDir, 'secret');
 }
 

@@ -17,13 +17,12 @@ type Asked = {
   deviceId: number;
   deviceUuid: string;
   event: SenseEvent;
+  /** The event's; empty where it has none. */
+  name: string;
   /** Absent: it is a notice. */
   about?: Announced;
 };
 
-/**
- * A push or SMS that an event asks for. A push goes to every token the account has at that moment.
- * `name` is the event's, empty where it has none.
- */
+/** A push or SMS that an event asks for. A push goes to every token the account has at that moment. */
 export type NewNotification = Asked &
-  ({ kind: 'push'; name: string } | { kind: 'sms'; phoneNumber: string; text: string });
+  ({ kind: 'push' } | { kind: 'sms'; phoneNumber: string; text: string });

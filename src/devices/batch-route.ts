@@ -10,11 +10,16 @@ import { refuseOversized } from '../quotas/refuse.ts';
 import { pickAsked } from './pick-connector.ts';
 import { nameOf, type NewDevice } from './queries.ts';
 import { insertBatch } from './register-batch.ts';
-import { describeRegistered, type RegisterDeviceDeps, type Registered } from './register-route.ts';
+import {
+  describeRegistered,
+  tellOfNew,
+  type RegisterDeviceDeps,
+  type Registered,
+} from './register-route.ts';
 import {
   BatchRegistration,
   DeviceBatch,
-  exampleConfiguration,
+  exampleRegistration,
   NewRegistration,
 } from './registration-schema.ts';
 import { DescribedDevice } from './schema.ts';
@@ -43,7 +48,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
     auth: 'account',
     takesKey: true,
     body: DeviceBatch,
-    example: { devices: [exampleConfiguration, exampleConfiguration] },
+    example: { devices: [exampleRegistration, exampleRegistration] },
     listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
     room: 1_048_576,
     response: BatchRegistration,
@@ -65,7 +70,11 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
         await inTurn(accountId, store);
         return made;
       });
-      bus.publish('fleet', { accountId });
+      tellOfNew(
+        bus,
+        accountId,
+        body.devices.some(({ labels }) => labels.length > 0),
+      );
       const described: ReturnType<typeof describeRegistered>[] = [];
       await inTurns(made.devices, ([uuid, connectorId]) => {
         const registered: Registered = { uuid, connectorId };
@@ -95,12 +104,12 @@ async function prepare(
 ): Promise<NewDevice[]> {
   const connectors = listConnectors();
   const devices: NewDevice[] = [];
-  await inTurns(registrations.entries(), ([index, { protocol: asked, ...one }]) => {
+  await inTurns(registrations.entries(), ([index, { protocol: asked, labels, ...one }]) => {
     const uuid = newUuid();
     const path = `/devices/${index}/protocol`;
     const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
     const configuration = JSON.stringify(one);
-    devices.push({ uuid, connectorId, configuration, name: nameOf(one), ...by });
+    devices.push({ uuid, connectorId, configuration, name: nameOf(one), labels, ...by });
   });
   return devices;
 }

@@ -11,6 +11,7 @@ export type NewDevice = {
   connectorId: number;
   configuration: string;
   name: string;
+  labels: readonly string[];
   actor: Actor;
   ts: number;
 };
@@ -43,13 +44,14 @@ export async function insertDevices(
                 or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id
       ), added as (
-        insert into device (uuid, account_id, connector_id, configuration, name)
-        select n.uuid, account_id, n.connector_id, n.configuration::json, n.name
+        insert into device (uuid, account_id, connector_id, configuration, name, labels)
+        select n.uuid, account_id, n.connector_id, n.configuration::json, n.name,
+               array(select json_array_elements_text(n.labels))
           from counted
-         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[])
-            as n (uuid, connector_id, configuration, name)
+         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[], $9::json[])
+            as n (uuid, connector_id, configuration, name, labels)
         returning id, created_at
-      ), audited as (${insertEntriesFrom('counted', 9)})
+      ), audited as (${insertEntriesFrom('counted', 10)})
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
     values: [
@@ -61,6 +63,7 @@ export async function insertDevices(
       added.length,
       devices,
       devicesPerDay,
+      added.map(({ labels }) => JSON.stringify(labels)),
       ...entriesValues(added.map(toEntry)),
     ],
   });

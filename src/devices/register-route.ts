@@ -14,7 +14,7 @@ import { pickAsked, type ConnectorAddress } from './pick-connector.ts';
 import { insertDevices, nameOf } from './queries.ts';
 import { createRegistration } from './register.ts';
 import { DescribedDevice } from './schema.ts';
-import { exampleConfiguration, NewRegistration, Registration } from './registration-schema.ts';
+import { exampleRegistration, NewRegistration, Registration } from './registration-schema.ts';
 import { deriveToken } from './token.ts';
 
 export type RegisterDeviceDeps = {
@@ -49,11 +49,17 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
     auth: 'account',
     takesKey: true,
     body: NewRegistration,
-    example: exampleConfiguration,
+    example: exampleRegistration,
     response: Registration,
     errors: [403],
     warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
-    handler: async ({ account, body: { protocol: asked, ...body }, request, warnings, once }) => {
+    handler: async ({
+      account,
+      body: { protocol: asked, labels, ...body },
+      request,
+      warnings,
+      once,
+    }) => {
       const { accountId } = account;
       refuseOversized(checkConfigurationSizes(body, limitsOf(accountId)));
       const { timestamp, ...made } = await once<Registered & { timestamp: number }>(
@@ -62,7 +68,7 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
           const connectorId = pickAsked(listConnectors(), uuid, asked).id;
           const configuration = JSON.stringify(body);
           const by = doneBy(account, request);
-          const device = { uuid, connectorId, configuration, name: nameOf(body), ...by };
+          const device = { uuid, connectorId, configuration, name: nameOf(body), labels, ...by };
           const made = { uuid, connectorId, timestamp: request.now() };
           if (!keep) {
             await registerDevice(accountId, device);
@@ -78,10 +84,19 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
           return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
         },
       );
-      bus.publish('fleet', { accountId });
+      tellOfNew(bus, accountId, labels.length > 0);
       return { ...describeRegistered(deps, made), timestamp, ...sayWarnings(warnings) };
     },
   });
+}
+
+/** Devices were registered: whoever shows the list asks again, and a stream of a label has more devices. */
+export function tellOfNew(
+  bus: RegisterDeviceDeps['bus'],
+  accountId: number,
+  areLabelled: boolean,
+): void {
+  bus.publish(areLabelled ? 'labels' : 'fleet', { accountId });
 }
 
 /** What a new device has to know, but for when it was registered. */

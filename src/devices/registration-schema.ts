@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
+import { Labels } from '../contract/label.ts';
 import { SomeWarnings } from '../contract/warning.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
 import { AskedProtocol } from './pick-connector.ts';
@@ -22,11 +23,14 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The body of POST /v2/devices: how the device describes itself, and what it speaks. */
+/** The body of POST /v2/devices: how the device describes itself, what it speaks, and its labels. */
 export const NewRegistration = Configuration.safeExtend({
   protocol: AskedProtocol.optional().meta({
     description:
       'What the device speaks: the answer names a connector for it. MQTT where it is absent.',
+  }),
+  labels: Labels.default([]).meta({
+    description: 'What it is labelled with from the beginning; not part of its configuration.',
   }),
 }).meta({ id: 'NewRegistration' });
 
@@ -67,4 +71,9 @@ export const exampleConfiguration: z.input<typeof Configuration> = {
       ],
     },
   ],
+};
+
+export const exampleRegistration: z.input<typeof NewRegistration> = {
+  ...exampleConfiguration,
+  labels: ['cellar'],
 };

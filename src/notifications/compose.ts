@@ -15,12 +15,12 @@ export type Wording = {
   nowMs: number;
 };
 
-/** `<device name>: <event name>`. An SMS is its text alone. */
-export function titleOf(notification: NewNotification, { language, deviceName }: Wording): string {
-  const { evId } = notification.event.cause.engine;
-  const event =
-    (notification.kind === 'push' && notification.name) || wordsOf(language).event(evId);
-  return notification.kind === 'sms' ? event : `${deviceName}: ${event}`;
+/** `<device name>: <event name>`. Of an SMS it is said in lists, and where several are told of in one. */
+export function titleOf(
+  { name, event }: NewNotification,
+  { language, deviceName }: Wording,
+): string {
+  return `${deviceName}: ${name || wordsOf(language).event(event.cause.engine.evId)}`;
 }
 
 /**

@@ -16,6 +16,8 @@ export type Examined = GivenChecks & {
   checks: string[];
   isKnown: boolean;
   isAllowed: boolean;
+  /** Another one was given, and that of the data directory is the database's. */
+  isOwnKnown: boolean;
   /** null where it was not counted: the secret is known. */
   dependents: Dependents | null;
 };
@@ -28,10 +30,25 @@ export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Exa
   const given = { current, previous };
   const checks = await listChecks(sql);
   if (isKnown(checks, given))
-    return { ...given, secret, checks, isKnown: true, isAllowed: true, dependents: null };
+    return {
+      ...given,
+      secret,
+      checks,
+      isKnown: true,
+      isAllowed: true,
+      isOwnKnown: false,
+      dependents: null,
+    };
   // This counts all devices, which is slow where there are many: not at every start.
   const dependents = await countDependents(sql);
   const isInUse = dependents.devices + dependents.sessions > 0;
   const allowed = isAllowed(checks, given, isInUse);
-  return { ...given, secret, checks, isKnown: false, isAllowed: allowed, dependents };
+  const isOwnKnown = !allowed && checks.includes(await findOwnCheck(config));
+  return { ...given, secret, checks, isKnown: false, isAllowed: allowed, isOwnKnown, dependents };
+}
+
+/** Of a secret that lies there unused; empty where none does, or it cannot be read. */
+async function findOwnCheck({ secret, dataDir }: SecretConfig): Promise<string> {
+  const own = secret === null ? null : await findOwnSecret(dataDir).catch(() => null);
+  return own === null ? '' : deriveSecretCheck(own);
 }

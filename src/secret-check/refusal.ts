@@ -1,17 +1,18 @@
+import { secretFileIn } from '../config/secret.ts';
 import type { Examined, SecretConfig } from './examine.ts';
 import type { Dependents } from './queries.ts';
 
 /** Where the secret was looked for, what is wrong, what to restore, and the command to accept another one. */
 export function describeRefusal(
-  examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'dependents'>,
-  config: Pick<SecretConfig, 'secret' | 'secretPlace'>,
+  examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'isOwnKnown' | 'dependents'>,
+  config: Pick<SecretConfig, 'secret' | 'secretPlace' | 'dataDir'>,
 ): string[] {
   const { secretPlace: place } = config;
   const isMissing = examined.secret === null;
   return [
     `${place}: ${isMissing ? missing : other}${previousToo(examined)}`,
     `The tokens of ${describeDependents(examined.dependents)} were made with the earlier one.`,
-    `Restore it: ${howToRestore(config)}`,
+    `Restore it: ${examined.isOwnKnown ? howToUseOwn(config) : howToRestore(config)}`,
     isMissing
       ? 'If it is lost for good: `npm run secret -- accept` makes a new one, after saying what ends.'
       : 'To change it, give the earlier one as SECRET_PREVIOUS. If that is lost for good: `npm run secret -- accept` takes this one, after saying what ends.',
@@ -30,6 +31,11 @@ const other = 'is another secret than the one this database is used with.';
 function previousToo({ previous, checks }: Pick<Examined, 'previous' | 'checks'>): string {
   const isCompared = previous !== null && checks.length > 0;
   return isCompared ? ' SECRET_PREVIOUS is not that one either.' : '';
+}
+
+function howToUseOwn({ secretPlace, dataDir }: Pick<SecretConfig, 'secretPlace' | 'dataDir'>) {
+  const [variable = secretPlace] = secretPlace.split(' ');
+  return `leave ${variable} out. ${secretFileIn(dataDir)} holds the earlier one.`;
 }
 
 function howToRestore({ secret, secretPlace }: Pick<SecretConfig, 'secret' | 'secretPlace'>) {

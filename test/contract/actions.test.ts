@@ -44,6 +44,7 @@ describe('actions', () => {
       deviceUuid: 'u',
       event,
       kind: 'sms',
+      name: 'Too warm',
       text: 'Come home',
     };
     expect([...notificationsAsked(withText, fired)]).toEqual([

@@ -29,6 +29,7 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
     connectorId: 1,
     configuration,
     name: 'probe',
+    labels: [],
     actor: operator,
     ts: 1_700_000_000_000,
   });

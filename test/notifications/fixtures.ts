@@ -85,7 +85,7 @@ export function pushOf(owner: Owner, name = 'Too warm'): NewNotification {
 }
 
 export function smsOf(owner: Owner, phoneNumber: string, text = 'Come home'): NewNotification {
-  return { ...owner, event, kind: 'sms', phoneNumber, text };
+  return { ...owner, event, kind: 'sms', name: 'Too warm', phoneNumber, text };
 }
 
 /** A driver that answers as told, one answer an attempt, and keeps what it was handed. */

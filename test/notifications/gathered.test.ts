@@ -84,7 +84,7 @@ test('SMS to one number are gathered too, and fail together', async () => {
   const outbox = await start();
   const actions = { sms: { text: 'Come home', phoneNumber: ['+4201'] } };
   const asked = Array.from({ length: 13 }, (_, n) =>
-    firedOf(owner, world.nowMs, { actions, evId: 100 + n }),
+    firedOf(owner, world.nowMs, { actions, evId: 100 + n, name: `Alarm ${100 + n}` }),
   );
   await decide(outbox, asked);
   const isSent = ({ state }: { state: string }) => state === 'sent';
@@ -95,7 +95,7 @@ test('SMS to one number are gathered too, and fail together', async () => {
   );
   expect(sms.sent).toHaveLength(11);
   expect(sms.sent[10]?.body).toMatch(
-    /^3 more alarms are open\nEvent 1\d\d\nEvent 1\d\d\nEvent 1\d\d$/,
+    /^3 more alarms are open\nCellar: Alarm 1\d\d\nCellar: Alarm 1\d\d\nCellar: Alarm 1\d\d$/,
   );
   expect(outcomes.slice(0, 3)).toMatchObject(
     Array.from({ length: 3 }, () => ({ state: 'failed', reason: 'provider-busy' })),

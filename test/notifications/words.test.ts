@@ -106,6 +106,8 @@ describe('a message says', () => {
     expect(titleOf({ ...push, name: '', event }, { ...wording, language: 'de' })).toBe(
       'Freezer: Ereignis 3',
     );
+    const sms = { ...push, kind: 'sms' as const, phoneNumber: '+4201', text: 'Come home' };
+    expect(titleOf({ ...sms, name: 'Too warm', event }, wording)).toBe('Freezer: Too warm');
   });
 
   test.each<[string, Partial<CauseDetail>, string]>([

@@ -81,7 +81,11 @@ describe('the secret of the embedded database', options, () => {
     expect(await readFile(file, 'utf8')).toBe(another);
     await copyFile(kept, file);
     const wrong = { ...env, SECRET: another };
-    expect(await programs.expectRefusal(wrong)).toMatch(/^SECRET: is another secret/);
+    expect(await programs.expectRefusal(wrong)).toMatch(
+      new RegExp(
+        `^SECRET: is another secret .*\n.*\nRestore it: leave SECRET out\\. ${file} holds`,
+      ),
+    );
     const withPrevious = { ...wrong, SECRET_PREVIOUS: `${another}, once more` };
     expect(await programs.expectRefusal(withPrevious)).toContain('SECRET_PREVIOUS is not that one');
     await writeFile(file, 'cut\n');

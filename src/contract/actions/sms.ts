@@ -20,11 +20,11 @@ export const sms: Action<{
   name: 'sms',
   reaches: 'people',
   isAsked: (actions) => (actions.sms?.phoneNumber.length ?? 0) > 0,
-  *notifications(actions, { device, event }) {
+  *notifications(actions, { device, event, name }) {
     const { text, phoneNumber = [] } = actions.sms ?? {};
     if (!text) return;
     const { accountId, deviceId, uuid: deviceUuid } = device;
-    const asked = { accountId, deviceId, deviceUuid, event, kind: 'sms' as const, text };
+    const asked = { accountId, deviceId, deviceUuid, event, name, kind: 'sms' as const, text };
     for (const number of new Set(phoneNumber)) yield { ...asked, phoneNumber: number };
   },
 };
