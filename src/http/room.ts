@@ -8,6 +8,7 @@ import { createExpectedRoom } from './expected-room.ts';
 import type { RequestState } from './request-info.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
+import { StalledAnswers } from './stalled-answers.ts';
 
 export type RoomDeps = {
   room: ByteRoom;
@@ -50,6 +51,7 @@ const noPlace: RequestPlace = { resize() {}, leave() {} };
 export function createTakeRoom(deps: RoomDeps): TakeRoom {
   const { room, largeRoom, isShort, bodyLimitBytes } = deps;
   const expected = createExpectedRoom();
+  const answers = new StalledAnswers([room, largeRoom]);
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
@@ -66,13 +68,17 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
       if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
       // An answer that is being sent still takes its room, and so does a client that reads slowly.
       ctx.res.once('close', place.leave.bind(place));
-      if (!place.isIn) await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
+      if (!place.isIn) {
+        answers.hurry();
+        await waitFor(place, ctx, deps.patienceMs ?? patienceMs);
+      }
       return place;
     };
     if (body > smallBytes) await enter(largeRoom, bodyFactor * body);
     else if (body > 0) await hasArrived(ctx.req);
     const place = await enter(room, bytes + bodyFactor * body);
     if (body > smallBytes) hurry(ctx, [largeRoom, room], arrivalMs);
+    answers.add(ctx.res);
     if (most <= usualBytes) return place;
     return {
       resize(taken) {
