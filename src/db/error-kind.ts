@@ -22,6 +22,7 @@ const kindsByState: readonly [string, DatabaseErrorKind][] = [
   ['57014', 'unavailable'], // query_canceled: a statement's time-out
   ['57P0', 'unavailable'], // shutdown, crash, start-up
   ['58', 'unavailable'], // system_error
+  ['25P02', 'serialization'], // in_failed_sql_transaction: what failed before it was not heard, and is not to be guessed
   ['40001', 'serialization'], // serialization_failure
   ['40P01', 'serialization'], // deadlock_detected
   ['23505', 'unique'], // unique_violation
@@ -84,6 +85,7 @@ export const states = {
   cannotConnectNow: '57P03',
   deadlockDetected: '40P01',
   foreignKeyViolation: '23503',
+  inFailedTransaction: '25P02',
   insufficientPrivilege: '42501',
   internalError: 'XX000',
   invalidAuthorization: '28000',

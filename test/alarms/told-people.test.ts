@@ -76,6 +76,9 @@ test('who was told and has whenOver hears that it is over; others do not', async
     'someone@example.org',
     ({ headers }) => headers['subject'] === 'Cellar: Too warm',
   );
+  // A message under way would be taken for lost when its time is over.
+  const statesNow = async () => (await given.outcomesOf(db(), owner)).map(({ state }) => state);
+  await expect.poll(statesNow).toEqual(['sent', 'sent', 'sent']);
   world.nowMs += 5 * minuteMs;
   await decide(outbox, [endedOf(owner, world.nowMs)]);
   const ended = await mail.mailTo(

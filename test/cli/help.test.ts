@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { runProgram } from '../journeys/process.ts';
+import { isLong, shortOnly } from '../support/share.ts';
 
 /** Those of package.json that run a program of ours, but for the service, and its arguments: file and name. */
 const programs = Object.entries(manifest.scripts).flatMap(([name, script]) => {
@@ -13,35 +14,40 @@ const alone = readdirSync('bench')
   .filter((file) => readFileSync(`bench/${file}`, 'utf8').includes('npx node bench/'))
   .map((file) => [`bench/${file}`, `bench/${file}`] as const);
 
+/** `npm test` has those beside `npm start`, `npm run test:long` those that measure. */
+const here = [...programs, ...alone].filter(([, file]) => file.startsWith('src/cli/') !== isLong);
+
 test('all programs are meant', () => {
   const names = [...programs, ...alone].map(([name]) => name);
   expect(names).toEqual(expect.arrayContaining(['simulate', 'bench:load', 'oracle', 'fixture']));
   expect(names).toContain('bench/polls.ts');
 });
 
-test.each([...programs, ...alone])('%s --help says how it is used', async (name, file) => {
+test.each(here)('%s --help says how it is used', async (name, file) => {
   const program = runProgram(process.execPath, [file, '--help'], { env: {} });
   expect(await program.ended()).toBe(0);
   expect(program.stdout()).toContain(name);
   expect(program.stderr()).toBe('');
 });
 
-test.each([...programs, ...alone])('%s --unknown says what is wrong', async (_name, file) => {
+test.each(here)('%s --unknown says what is wrong', async (_name, file) => {
   const program = runProgram(process.execPath, [file, '--unknown'], { env: {} });
   expect(await program.ended()).toBe(2);
   expect(program.stdout()).toBe('');
   expect(program.stderr()).toMatch(/^Unknown option '--unknown'\.\n/);
 });
 
-test.each([
-  ['account', ['create'], 'create: an argument is missing.'],
-  ['account', ['creat', 'a@example.org'], 'There is no command "creat".'],
-  ['account', ['list', 'a', 'b'], 'list: "a b" is too much.'],
-  ['account', [], 'Expected a command.'],
-  ['secret', ['constructor'], 'There is no command "constructor".'],
-  ['restore', [], 'Expected the directory of one backup.'],
-  ['backup', ['a', 'b'], 'Expected one directory.'],
-])('%s %j: says what is wrong, and how it is used', async (name, args, said) => {
+test.each(
+  shortOnly<[string, string[], string]>([
+    ['account', ['create'], 'create: an argument is missing.'],
+    ['account', ['creat', 'a@example.org'], 'There is no command "creat".'],
+    ['account', ['list', 'a', 'b'], 'list: "a b" is too much.'],
+    ['account', [], 'Expected a command.'],
+    ['secret', ['constructor'], 'There is no command "constructor".'],
+    ['restore', [], 'Expected the directory of one backup.'],
+    ['backup', ['a', 'b'], 'Expected one directory.'],
+  ]),
+)('%s %j: says what is wrong, and how it is used', async (name, args, said) => {
   const program = runProgram(process.execPath, [`src/cli/${name}.ts`, ...args], { env: {} });
   expect(await program.ended()).toBe(2);
   expect(program.stderr()).toContain(`${said}\n\nUsage:\n  `);

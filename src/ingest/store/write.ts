@@ -1,5 +1,6 @@
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
+import { stateOf, states } from '../../db/error-kind.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
 import { saveDue } from './due.ts';
@@ -124,16 +125,26 @@ async function writeRows(
 }
 
 /**
- * What comes of all of them. Where one fails, its error, but not before the others have ended too: one
- * that goes on in several statements must not reach the connection after the rollback.
+ * What comes of all of them. Where one fails, its error, but not before the others have ended too: one that goes on in
+ * several statements must not reach the connection after the rollback. Whichever was heard first, it is the error that
+ * ended the transaction, and not what the server answers to all statements behind it: that one blames nobody.
  */
 async function all<T extends readonly unknown[] | []>(
   pending: T,
 ): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
-  const [results] = await Promise.allSettled([Promise.all(pending), Promise.allSettled(pending)]);
-  if (results.status === 'rejected') throw results.reason;
-  return results.value;
+  const [results, each] = await Promise.allSettled([
+    Promise.all(pending),
+    Promise.allSettled(pending),
+  ]);
+  if (results.status === 'fulfilled') return results.value;
+  const reasons = each.status === 'fulfilled' ? each.value.map(reasonOf) : [];
+  throw reasons.find((reason) => reason !== null && !isAfterError(reason)) ?? results.reason;
 }
+
+const reasonOf = (result: PromiseSettledResult<unknown>): unknown =>
+  result.status === 'rejected' ? result.reason : null;
+
+const isAfterError = (reason: unknown): boolean => stateOf(reason) === states.inFailedTransaction;
 
 async function storeMeasurements(
   tx: Transaction,

@@ -1,0 +1,2 @@
+// The programs that `npm test` leaves out.
+import './help.test.ts';
