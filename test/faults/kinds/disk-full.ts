@@ -83,6 +83,6 @@ async function untilQuiet(world: Parameters<Fault['inflict']>[0]): Promise<void>
   let seen = -1;
   while (seen !== world.load.counts().acknowledged) {
     seen = world.load.counts().acknowledged;
-    await delay(1_000);
+    await delay(2_000);
   }
 }
