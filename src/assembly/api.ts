@@ -62,6 +62,7 @@ export async function startApi(
       nowMs: monotonicClock,
     }),
     takeRequest: takeRequestOf(shared),
+    beginWork: shared.beginWork,
     log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,

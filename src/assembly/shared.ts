@@ -5,8 +5,10 @@ import { startRedisBus } from '../bus/redis.ts';
 import { checkRedis } from '../process/check-redis.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
+import type { SharedDatabase } from '../db/shares.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { observeShares } from '../metrics/observe-shares.ts';
 import { startServiceClock, type ServiceClock } from '../db/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { LastByOthers } from '../lib/last-by-others.ts';
@@ -31,6 +33,8 @@ export type Shared = {
   releases: ReleaseSteps;
   storage: OpenStorage;
   db: Database;
+  /** Begins what a request of an account does in the database. */
+  beginWork: SharedDatabase['beginWork'];
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
@@ -63,7 +67,8 @@ export async function startShared(
 ): Promise<Shared> {
   await checkRedisOf(config, log);
   const storage = await openStorage(config, log, releases);
-  const db = storage.openPatient(config.database.maxConnections);
+  const shares = storage.openShared(config.database.maxConnections);
+  const { db } = shares;
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
@@ -83,7 +88,20 @@ export async function startShared(
     readiness,
     releases,
   });
-  const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
+  observeShares(metrics.registry, shares.countWaiting);
+  const parts = {
+    config,
+    log,
+    releases,
+    storage,
+    db,
+    beginWork: shares.beginWork,
+    bus,
+    keys,
+    metrics,
+    edges,
+    readiness,
+  };
   const clocks = given ?? { clock: (await startClock(db, log, releases)).now, monotonicClock };
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
