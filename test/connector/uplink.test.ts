@@ -104,6 +104,17 @@ describe('measurements', () => {
     expect(items).toBe(1_000);
   });
 
+  test('what comes from another product is told what a measurement looks like', () => {
+    const [rejection] = parse('measurements', {
+      Time: '2026-11-25T10:00:00',
+      SI7021: {},
+    }).rejections;
+    expect(rejection).toMatchObject({
+      path: '/sId',
+      message: 'expected a sense, as in {"sId": "0x10", "val": 21.5} (and 1 more)',
+    });
+  });
+
   test('what is sound is taken as it is, wherever faults stand beside it', () => {
     const sound = fc.record(
       {
