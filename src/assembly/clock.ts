@@ -42,7 +42,7 @@ export async function startClock({ db, log, releases, registry }: ClockDeps): Pr
           reason: change.reason,
           aheadSeconds: Math.round(change.aheadMs / 1_000),
         },
-        `The database's clock is in doubt: nothing is deleted by it. ${doubtWords[change.reason]} If it is right, say so with \`npm run clock -- believe\`.`,
+        `The database's clock is in doubt: nothing is deleted by it. ${doubtWords[change.reason]} If it is right, say so: npm run clock -- believe.`,
       );
     else
       clockLog.info(
