@@ -17,6 +17,7 @@ export const logEvents = [
   'stop.second-signal',
   'stop.second-error',
   'stop.failed',
+  'log.lines-omitted',
   'memory.short',
   'memory.enough',
 
@@ -42,6 +43,7 @@ export const logEvents = [
   'streams.position-unread',
   'secret.replaced',
   'secret.noted',
+  'secret.short',
   'redis.away',
   'redis.back',
   'bus.alone',
@@ -92,6 +94,7 @@ export const logEvents = [
   'bridge.lease-unknown',
   'bridge.report-failed',
   'bridge.foreign-device',
+  'broker.bridge-refused',
 
   // What devices send, and what follows from it.
   'batch.retried',
