@@ -27,6 +27,10 @@ export const clockReaders: Record<string, Record<string, string>> = {
   'src/notifications/*.ts': {
     'delivery-side.ts': 'Names this process among those that deliver.',
   },
+  'src/notifications/drivers/*.ts': {
+    'driver.ts': 'Parses a date that was sent; reads no clock.',
+  },
+  'src/log/*.ts': { 'create-log.ts': 'How many lines a second are written.' },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
   'src/streams/*.ts': { 'ticket-text.ts': 'Tickets: nobody may foresee them.' },
   'src/http/*.ts': {

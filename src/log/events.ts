@@ -17,6 +17,7 @@ export const logEvents = [
   'stop.second-signal',
   'stop.second-error',
   'stop.failed',
+  'log.lines-omitted',
   'memory.short',
   'memory.enough',
 
@@ -40,6 +41,7 @@ export const logEvents = [
   'streams.position-unread',
   'secret.replaced',
   'secret.noted',
+  'secret.short',
   'redis.away',
   'redis.back',
   'bus.alone',
@@ -91,6 +93,7 @@ export const logEvents = [
   'bridge.lease-unknown',
   'bridge.report-failed',
   'bridge.foreign-device',
+  'broker.bridge-refused',
 
   // What devices send, and what follows from it.
   'batch.retried',

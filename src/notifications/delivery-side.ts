@@ -57,9 +57,11 @@ export type DeliverySide = {
 };
 
 const hookTimeoutMs = 5_000;
-/** Accounts whose receivers hang have two places each: some are left for others. */
-const hookPlaces = 12;
+/** A wait costs a socket. Whoever was never heard has fewer places, and who did not answer the last time has few. */
+const hookPlaces = { webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 };
 const mailPlaces = 6;
+/** Connections to the database that all deliveries of this process use at once: they end together as they began. */
+const databasePlaces = 4;
 /** A turn is held longer than any delivery takes, and what is written down then. */
 const leaseMarginMs = 30_000;
 const dayMs = 86_400_000;
@@ -76,6 +78,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   };
   const delivery: DeliveryDeps = {
     ...deps,
+    db: inTurn(db, databasePlaces),
     email,
     hooks: hookDriver(reach, clock),
     keys,
@@ -94,7 +97,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     db,
     clock,
     deliver: (turn) => deliver(delivery, turn),
-    places: { push: concurrency, sms: concurrency, email: mailPlaces, webhook: hookPlaces },
+    places: { push: concurrency, sms: concurrency, email: mailPlaces, ...hookPlaces },
     pollIntervalMs,
     leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
     onError,
@@ -122,6 +125,31 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       email?.close();
       await forgetProcess(db, process).catch(onError);
     },
+  };
+}
+
+/** The same database, of which at most so many queries and transactions are under way. */
+function inTurn(db: Database, most: number): Database {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  async function run<T>(work: () => Promise<T>): Promise<T> {
+    if (underWay >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
+    else underWay += 1;
+    try {
+      return await work();
+    } finally {
+      // Whoever waits takes the place over.
+      const next = waiting.shift();
+      if (next) next();
+      else underWay -= 1;
+    }
+  }
+  const query = ((text: string, values?: unknown[]) =>
+    run(() => db.query(text, values))) as Database['query'];
+  return {
+    ...db,
+    query,
+    transaction: (work, options) => run(() => db.transaction(work, options)),
   };
 }
 
