@@ -29,7 +29,9 @@ const StatusResponse = z.object({
   version: z.string().meta({ description: 'Of the program that answers.', example: '0.3.0' }),
   degraded: z
     .array(z.string())
-    .describe('What is not well: database, sessions, bridge:<connectorName>; empty when online.'),
+    .describe(
+      'What is not well: database, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
+    ),
   bridges: z
     .array(BridgeStatus)
     .optional()
