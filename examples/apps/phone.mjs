@@ -28,7 +28,8 @@ async function call(method, path, body) {
   /** @type {Record<string, string>} */
   const headers = { 'Content-Type': 'application/json' };
   if (token !== '') headers['Authorization'] = `Bearer ${token}`;
-  const answer = await fetch(base + path, { method, headers, body: body && JSON.stringify(body) });
+  const request = { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) };
+  const answer = await fetch(base + path, request);
   /** @type {any} */
   const json = await answer.json();
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${json.detail ?? ''}`);
