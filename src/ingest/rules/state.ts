@@ -1,4 +1,4 @@
-import type { Place } from '../../contract/place.ts';
+import { isSamePlace, type Place } from '../../contract/place.ts';
 import { enter, hasPlace } from '../../engine/runtime.ts';
 import type { StateReport } from '../../contract/uplink.ts';
 import type { DeviceContext, Reported } from './device-context.ts';
@@ -21,14 +21,14 @@ export function applyState(
     scope.reject(wrong);
     return context;
   }
-  if (isOld(context.reported, { ...to, ts })) {
+  if (isOldReport(context.reported, { ...to, ts })) {
     scope.outcome?.repeat();
     return context;
   }
   scope.outcome?.store();
   const reported = { ...to, ts };
   // It stands there already: nothing that was collected there ends.
-  if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
+  if (isSamePlace(context.place, to)) return { ...context, placeTs: ts, reported };
   const profile = evaluatedProfile(context);
   recordMove(context, to, { evId: report.evId, ts }, scope);
   signalMove(context, { to, isReport: true }, scope);
@@ -44,12 +44,10 @@ export function applyState(
   };
 }
 
-const isSame = (one: Place, other: Place) => one.puId === other.puId && one.stId === other.stId;
-
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
-function isOld(reported: Reported | null, report: Reported): boolean {
+export function isOldReport(reported: Reported | null, report: Reported): boolean {
   if (!reported) return false;
-  return report.ts < reported.ts || (report.ts === reported.ts && isSame(reported, report));
+  return report.ts < reported.ts || (report.ts === reported.ts && isSamePlace(reported, report));
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */
