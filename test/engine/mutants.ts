@@ -24,7 +24,9 @@ registerHooks({
     const number = mutantQuery.exec(url)?.[1];
     const mutation = number === undefined ? undefined : mutations[Number(number)];
     if (!mutation || url !== `${root}${mutation.file}?mutant=${number}`) return loaded;
-    return { ...loaded, source: mutate(String(loaded.source), mutation.changes) };
+    const { source } = loaded;
+    const text = typeof source === 'string' ? source : new TextDecoder().decode(source);
+    return { ...loaded, source: mutate(text, mutation.changes) };
   },
 });
 
