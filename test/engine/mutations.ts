@@ -283,13 +283,18 @@ export const mutations: Mutation[] = [
   {
     mistake: 'an old report of a state counts',
     file: 'src/ingest/rules/state.ts',
-    changes: [
-      ['return report.ts < reported.ts ||', 'return (false && report.ts < reported.ts) ||'],
-    ],
+    changes: [['&& report.ts < reported.ts', '&& report.ts < -Infinity']],
   },
   {
     mistake: 'a report of a state counts again',
     file: 'src/ingest/rules/state.ts',
-    changes: [['(report.ts === reported.ts && isSamePlace(reported, report))', 'false']],
+    changes: [
+      ['report.ts === reported.ts && isSamePlace', 'report.ts === -Infinity && isSamePlace'],
+    ],
+  },
+  {
+    mistake: 'a report of a state without ts may be older than the one before it',
+    file: 'src/ingest/rules/state.ts',
+    changes: [['return !isStamped && reported.ts', 'return reported.ts']],
   },
 ];

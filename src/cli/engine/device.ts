@@ -61,7 +61,9 @@ export class Device {
   enter(to: Place, said: Said, arrivedTs: number): DeviceEvent | null {
     const { evId, ts = arrivedTs } = said;
     const reported = { ...to, ts };
-    if (isOldReport(this.#reported, reported)) return null;
+    // Nothing is refused for being too far ahead: any time may have been reported rightly.
+    const known = { isStamped: said.ts === undefined, latestTs: Infinity };
+    if (isOldReport(this.#reported, reported, known)) return null;
     this.#reported = reported;
     return this.#enter(to, { evId, ts }, arrivedTs);
   }

@@ -21,7 +21,9 @@ export function applyState(
     scope.reject(wrong);
     return context;
   }
-  if (isOldReport(context.reported, { ...to, ts })) {
+  const latestTs = scope.arrivedTs + scope.limits.maxAheadMs;
+  const isStamped = report.ts === undefined;
+  if (isOldReport(context.reported, { ...to, ts }, { isStamped, latestTs })) {
     scope.outcome?.repeat();
     return context;
   }
@@ -45,9 +47,15 @@ export function applyState(
 }
 
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
-export function isOldReport(reported: Reported | null, report: Reported): boolean {
+export function isOldReport(
+  reported: Reported | null,
+  report: Reported,
+  { isStamped, latestTs }: { isStamped: boolean; latestTs: number },
+): boolean {
   if (!reported) return false;
-  return report.ts < reported.ts || (report.ts === reported.ts && isSamePlace(reported, report));
+  if (report.ts === reported.ts && isSamePlace(reported, report)) return true;
+  // A report without a time is the newest. A time that nobody could report now is of a clock that has been set back.
+  return !isStamped && reported.ts <= latestTs && report.ts < reported.ts;
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */
