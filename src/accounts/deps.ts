@@ -3,9 +3,9 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
+import type { FairQueue } from './fair-queue.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import type { WorkQueue } from './work-queue.ts';
 import type { CountRegistration } from './registration-limit.ts';
 import type { LoginThrottle } from './throttle.ts';
 
@@ -22,7 +22,8 @@ export type AccountsOptions = {
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;
   countRegistration: CountRegistration;
-  onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
+  forgetPersons: DeleteAccountDeps['forgetPersons'];
+  onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
   onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
   /** What links in mails are signed with, newest first. */
@@ -34,7 +35,8 @@ export type AccountsOptions = {
 };
 
 export type AccountsDeps = AccountsOptions & {
-  exclusively: WorkQueue;
+  /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
+  inTurn: FairQueue;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
 };

@@ -1,8 +1,8 @@
 import { compactActivity } from '../quotas/activity-queries.ts';
 import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
-import { createDeviceRemoval } from '../devices/remove-devices.ts';
+import { createDeviceRemoval, detachDevices } from '../devices/remove-devices.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
-import { purgeDevices } from '../history/purge.ts';
+import { createClearing } from '../history/clear-removed.ts';
 import { applyRetention } from '../history/retention.ts';
 import { startUpkeep } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/forget-keys.ts';
@@ -18,9 +18,9 @@ import type { Shared } from './shared.ts';
 
 const clearEveryMs = 30_000;
 
-/** Keeps the history as long as it is asked for, and clears what removed devices left. */
+/** Keeps the history as long as it is asked for, and clears what removed devices and accounts left. */
 export async function startHistoryCare(shared: Shared) {
-  const { config, log, db, bus, clock, releases } = shared;
+  const { config, log, db, bus, clock, monotonicClock, releases } = shared;
   await applyRetention(db, config.retention);
   const historyLog = log.child({ component: 'history' });
   const onError = (err: unknown) =>
@@ -34,19 +34,25 @@ export async function startHistoryCare(shared: Shared) {
       'Jobs of TimescaleDB on the history failed; it tries them again.',
     );
   const { retention } = config;
-  const onPurgeError = (err: unknown) =>
+  const onClearingError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
-      'The history of a removed device could not be deleted; it is tried again within a minute.',
+      'What belonged to a removed device or account could not be deleted; it is tried again within a minute.',
     );
-  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
+  const clearing = createClearing({
+    db,
+    nowMs: monotonicClock,
+    detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
+    onError: onClearingError,
+  });
+  const removal = createDeviceRemoval({ db, bus, startClearing: clearing.start });
   // What another process did not come to, because it was killed.
   const stopClearing = startEvery(clearEveryMs, (signal) =>
-    removal.resume(signal).catch(onPurgeError),
+    clearing.resume(signal).catch(onClearingError),
   );
   releases.add('clearing of removed devices', async () => {
     await stopClearing();
-    await removal.close();
+    await clearing.close();
   });
   const chores = [
     (signal: AbortSignal) => removeUnusedProfiles(db, signal),
@@ -64,5 +70,5 @@ export async function startHistoryCare(shared: Shared) {
     'upkeep of the history',
     startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }),
   );
-  return removal;
+  return { removal, startClearing: clearing.start };
 }

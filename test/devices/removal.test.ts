@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { operator } from '../../src/audit/entry.ts';
-import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
+import { createClearing } from '../../src/history/clear-removed.ts';
 import { startUpkeep } from '../../src/history/upkeep.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 import { type App, startApp } from './app.ts';
 
 let app: App;
@@ -46,10 +47,10 @@ describe('4.3 Remove device', () => {
     await expect.poll(() => app.purging.failed, { timeout: 20_000 }).toBe(1);
     app.purging.fails = false;
     expect(app.purged).not.toContainEqual([device.deviceId]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toContainEqual([device.deviceId]);
     app.purged.length = 0;
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([]);
   });
 
@@ -70,7 +71,7 @@ describe('4.3 Remove device', () => {
       },
       onFailedJobs: () => {},
       // What fails before it keeps it from nothing.
-      chores: [() => Promise.reject(new Error('another chore')), app.removal.resume],
+      chores: [() => Promise.reject(new Error('another chore')), app.clearing.resume],
     });
     await expect.poll(() => app.purged.flat(), { timeout: 20_000 }).toContain(device.deviceId);
     await stop();
@@ -86,21 +87,23 @@ describe('4.3 Remove device', () => {
     const { promise: isPurging, resolve: begin } = Promise.withResolvers<void>();
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
     const purged: number[][] = [];
-    const { db, bus } = app;
-    const first = createDeviceRemoval({
+    const { db } = app;
+    const first = createClearing({
       db,
-      bus,
-      async purge(_db, deviceIds) {
+      nowMs: monotonicClock,
+      detach: async () => 0,
+      async purge(_db, { deviceIds }) {
         begin();
         await mayEnd;
         purged.push(deviceIds);
+        return true;
       },
-      onPurgeError: () => {},
+      onError: () => {},
     });
     const clearing = first.resume();
     await isPurging;
     app.purged.length = 0;
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([]);
     end();
     await clearing;
@@ -114,9 +117,9 @@ describe('4.3 Remove device', () => {
     const { deviceId } = await app.device(token);
     await app.db.query('delete from device where id = $1', [deviceId]);
     app.purged.length = 0;
-    await app.removal.resume(AbortSignal.abort());
+    await app.clearing.resume(AbortSignal.abort());
     expect(app.purged).toEqual([]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([[deviceId]]);
   });
 
@@ -124,7 +127,7 @@ describe('4.3 Remove device', () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.db.query('delete from account where id = $1', [Number(token)]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged.flat()).toContain(device.deviceId);
   });
 
