@@ -100,6 +100,35 @@ describe('a body', () => {
   });
 
   test.each([
+    ['Latin-1', Buffer.from('{"name":"Kühlraum Süd"}', 'latin1'), 400],
+    ['half a character', Buffer.from('{"name":"ü"}').subarray(0, 10), 400],
+    ['a surrogate in UTF-8', Buffer.from('7b226e616d65223a22eda080227d', 'hex'), 400],
+    ['UTF-8', Buffer.from('{"name":"Kühlraum Süd"}'), 200],
+    ['UTF-8 behind a byte order mark', Buffer.from('\uFEFF{"name":"Kühlraum Süd"}'), 200],
+  ])('in %s, packed or not', async (_name, bytes, status) => {
+    for (const encoding of ['identity', 'gzip']) {
+      const body = new Uint8Array(encoding === 'gzip' ? gzipSync(bytes) : bytes);
+      const answer = await http.post(body, { ...json, 'content-encoding': encoding });
+      expect(answer.status).toBe(status);
+      const told = answer.body as { detail?: string; body?: { name: string } };
+      if (status === 400) expect(told.detail).toBe('The body is not UTF-8.');
+      else expect(told.body?.name).toBe('Kühlraum Süd');
+    }
+  });
+
+  test('of a query that is not percent-encoded UTF-8 the parameter is named', async () => {
+    const answer = await http.fetch(`/things/${id}?limit=1&%73tart=%FC`, {
+      method: 'POST',
+      headers: json,
+      body: '{"name":"x"}',
+    });
+    expect(answer.status).toBe(400);
+    expect((answer.body as { errors: unknown }).errors).toEqual([
+      { path: '%73tart', message: 'is not percent-encoded UTF-8' },
+    ]);
+  });
+
+  test.each([
     ['text/plain', 415],
     ['application/x-www-form-urlencoded', 415],
     ['application/json; charset=utf-16', 415],
