@@ -81,7 +81,7 @@ export const remove: AccountCommand = async (tools, email) => {
     detach: (id, limit) => detachDevices(db, bus, id, limit),
     onError: () => {},
   });
-  const onAccountRemoved = (id: number) => void bus.publish('removed', { accountId: id });
+  const onAccountRemoved = (id: number) => bus.publish('removed', { accountId: id });
   const revokeSessions = revokeWith(tools);
   const deps = { db, inTurn: alone, revokeSessions, forgetPersons, onAccountRemoved };
   await deleteAccount(deps, accountId, { address: here, who: email });

@@ -106,8 +106,9 @@ async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
   );
 }
 
-const accountIdsOf = ({ works }: Plan): number[] => [
-  ...new Set(works.map(({ queue }) => queue.accountId)),
+/** Of the devices for which something is written. */
+const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => [
+  ...new Set([moved, evaluated, held, unchanged].flat().map(({ device }) => device.accountId)),
 ];
 
 /** What is remembered of them says that they are there: they are read again, and found to be gone. */
