@@ -6,7 +6,7 @@ import type { DeleteAccountDeps } from './delete-account.ts';
 import type { FairQueue } from './fair-queue.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import type { CountRegistration } from './registration-limit.ts';
+import type { CountLinkMail, CountRegistration } from './registration-limit.ts';
 import type { LoginThrottle } from './throttle.ts';
 
 export type AccountsOptions = {
@@ -22,6 +22,7 @@ export type AccountsOptions = {
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;
   countRegistration: CountRegistration;
+  countLinkMail: CountLinkMail;
   forgetPersons: DeleteAccountDeps['forgetPersons'];
   onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */

@@ -66,6 +66,14 @@ describe('a route', () => {
   );
 });
 
+test('a line of the log has the beginning of a path that is as long as a head may be', async () => {
+  http.lines.length = 0;
+  expect((await http.fetch(`/${'a'.repeat(12_000)}`)).status).toBe(404);
+  await expect.poll(() => http.lines.length).toBeGreaterThan(0);
+  const [line] = http.lines.map((one) => JSON.parse(one) as { path: string });
+  expect(line?.path).toBe(`/${'a'.repeat(255)}`);
+});
+
 describe('a body', () => {
   const deep = (open: string, n: number) => open.repeat(n);
   test.each([
