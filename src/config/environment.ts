@@ -27,7 +27,10 @@ export const Environment = z.object({
   HTTP_HOST: z.string().default('0.0.0.0').describe('Address that HTTP listens on.'),
   HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 takes any free one, as everywhere.'),
   MQTT_HOST: z.string().default('0.0.0.0').describe('Address that MQTT listens on.'),
-  MQTT_PORT: port.default(1883).describe('Port of MQTT over plain TCP.'),
+  MQTT_PORT: z
+    .union([z.literal('off'), port], 'expected a port, 0 to 65535, or off')
+    .default(1883)
+    .describe('Port of MQTT over plain TCP; off: devices come over TLS or a WebSocket alone.'),
   MQTTS_PORT: port.optional().describe('Port of MQTT over TLS; needs the two files below.'),
   TLS_CERT_FILE: z.string().optional().describe('Certificate chain (PEM) for MQTTS_PORT.'),
   TLS_KEY_FILE: z.string().optional().describe('Private key (PEM) for MQTTS_PORT.'),
@@ -36,6 +39,11 @@ export const Environment = z.object({
     .optional()
     .describe('Host that devices are told to connect to; this machine’s LAN address if absent.'),
   PUBLIC_URL: url(['http:', 'https:'], 'https://sensors.example.org')
+    .refine((text) => /^\/*$/.test(URL.parse(text)?.pathname ?? ''), {
+      error:
+        'expected an address without a path, such as https://sensors.example.org: the console, its links and the ' +
+        'reference are at the top of a host, so give the service a host name of its own',
+    })
     .optional()
     .describe('Where links in mails lead; http, PUBLIC_HOST and HTTP_PORT if absent.'),
   SMTP_URL: url(['smtp:', 'smtps:'], 'smtps://user:password@mail.example.org')
@@ -58,6 +66,10 @@ export const Environment = z.object({
     .string()
     .optional()
     .describe('The secret before this one: what it signed is still accepted.'),
+  SECRET_PREVIOUS_FILE: z
+    .string()
+    .optional()
+    .describe('A file that holds it, instead of SECRET_PREVIOUS.'),
   DATA_DIR: z
     .string()
     .optional()
