@@ -38,6 +38,8 @@ export const logEvents = [
   'database.connection-lost',
   'clock.unread',
   'clock.moved',
+  'clock.doubted',
+  'clock.believed',
   'streams.position-unread',
   'secret.replaced',
   'secret.noted',
@@ -121,6 +123,11 @@ export const logEvents = [
 
   // The history.
   'history.upkeep-failed',
+  'history.upkeep-waits',
+  'history.retention-shortens',
+  'history.retention-shortened',
+  'history.retention-kept',
+  'history.retention-unread',
   'history.jobs-failed',
   'history.purge-failed',
 

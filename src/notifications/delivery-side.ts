@@ -43,6 +43,8 @@ export type DeliverySideDeps = {
   timeoutMs: number;
   log: NotificationLog;
   clock: () => number;
+  /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
+  believedTs: () => number | null;
   onOutcome?: DeliveryDeps['onOutcome'];
   /** The channels of this process beside those of contacts. */
   channels: string[];
@@ -68,7 +70,7 @@ const dayMs = 86_400_000;
 
 /** Starts delivering in this process, and says which channels it has. */
 export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
-  const { db, alarms, pollIntervalMs, concurrency, log, clock } = deps;
+  const { db, alarms, pollIntervalMs, concurrency, log, clock, believedTs } = deps;
   const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
   const email = mail && emailDriver(mail);
   const reach: PostOptions = {
@@ -115,8 +117,10 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     lastLookTs: turns.lastLookTs,
     async tend() {
       await tell();
-      await giveUp(db, alarms, clock());
-      await forgetTurns(db, clock() - dayMs);
+      const nowTs = believedTs();
+      // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
+      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowMs: clock() });
+      if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
     },
     async close() {
       clearInterval(promoting);
@@ -154,8 +158,12 @@ function inTurn(db: Database, most: number): Database {
 }
 
 /** An alarm of which nothing is left is told again. */
-async function giveUp(db: Database, alarms: AlarmPort, nowMs: number): Promise<void> {
-  const ended = await giveUpOld(db, nowMs - dayMs, nowMs);
+async function giveUp(
+  db: Database,
+  alarms: AlarmPort,
+  { beforeMs, nowMs }: { beforeMs: number; nowMs: number },
+): Promise<void> {
+  const ended = await giveUpOld(db, beforeMs, nowMs);
   for (const one of ended) {
     const { alarmId } = one;
     if (alarmId === null) continue;

@@ -69,7 +69,7 @@ export async function startApp(options: AppOptions = {}) {
   const redis = options.redisUrl ? await connectRedis({ url: options.redisUrl, onError }) : null;
   const store = options.redisUrl
     ? await startRedisSessions({ url: options.redisUrl, onError })
-    : startDatabaseSessions(db, { onError });
+    : startDatabaseSessions(db, { believedTs: Date.now, onError });
   const refusals = startRefusalLog({ db, clock, intervalMs: 50, onError });
   const disabled = await startDisabledAccounts({ db, intervalMs: 50, onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
