@@ -135,6 +135,39 @@ test('a removed device is gone with the answer; its history goes later, also aft
   await expect.poll(left, { timeout: 60_000 }).toBe(0);
 }, 180_000);
 
+test('a deleted account is gone with the answer, and its address can be used at once', async () => {
+  const { db } = database;
+  const credentials = { email: `${crypto.randomUUID()}@example.org`, password: 'correct horse 1' };
+  const open = async () => {
+    const path = '/v2/accounts';
+    const { status, body } = await ask(service.url, { path, token: '', body: credentials });
+    expect(status).toBe(200);
+    return String(body['accountAuthToken']);
+  };
+  token = await open();
+  const [device] = await register(1);
+  if (!device) throw new Error('No device was registered.');
+  const client = await connectDevice(device);
+  await client.publish('up/measurements', { sId: '0x01', val: 1 });
+  const rowsLeft = async () => {
+    const { rows } = await db.query('select from measurement');
+    return rows.length;
+  };
+  expect(await rowsLeft()).toBe(1);
+  await db.transaction(async (tx) => {
+    await tx.query('select from measurement for update');
+    await call(service.url, 'DELETE', '/v2/accounts');
+    expect((await ask(service.url, { method: 'GET', path: '/v2/devices', token })).status).toBe(
+      401,
+    );
+    token = await open();
+    const { devices } = await call(service.url, 'GET', '/v2/devices');
+    expect(devices).toEqual([]);
+  });
+  await client.end();
+  await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
+}, 120_000);
+
 test('what is deleted in pieces goes on in another process, while ingest goes on beside it', async () => {
   const { db } = database;
   const [device, other] = await register(2);
@@ -178,36 +211,3 @@ test('what is deleted in pieces goes on in another process, while ingest goes on
   await expect.poll(() => count('removed_device', 'device_id'), { timeout: 60_000 }).toBe(0);
   expect(await count('device', 'id')).toBe(0);
 }, 300_000);
-
-test('a deleted account is gone with the answer, and its address can be used at once', async () => {
-  const { db } = database;
-  const credentials = { email: `${crypto.randomUUID()}@example.org`, password: 'correct horse 1' };
-  const open = async () => {
-    const path = '/v2/accounts';
-    const { status, body } = await ask(service.url, { path, token: '', body: credentials });
-    expect(status).toBe(200);
-    return String(body['accountAuthToken']);
-  };
-  token = await open();
-  const [device] = await register(1);
-  if (!device) throw new Error('No device was registered.');
-  const client = await connectDevice(device);
-  await client.publish('up/measurements', { sId: '0x01', val: 1 });
-  const rowsLeft = async () => {
-    const { rows } = await db.query('select from measurement');
-    return rows.length;
-  };
-  expect(await rowsLeft()).toBe(1);
-  await db.transaction(async (tx) => {
-    await tx.query('select from measurement for update');
-    await call(service.url, 'DELETE', '/v2/accounts');
-    expect((await ask(service.url, { method: 'GET', path: '/v2/devices', token })).status).toBe(
-      401,
-    );
-    token = await open();
-    const { devices } = await call(service.url, 'GET', '/v2/devices');
-    expect(devices).toEqual([]);
-  });
-  await client.end();
-  await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
-}, 120_000);
