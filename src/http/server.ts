@@ -80,6 +80,8 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     },
     requests.handle,
   );
+  // A client that has said all of it still wants its answer (RFC 9112 section 9.6); Node's own way is to hang up.
+  Object.assign(server, { httpAllowHalfOpen: true });
   sockets.watch(server);
   limitArrival(server, requestTimeoutMs, ownPace);
   limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
