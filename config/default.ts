@@ -206,6 +206,13 @@ const settings: SettingsInput = {
     /** SMS to one telephone number, and of the whole installation, whichever accounts they are of. */
     smsPerNumber: 20,
     smsPerInstallation: 1_000,
+    /**
+     * Addresses that are asked for confirmation, which may be strangers': from one network (an IPv4 address, an IPv6
+     * /64), and of the whole installation. An account whose own address is not confirmed may ask five, and all such
+     * accounts together half of the last.
+     */
+    confirmationsPerNetwork: 100,
+    confirmationsPerInstallation: 1_000,
   },
 
   /** How long the entries of accounts' audit trails are kept; the newest 2,000 of each kind at most. */

@@ -11,6 +11,7 @@ export const clockReaders: Record<string, Record<string, string>> = {
     'sealed-text.ts': 'A nonce, which is drawn at random by its nature.',
     'wait.ts': 'A wait with a limit is timed by the machine.',
   },
+  'src/clock/*.ts': { 'service-clock.ts': 'How long the machine was suspended.' },
   'src/bus/*.ts': { 'redis.ts': 'Names this process, to tell its own messages from others.' },
   'src/db/*.ts': {
     'connect-first.ts': 'The start of a process waits for a server.',
@@ -27,6 +28,10 @@ export const clockReaders: Record<string, Record<string, string>> = {
   'src/notifications/*.ts': {
     'delivery-side.ts': 'Names this process among those that deliver.',
   },
+  'src/notifications/drivers/*.ts': {
+    'driver.ts': 'Parses a date that was sent; reads no clock.',
+  },
+  'src/log/*.ts': { 'create-log.ts': 'How many lines a second are written.' },
   'src/api-keys/*.ts': { 'key-text.ts': 'Keys: nobody may foresee them.' },
   'src/streams/*.ts': { 'ticket-text.ts': 'Tickets: nobody may foresee them.' },
   'src/http/*.ts': {
@@ -77,6 +82,7 @@ export const clockImports = [
     message,
   },
   { group: ['node:perf_hooks', 'perf_hooks'], message },
+  { group: ['node:os', 'os'], importNames: ['uptime'], message },
   { group: ['node:process', 'process'], importNames: ['hrtime', 'uptime'], message },
 ];
 

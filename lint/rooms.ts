@@ -84,6 +84,12 @@ export const rooms: Room[] = [
     why: 'db/ knows no feature.',
   },
   {
+    files: 'src/clock/*.ts',
+    may: ['../db/', '../lib/'],
+    not: [...servers, 'ioredis'],
+    why: 'clock/ says what time it is, and whether that may be believed.',
+  },
+  {
     files: 'src/history/*.ts',
     may: ['../db/', '../lib/'],
     not: [...servers, 'ioredis'],

@@ -14,6 +14,8 @@ const quotas: MessageQuotas = {
   smsPerDay: most,
   smsPerNumber: most,
   smsPerInstallation: most,
+  confirmationsPerNetwork: most,
+  confirmationsPerInstallation: most,
 };
 
 /** Alarms are decided on as the service does, and people are told; nobody delivers it. */

@@ -1,10 +1,10 @@
-import { isUtf8 } from 'node:buffer';
 import type { z } from 'zod';
 import { Configuration } from '../../src/contract/configuration.ts';
 import { countedOnly, type Rejection } from '../../src/contract/rejection.ts';
 import { EventReport, maxItems, type Item } from '../../src/contract/uplink.ts';
 import { checkInParts, isLarge, type PartProblem } from '../../src/lib/check-parts.ts';
 import { maxJsonParts, measureJson } from '../../src/lib/json-extent.ts';
+import { decodeUtf8, findJsonError, tellJsonError } from '../../src/lib/json-text.ts';
 import { describeIssue } from '../../src/lib/issue-message.ts';
 import { jsonPointer } from '../../src/lib/json-pointer.ts';
 
@@ -18,11 +18,11 @@ const maxLargeParts = 12_000;
 
 /** The text of a payload. Null, and a rejection, where it is none or has too many parts to be parsed. */
 export function readText(payload: Buffer, rejections: Rejection[]): string | null {
-  if (!isUtf8(payload)) {
+  const text = decodeUtf8(payload);
+  if (text === null) {
     rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
     return null;
   }
-  const text = payload.toString();
   const max = payload.length > largeBytes ? maxLargeParts : maxJsonParts;
   if (text.length > max && measureJson(text, Infinity, max).parts > max) {
     const message = `The payload has more than ${max} {, [ and , beside its texts.`;
@@ -37,10 +37,23 @@ export function parseJson(text: string, rejections: Rejection[]): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const message = `The payload is not JSON: ${error instanceof Error ? error.message : ''}`;
+    const message = `The payload is not JSON: ${whyNoJson(text, error)}`;
     rejections.push({ reason: 'invalid-json', message });
     return undefined;
   }
+}
+
+/** Longer texts are not read twice: a device may send many of them. */
+const longText = 16_384;
+
+/** What is wrong, and where in a short text; of a longer one what JSON.parse says. */
+function whyNoJson(text: string, error: unknown, isLine = false): string {
+  const found = text.length > longText ? null : findJsonError(text);
+  if (found === null) return error instanceof Error ? error.message : '';
+  const told = tellJsonError(found).replaceAll('the end of the file', 'the end of the payload');
+  return isLine
+    ? told.replace(/^line \d+, /, '').replaceAll('of the payload', 'of the line')
+    : told;
 }
 
 /**
@@ -58,8 +71,7 @@ export function parseLines(text: string, rejections: Rejection[], maxRejections:
     try {
       return JSON.parse(line) as unknown;
     } catch (error) {
-      const why = error instanceof Error ? error.message : '';
-      const message = `Line ${index + 1} is not JSON: ${why}`;
+      const message = `Line ${index + 1} is not JSON: ${whyNoJson(line, error, true)}`;
       if (rejections.length >= maxRejections) more += 1;
       else rejections.push({ reason: 'invalid-json', message, path: `/${index}` });
       return emptyLine;

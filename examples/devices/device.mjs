@@ -62,8 +62,10 @@ async function sendUnsent() {
 }
 
 for (let count = 0; ; count++) {
-  // Kept first, with its ts: what is sent again is then recognised.
-  unsent.add({ sId: '0x10', val: readSensor(count), ts: Date.now() });
+  const val = readSensor(count);
+  // Kept first, with its ts: what is sent again is then recognised. JSON has no NaN, which a sensor that fails gives.
+  if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
+  else console.log('no value:', val);
   if (!client.connected) console.log('kept for later');
   void sendUnsent();
   await sleep(Number(INTERVAL) * 1_000);

@@ -1,6 +1,7 @@
 """A sensor device in Python over MQTT: pip install paho-mqtt (1.6 or 2), or Debian's python3-paho-mqtt."""
 
 import json
+import math
 import os
 import queue
 import time
@@ -87,9 +88,13 @@ client.loop_start()
 
 count = 0
 while True:
-    measurement = {"sId": "0x10", "val": read_sensor(count), "ts": time.time_ns() // 1_000_000}
-    # Kept first, with its ts: what is sent again is then recognised.
-    unsent.add(json.dumps(measurement))
+    value, ts = read_sensor(count), time.time_ns() // 1_000_000
+    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    if math.isfinite(value):
+        # Kept first, with its ts: what is sent again is then recognised.
+        unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": ts}))
+    else:
+        print("no value:", value)
     if not client.is_connected():
         print("kept for later")
     send_unsent(client)

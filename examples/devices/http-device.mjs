@@ -52,8 +52,10 @@ class Refused extends Error {}
 const readSensor = (count) => 20 + (count % 10);
 
 for (let count = 0; ; count++) {
-  // Kept first, with its ts: what is sent again is then recognised.
-  unsent.add({ sId: '0x10', val: readSensor(count), ts: Date.now() });
+  const val = readSensor(count);
+  // Kept first, with its ts: what is sent again is then recognised. JSON has no NaN, which a sensor that fails gives.
+  if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
+  else console.log('no value:', val);
   const nextMs = Date.now() + intervalMs;
   if (await sendUnsent()) await listenUntil(nextMs);
   await sleep(Math.max(0, nextMs - Date.now()));

@@ -25,8 +25,9 @@ ask() {
   esac
 }
 
-# Keeps the value first, with its ts, and at most 10,000 of them.
+# Keeps the value first, with its ts, and at most 10,000 of them. What is no number (a sensor failed) is not kept.
 keep() {
+  case $2 in '' | *[!0-9.eE+-]*) echo "no value: $2"; return ;; esac
   printf '{"sId":"%s","val":%s,"ts":%s}\n' "$1" "$2" "$(date +%s)000" >> "$unsent"
   [ "$(wc -l < "$unsent")" -le 10000 ] || drop 1000
 }

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import math
 import os
 import random
 import time
@@ -88,9 +89,13 @@ def listen(seconds):
 count = 0
 while True:
     next_at = time.monotonic() + interval
-    measurement = {"sId": "0x10", "val": read_sensor(count), "ts": time.time_ns() // 1_000_000}
-    # Kept first, with its ts: what is sent again is then recognised.
-    unsent.add(json.dumps(measurement))
+    value, ts = read_sensor(count), time.time_ns() // 1_000_000
+    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    if math.isfinite(value):
+        # Kept first, with its ts: what is sent again is then recognised.
+        unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": ts}))
+    else:
+        print("no value:", value)
     send_unsent()
     count += 1
     # The pause is spent listening.

@@ -38,6 +38,7 @@ export async function askForEmailChange(
     deps.refusals.note(accountId, 'email-change-refused', by.actor);
     throw new DomainError('forbidden', 'The password is wrong.');
   }
+  await deps.countLinkMail('confirm-email', address);
   const mail = { kind: 'confirm-email', accountId, recipient: email, address, ts: by.ts } as const;
   await deps.db.transaction(async (tx) => {
     await lockAccount(tx, accountId);

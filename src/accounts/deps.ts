@@ -6,7 +6,7 @@ import type { DeleteAccountDeps } from './delete-account.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import type { WorkQueue } from './work-queue.ts';
-import type { CountRegistration } from './registration-limit.ts';
+import type { CountLinkMail, CountRegistration } from './registration-limit.ts';
 import type { LoginThrottle } from './throttle.ts';
 
 export type AccountsOptions = {
@@ -22,6 +22,7 @@ export type AccountsOptions = {
   /** false: accounts are made by an administrator, from the command line. */
   openRegistration: boolean;
   countRegistration: CountRegistration;
+  countLinkMail: CountLinkMail;
   onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
   onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;

@@ -33,12 +33,13 @@ export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
  * this returns, so neither answer nor time tells it.
  */
 export async function askForReset(
-  deps: LinkDeps & Pick<ResetDeps, 'countLogin'>,
+  deps: LinkDeps & Pick<AccountsDeps, 'countLogin' | 'countLinkMail'>,
   { email, address }: { email: string; address: string },
   ts: number,
 ): Promise<void> {
   needMail(deps);
   await deps.countLogin(email, address);
+  await deps.countLinkMail('reset', address);
   const mail = { kind: 'reset', accountId: null, recipient: email, address, ts } as const;
   await deps.db.transaction((tx) => queueLinkMail(tx, mail));
 }

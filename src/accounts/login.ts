@@ -6,6 +6,7 @@ import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import { type AccountRow, findAccountByEmail } from './find-account.ts';
 import { insertLogin } from './login-queries.ts';
+import { updatePassword } from './queries.ts';
 import type { AccountLogin } from './schema.ts';
 import { turnOf, type LoginThrottle } from './throttle.ts';
 
@@ -80,7 +81,9 @@ export async function verifyCredentials(
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
   // Checked again before the hash: logins that were queued together must not all pass.
-  if (!(await passwords.verify(hash, password, turnOf(email, address), guard)) || !account) {
+  const turn = turnOf(email, address);
+  const match = await passwords.verify(hash, password, turn, guard);
+  if (match === null || !account) {
     await throttle.countFailure(email, address);
     if (account) refusals.note(account.accountId, 'login-refused', nobodyAt(address));
     throw wrong();
@@ -90,7 +93,12 @@ export async function verifyCredentials(
     refusals.note(account.accountId, 'login-while-disabled', nobodyAt(address));
     throw new DomainError('account-disabled', 'The operator has disabled this account.');
   }
-  return account;
+  if (match === 'normalized') return account;
+  // From now on it is known however it is typed.
+  const { accountId, passwordHash: oldHash } = account;
+  const newHash = await passwords.hash(password, turn);
+  const isKept = await updatePassword(db, { accountId, oldHash, newHash });
+  return isKept ? { ...account, passwordHash: newHash } : account;
 }
 
 function nobodyAt(address: string): Actor {

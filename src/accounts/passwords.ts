@@ -10,18 +10,22 @@ const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const nobody =
   '$argon2id$v=19$m=19456,t=2,p=1$kko+BdQAa3QWaiVe2Yxj6Q$ah0VRj1rP7eSdx8YODiuVk44GRGasgPpoIUVM5A2SsQ';
 
+/** `as-sent`: the hash was made before passwords were normalized, of characters that are written otherwise in NFC. */
+export type PasswordMatch = 'normalized' | 'as-sent' | null;
+
 export type Passwords = {
+  /** Of the password in NFC (RFC 8265 section 4.2): a Mac types `é` as two characters, a PC as one. */
   hash(password: string, turn: Asker): Promise<string>;
   /**
-   * Whether the password is the one behind the hash; null, for nobody's, takes as long. `guard` runs
-   * first, when the turn has come. Rejects with what `guard` throws.
+   * How the password is the one behind the hash, null where it is not; a hash of null, for nobody's, takes as long.
+   * `guard` runs first, when the turn has come. Rejects with what `guard` throws.
    */
   verify(
     passwordHash: string | null,
     password: string,
     turn: Asker,
     guard?: () => Promise<void>,
-  ): Promise<boolean>;
+  ): Promise<PasswordMatch>;
 };
 
 /**
@@ -36,11 +40,19 @@ export function createPasswords({
   const perAddress = Math.max(1, parallel - 1);
   const queue = createFairQueue({ parallel, perAddress, maxWaiting });
   return {
-    hash: (password, turn) => queue(turn, () => hash(password, cost)),
+    hash: (password, turn) => queue(turn, () => hash(password.normalize('NFC'), cost)),
     verify: (passwordHash, password, turn, guard = async () => {}) =>
       queue(turn, async () => {
         await guard();
-        return (await verify(passwordHash ?? nobody, password)) && passwordHash !== null;
+        const match = await findMatch(passwordHash ?? nobody, password);
+        return passwordHash === null ? null : match;
       }),
   };
+}
+
+/** What is not in NFC is tried in both forms, so that a wrong password takes as long for every account. */
+async function findMatch(passwordHash: string, password: string): Promise<PasswordMatch> {
+  const normalized = password.normalize('NFC');
+  if (await verify(passwordHash, normalized)) return 'normalized';
+  return normalized !== password && (await verify(passwordHash, password)) ? 'as-sent' : null;
 }

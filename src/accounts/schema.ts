@@ -1,26 +1,21 @@
+import { EmailAddress } from '../contract/email-address.ts';
 import { Language } from '../contract/language.ts';
 import { z } from 'zod';
 import { isTimeZone } from '../lib/time-zone.ts';
 
-/** Compared in its normal form, kept as it was given. ASCII alone: beyond it letters look alike. */
-const Email = z
-  .email('expected an e-mail address')
-  .regex(/^[\x21-\x7e]*$/, 'expected an e-mail address of ASCII characters')
-  .max(254);
-
 const minPassword = 8;
 const maxPassword = 128;
 
-/** 8 to 128 characters (code points, as a person counts them). */
+/** 8 to 128 characters: code points of its normal form (NFC), in which it is hashed. */
 export const Password = z
   .string()
   .refine((text) => {
-    const { length } = Array.from(text);
+    const { length } = Array.from(text.normalize('NFC'));
     return length >= minPassword && length <= maxPassword;
   }, `expected ${minPassword} to ${maxPassword} characters`)
   .meta({ minLength: minPassword, maxLength: maxPassword, format: 'password' });
 
-export const NewCredentials = z.object({ email: Email, password: Password });
+export const NewCredentials = z.object({ email: EmailAddress, password: Password });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
 /** What is no address, or too short a password, opens nothing; it need not be said here. */
@@ -55,7 +50,7 @@ export const PasswordChange = z.object({
 });
 export type PasswordChange = z.infer<typeof PasswordChange>;
 
-export const ForgottenPassword = z.object({ email: Email });
+export const ForgottenPassword = z.object({ email: EmailAddress });
 
 export const PasswordReset = z.object({
   token: z.string().max(200).meta({ description: 'What the link has behind `?token=`.' }),
@@ -64,7 +59,7 @@ export const PasswordReset = z.object({
 
 export const EmailChange = z.object({
   password: z.string().meta({ format: 'password' }),
-  email: Email,
+  email: EmailAddress,
 });
 
 /** An entry of GET /v2/accounts/sessions. */

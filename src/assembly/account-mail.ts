@@ -34,6 +34,7 @@ function startSending(
   const mailer = startMailer({
     db,
     clock,
+    believedTs: shared.believed.believedTs,
     linkKeys: keys.mailLinks,
     publicUrl: publicUrl.get,
     refusals,

@@ -15,6 +15,7 @@ import type { AlarmPort } from '../notifications/alarm-port.ts';
 import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
 import { tellOver } from '../notifications/tell-over.ts';
 import type { Sql } from '../db/sql.ts';
+import type { Chore } from '../history/upkeep.ts';
 import { listClockTimes } from '../ingest/store/sense-clocks.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { createFiringsRate } from '../quotas/firings-rate.ts';
@@ -112,8 +113,9 @@ export function createAlarmsOfRoutes(shared: Shared) {
 const dayMs = 86_400_000;
 
 /** A chore of the upkeep: closed alarms are kept as long as events. */
-export function forgetOldAlarms({ config, db, clock }: Shared) {
-  return async (signal: AbortSignal): Promise<void> => {
-    await forgetAlarms(db, clock() - config.retention.eventsDays * dayMs, signal);
+export function forgetOldAlarms({ db }: Shared): Chore {
+  return async (nowTs, { kept, signal }) => {
+    if (kept.eventsDays === Infinity) return;
+    await forgetAlarms(db, nowTs - kept.eventsDays * dayMs, signal);
   };
 }

@@ -40,7 +40,11 @@ export async function startApi(
         databaseAnswers(db),
         doors.areSessionsReachable(),
       ]);
-      return [...(database ? [] : ['database']), ...(sessionsUp ? [] : ['sessions'])];
+      return [
+        ...(database ? [] : ['database']),
+        ...(sessionsUp ? [] : ['sessions']),
+        ...(shared.believed.believedTs() === null ? ['clock'] : []),
+      ];
     },
     listBridges: async () => (await answerOf(() => listSeenBridges(db, config.connectors))) ?? [],
   });

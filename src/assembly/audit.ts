@@ -1,5 +1,6 @@
 import { insertEntry, forgetEntries } from '../audit/queries.ts';
 import { startRefusalLog, type RefusalLog } from '../audit/refusals.ts';
+import type { Chore } from '../history/upkeep.ts';
 import type { EndedSession } from '../sessions/sessions.ts';
 import type { Shared } from './shared.ts';
 
@@ -41,8 +42,8 @@ export function writeEndedSessions({
 }
 
 /** A chore of the upkeep. */
-export function forgetOldEntries({ config, db, clock }: Shared) {
-  return async (signal: AbortSignal): Promise<void> => {
-    await forgetEntries(db, clock() - config.audit.days * dayMs, signal);
+export function forgetOldEntries({ config, db }: Shared): Chore {
+  return async (nowTs, { signal }) => {
+    await forgetEntries(db, nowTs - config.audit.days * dayMs, signal);
   };
 }

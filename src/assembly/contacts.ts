@@ -6,6 +6,7 @@ import { contactRoutes } from '../contacts/routes.ts';
 import { webhookSecrets } from '../contacts/webhook-secret.ts';
 import { findEventId } from '../events/find-event-id.ts';
 import type { Route } from '../http/route.ts';
+import { network } from '../lib/network.ts';
 import type { ContactOptions } from '../notifications/delivery-side.ts';
 import { endAnnouncement } from '../notifications/end-announcement.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
@@ -79,7 +80,12 @@ export function listContactRoutes(shared: Shared): Route[] {
     linkKeys: keys.mailLinks,
     webhookKeys: keys.webhookSecrets,
     isPrivateAllowed: isPrivateAllowed(config),
-    sendToContacts: (tx, accountId, messages) =>
-      enqueueDirect(tx, accountId, messages, { quotasOf: limitsOf, nowMs: clock() }),
+    sendToContacts: (tx, accountId, messages, address) =>
+      enqueueDirect(tx, accountId, messages, {
+        quotasOf: limitsOf,
+        nowMs: clock(),
+        network: network(address),
+        isOpen: config.accounts.openRegistration,
+      }),
   });
 }

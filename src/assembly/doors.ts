@@ -45,14 +45,20 @@ export async function startDoors(shared: Shared): Promise<Doors> {
   };
 }
 
-async function startSessionStore({ config, log, db, releases }: Shared): Promise<SessionStore> {
+async function startSessionStore({
+  config,
+  log,
+  db,
+  releases,
+  believed,
+}: Shared): Promise<SessionStore> {
   const sessionLog = log.child({ component: 'sessions' });
   const onError = (err: unknown) =>
     sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
   const onBack = () => tellOfRedis(sessionLog);
   const store =
     config.redisUrl === null
-      ? startDatabaseSessions(db, { onError })
+      ? startDatabaseSessions(db, { believedTs: believed.believedTs, onError })
       : await startRedisSessions({ url: config.redisUrl, onError, onBack });
   releases.add('sessions', () => store.close());
   return store;

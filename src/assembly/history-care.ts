@@ -3,8 +3,7 @@ import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
 import { createDeviceRemoval } from '../devices/remove-devices.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
 import { purgeDevices } from '../history/purge.ts';
-import { applyRetention } from '../history/retention.ts';
-import { startUpkeep } from '../history/upkeep.ts';
+import { startUpkeep, type Chore } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
 import { forgetOldDisplays } from '../profiles/kept-displays.ts';
@@ -20,8 +19,7 @@ const clearEveryMs = 30_000;
 
 /** Keeps the history as long as it is asked for, and clears what removed devices left. */
 export async function startHistoryCare(shared: Shared) {
-  const { config, log, db, bus, clock, releases } = shared;
-  await applyRetention(db, config.retention);
+  const { log, db, bus, believed, releases } = shared;
   const historyLog = log.child({ component: 'history' });
   const onError = (err: unknown) =>
     historyLog.warn(
@@ -33,7 +31,6 @@ export async function startHistoryCare(shared: Shared) {
       { event: 'history.jobs-failed', jobs },
       'Jobs of TimescaleDB on the history failed; it tries them again.',
     );
-  const { retention } = config;
   const onPurgeError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
@@ -48,21 +45,34 @@ export async function startHistoryCare(shared: Shared) {
     await stopClearing();
     await removal.close();
   });
-  const chores = [
-    (signal: AbortSignal) => removeUnusedProfiles(db, signal),
-    () => compactActivity(db, retention),
-    () => forgetGaps(db),
-    (signal: AbortSignal) => forgetKeys(db, clock(), signal),
-    () => forgetTickets(db),
-    () => forgetRefusedLogins(db, clock()),
-    (signal: AbortSignal) => forgetOldDisplays(db, signal),
+  const chores: Chore[] = [
+    (nowTs, { kept }) => compactActivity(db, kept, nowTs),
+    (nowTs) => forgetGaps(db, nowTs),
+    (nowTs, { signal }) => forgetKeys(db, nowTs, signal),
+    (nowTs) => forgetTickets(db, nowTs),
+    (nowTs) => forgetRefusedLogins(db, nowTs),
+    (nowTs, { signal }) => forgetOldDisplays(db, nowTs, signal),
     forgetOldEntries(shared),
     forgetOldJobs(shared),
     forgetOldAlarms(shared),
   ];
+  const onDoubt = () =>
+    historyLog.warn(
+      { event: 'history.upkeep-waits' },
+      'Nothing that is past its time is deleted: the clock is in doubt. `npm run clock` says more.',
+    );
   releases.add(
     'upkeep of the history',
-    startUpkeep({ db, retention, clock, onError, onFailedJobs, chores }),
+    startUpkeep({
+      db,
+      settleRetention: shared.kept.settle,
+      believedTs: believed.believedTs,
+      onError,
+      onFailedJobs,
+      onDoubt,
+      chores,
+      timelessChores: [(signal) => removeUnusedProfiles(db, signal)],
+    }),
   );
   return removal;
 }

@@ -24,7 +24,7 @@ export function listImportRoutes(
   // What answers now may be another server, which took over without all that was known of the one before.
   db.pool.on('connect', known.clear);
   const { maxAheadMs } = config.ingest;
-  const maxAgeMs = config.retention.measurementsDays * dayMs;
+  const limits = { maxAheadMs, doubtSpanMs: shared.believed.doubtSpanMs };
   return importRoutes({
     db,
     clock,
@@ -34,7 +34,7 @@ export function listImportRoutes(
     othersWait,
     check: ({ sId, ts, val, long }, senses, arrivedTs) =>
       checkSense(senses, sId, long === undefined ? val : null, '') ??
-      checkTime(ts, { arrivedTs, limits: { maxAheadMs } }, maxAgeMs, '/ts'),
+      checkTime(ts, { arrivedTs, limits }, shared.kept.days().measurementsDays * dayMs, '/ts'),
     add: (tx, rows) => addMeasurements(tx, rows, known),
     store: (tx, rows) => storeCounted(tx, rows, known),
     hold: holdDevices,

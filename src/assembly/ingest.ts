@@ -69,6 +69,7 @@ export async function startIngestion(
     observe: observeIngest(metrics.registry, () => ingest.depth()),
   });
   memory.addCache(ingest.forget);
+  shared.onClockMoved(ingest.forgetStamps);
   releases.add('ingest', (drainMs) => ingest.close(drainMs));
   return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
 }
@@ -85,7 +86,7 @@ function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {
 }
 
 function optionsOf(
-  { config, limitsOf, memory }: Shared,
+  { config, limitsOf, memory, kept, believed }: Shared,
   listening: Pick<ListeningWatch, 'of'>,
 ): IngestOptions {
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
@@ -96,8 +97,13 @@ function optionsOf(
       ringMaxAgeMs,
       rejectionsPerMessage,
       rejectionBytesPerDevice,
-      measurementMaxAgeMs: config.retention.measurementsDays * dayMs,
-      eventMaxAgeMs: config.retention.eventsDays * dayMs,
+      get measurementMaxAgeMs() {
+        return kept.days().measurementsDays * dayMs;
+      },
+      get eventMaxAgeMs() {
+        return kept.days().eventsDays * dayMs;
+      },
+      doubtSpanMs: believed.doubtSpanMs,
       sizesOf: limitsOf,
       listeningOf: ({ connectorId }) =>
         connectorId === undefined ? undefined : listening.of(connectorId),

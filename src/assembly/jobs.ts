@@ -21,6 +21,7 @@ type JobDeps = {
 /** Does what accounts begin with many devices. */
 export function startJobs(shared: Shared, deps: JobDeps) {
   const { db, log, limitsOf, monotonicClock, clock, releases } = shared;
+  const { believedTs } = shared.believed;
   const jobsLog = log.child({ component: 'jobs' });
   const runner = startJobRunner({
     db,
@@ -33,14 +34,17 @@ export function startJobs(shared: Shared, deps: JobDeps) {
       ),
   });
   releases.add('jobs', () => runner.close());
-  return { startJob: createStartJob({ db, limitsOf, onStarted: runner.wake }), listJobDevices };
+  return {
+    startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
+    listJobDevices,
+  };
 }
 
 /** A chore of the upkeep. */
 export const forgetOldJobs =
-  ({ db, clock }: Pick<Shared, 'db' | 'clock'>) =>
-  (): Promise<void> =>
-    forgetJobs(db, { accountId: null, keep: 0, ...keptSince(clock()) });
+  ({ db }: Pick<Shared, 'db'>) =>
+  (nowTs: number): Promise<void> =>
+    forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
 
 function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
   return async (tx, piece) => {

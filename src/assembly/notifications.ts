@@ -18,6 +18,7 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
     alarms: alarmPortOf(shared),
     log: log.child({ component: 'notifications' }),
     clock,
+    believedTs: shared.believed.believedTs,
     onOutcome: observeOutbox(metrics.registry),
   });
   releases.add('notifications', () => notifications.close());

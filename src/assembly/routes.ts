@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isAhead } from '../alarms/schema.ts';
 import { createLoginRates } from '../accounts/login-rates.ts';
 import { createPasswords } from '../accounts/passwords.ts';
-import { createRegistrationLimit } from '../accounts/registration-limit.ts';
+import { createLinkMailLimit, createRegistrationLimit } from '../accounts/registration-limit.ts';
 import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { auditRoutes } from '../audit/routes.ts';
@@ -94,6 +94,7 @@ export async function listRoutes(
     ...startAccountMail(shared),
     openRegistration,
     countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
+    countLinkMail: createLinkMailLimit(limiters),
     onDevicesRemoved: removal.finishRemoval,
     onPushTokens: alarms.wake,
   };

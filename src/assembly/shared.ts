@@ -5,12 +5,13 @@ import { startRedisBus } from '../bus/redis.ts';
 import { checkRedis } from '../process/check-redis.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
+import { startClock, type ClockParts } from './clock.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { startServiceClock, type ServiceClock } from '../db/service-clock.ts';
+import { believe } from '../clock/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { LastByOthers } from '../lib/last-by-others.ts';
-import type { Clock, Clocks, MonotonicClock } from '../lib/clock.ts';
+import type { Clocks, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
 import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
@@ -18,6 +19,7 @@ import type { Log, ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
 import { databaseAnswers } from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
+import { startKeptHistory, type KeptHistory } from './retention.ts';
 import { createPublicUrl, type PublicUrl } from './public-url.ts';
 import type { Readiness } from './readiness.ts';
 import type { Edges, ReleaseSteps } from './shutdown.ts';
@@ -25,7 +27,7 @@ import { openStorage } from './storage.ts';
 import type { OpenStorage } from './storage.ts';
 
 /** What both halves of the service use. */
-export type Shared = {
+export type Shared = ClockParts & {
   config: Config;
   log: ServiceLog;
   releases: ReleaseSteps;
@@ -34,8 +36,6 @@ export type Shared = {
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
-  clock: Clock;
-  monotonicClock: MonotonicClock;
   edges: Edges;
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
@@ -47,6 +47,7 @@ export type Shared = {
   /** Accounts by their requests and imports here: devices of others are not to catch up meanwhile. */
   requests: LastByOthers;
   publicUrl: PublicUrl;
+  kept: KeptHistory;
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
@@ -84,35 +85,13 @@ export async function startShared(
     releases,
   });
   const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
-  const clocks = given ?? { clock: (await startClock(db, log, releases)).now, monotonicClock };
+  const clocks = given
+    ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
+    : await startClock({ db, log, releases, registry });
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
-  return { ...parts, ...clocks, limitsOf, loginsOf, disabled, memory, requests, publicUrl };
-}
-
-/** All processes go by the database's clock. */
-async function startClock(
-  db: Database,
-  serviceLog: ServiceLog,
-  releases: ReleaseSteps,
-): Promise<ServiceClock> {
-  const log = serviceLog.child({ component: 'database' });
-  const clock = await startServiceClock({
-    db,
-    monotonicClock,
-    onError: (err) =>
-      log.warn(
-        { event: 'clock.unread', err },
-        'The time of the database could not be read; the last known difference is used.',
-      ),
-    onMoved: (byMs) =>
-      log.warn(
-        { event: 'clock.moved', byMs },
-        "The database's clock was set: the service's time jumps.",
-      ),
-  });
-  releases.add('clock', () => clock.close());
-  return clock;
+  const kept = await startKeptHistory({ ...parts, ...clocks });
+  return { ...parts, ...clocks, kept, limitsOf, loginsOf, disabled, memory, requests, publicUrl };
 }
 
 /** Before the database, which may have to be made first. */

@@ -5,13 +5,13 @@ import type { Route } from '../http/route.ts';
 import { mayBridge, mayDevice, rulesOfBridge, rulesOfDevice, wishOf } from './authorize.ts';
 import { AuthenticateBody, AuthorizeBody, HookQuery, HookVerdict } from './schema.ts';
 import type { Rule } from './schema.ts';
-import { isSameSecret, type CheckSecret } from './secret.ts';
+import type { CheckBridge, CheckSecret } from './secret.ts';
 
 export type BrokerRouteDeps = {
   /** Checks the secret of the caller. */
   checkSecret: CheckSecret;
-  /** What a bridge shows to the broker. */
-  secret: string;
+  /** Checks what a bridge shows to the broker. */
+  checkBridge: CheckBridge;
   authenticateDevice: (credentials: {
     username: string;
     password: string;
@@ -22,7 +22,7 @@ export type BrokerRouteDeps = {
 };
 
 /**
- * The names that bridges connect to the broker with; their password is the secret. Each has its
+ * The names that bridges connect to the broker with; their password is a secret. Each has its
  * own, as the broker makes the name the session's.
  */
 const isBridge = (username: string) => /^sensorium-bridge(-\d+)?$/.test(username);
@@ -39,7 +39,7 @@ export function brokerRoutes(deps: BrokerRouteDeps): Route[] {
   return [authenticate(deps), authorize(deps)];
 }
 
-function authenticate({ checkSecret, secret, authenticateDevice }: BrokerRouteDeps): Route {
+function authenticate({ checkSecret, checkBridge, authenticateDevice }: BrokerRouteDeps): Route {
   return defineRoute({
     method: 'post',
     path: '/connector/authenticate',
@@ -53,9 +53,9 @@ function authenticate({ checkSecret, secret, authenticateDevice }: BrokerRouteDe
     errors: [401, 403, 429],
     handler: async ({ body, query, request }) => {
       await checkSecret(request);
-      if (isBridge(body.username))
-        return isSameSecret(body.password, secret) ? allowed(rulesOfBridge) : deny(query);
       const { username, password, peerhost: address } = body;
+      if (isBridge(username))
+        return (await checkBridge(password, address)) ? allowed(rulesOfBridge) : deny(query);
       const device = await authenticateDevice({ username, password, address });
       return device ? allowed(rulesOfDevice(device.uuid)) : deny(query);
     },

@@ -42,6 +42,8 @@ export type Config = Settings & {
   dataDir: string;
   logLevel: Environment['LOG_LEVEL'];
   brokerHookSecret: string | null;
+  /** What bridges show there; null: the same. */
+  bridgeSecret: string | null;
 };
 
 export const projectDir = fileURLToPath(new URL('../..', import.meta.url));
@@ -87,6 +89,7 @@ export async function loadConfig(
     dataDir,
     logLevel: env.LOG_LEVEL,
     brokerHookSecret: env.BROKER_HOOK_SECRET ?? null,
+    bridgeSecret: env.BRIDGE_SECRET ?? null,
   };
 }
 

@@ -85,6 +85,11 @@ export const Environment = z.object({
     .min(16, 'expected 16 characters or more')
     .optional()
     .describe('Lets an external MQTT broker ask /connector/…; those routes are off if absent.'),
+  BRIDGE_SECRET: z
+    .string()
+    .min(16, 'expected 16 characters or more')
+    .optional()
+    .describe('What bridges show to that broker; BROKER_HOOK_SECRET if absent.'),
   CONFIG_FILE: z
     .string()
     .optional()
@@ -97,6 +102,7 @@ export const secretVariables = [
   'SECRET',
   'SECRET_PREVIOUS',
   'BROKER_HOOK_SECRET',
+  'BRIDGE_SECRET',
   'DATABASE_URL',
   'REDIS_URL',
   'SMTP_URL',

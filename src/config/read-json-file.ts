@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { findJsonError } from '../lib/json-error.ts';
+import { decodeUtf8, findJsonError, tellJsonError } from '../lib/json-text.ts';
 
 /** An object of settings, or what is wrong with the file, without its name. */
 export type Laid = { value: object } | { problem: string };
@@ -12,8 +12,8 @@ const modules = ['.ts', '.mts', '.js', '.mjs'];
 export async function readLaid(file: string): Promise<Laid> {
   try {
     // Read in any case: what is no file is then the same problem for both kinds.
-    const text = await readFile(file, 'utf8');
-    if (file.endsWith('.json')) return readJson(text);
+    const bytes = await readFile(file);
+    if (file.endsWith('.json')) return readJson(decodeUtf8(bytes));
     if (!modules.includes(extname(file))) return { problem: 'expected a .json or a .ts file' };
     return await readModule(file);
   } catch (error) {
@@ -21,15 +21,11 @@ export async function readLaid(file: string): Promise<Laid> {
   }
 }
 
-function readJson(text: string): Laid {
-  // Some editors put a byte order mark in front.
-  const bare = text.replace(/^\uFEFF/, '');
-  const error = findJsonError(bare);
-  if (error === null) return toLaid(JSON.parse(bare));
-  const { line, column, found, expected } = error;
-  return {
-    problem: `no JSON at line ${line}, column ${column}: expected ${expected}, found ${found}`,
-  };
+function readJson(text: string | null): Laid {
+  if (text === null) return { problem: 'expected UTF-8, found bytes that are none' };
+  const error = findJsonError(text);
+  if (error === null) return toLaid(JSON.parse(text));
+  return { problem: `no JSON at ${tellJsonError(error)}` };
 }
 
 async function readModule(file: string): Promise<Laid> {

@@ -9,9 +9,9 @@ export type SessionCookie = {
   read(request: CookieRequest): string | null;
   /** Throws `forbidden` for a page of another origin. */
   refuseForeign(request: Pick<CookieRequest, 'header'>): void;
-  /** The `Set-Cookie` that keeps a token; the session itself ends long before the cookie. */
-  keep(token: string, isHttps: boolean): string;
-  clear(isHttps: boolean): string;
+  /** The `Set-Cookie`s that keep a token; the session itself ends long before the cookie. */
+  keep(token: string, isHttps: boolean): string[];
+  clear(isHttps: boolean): string[];
 };
 
 export type SessionCookieOptions = {
@@ -29,8 +29,9 @@ const harmless = ['GET', 'HEAD'];
 
 /** The cookie of the console's session. No script can read it, and no other site can use it. */
 export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): SessionCookie {
-  const names = keys.map(nameOf);
-  const name = names[0] ?? '';
+  const plainNames = keys.map(nameOf);
+  const [plain = ''] = plainNames;
+  const names = [...plainNames.map((name) => `${hostPrefix}${name}`), ...plainNames];
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
   const refuseForeign = ({ header }: Pick<CookieRequest, 'header'>) => {
     const origin = header('origin');
@@ -40,6 +41,9 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
   };
   const attributes = (isHttps: boolean) =>
     `HttpOnly; SameSite=Strict; Path=/${isHttps ? '; Secure' : ''}`;
+  const made = (name: string, token: string, isHttps: boolean) =>
+    `${name}=${token}; Max-Age=${yearSeconds}; ${attributes(isHttps)}`;
+  const ended = (name: string, isHttps: boolean) => `${name}=; Max-Age=0; ${attributes(isHttps)}`;
   return {
     refuseForeign,
     read(request) {
@@ -53,10 +57,21 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
         );
       return token;
     },
-    keep: (token, isHttps) => `${name}=${token}; Max-Age=${yearSeconds}; ${attributes(isHttps)}`,
-    clear: (isHttps) => `${name}=; Max-Age=0; ${attributes(isHttps)}`,
+    keep: (token, isHttps) =>
+      isHttps
+        ? [made(`${hostPrefix}${plain}`, token, true), ended(plain, true)]
+        : [made(plain, token, false)],
+    clear: (isHttps) =>
+      isHttps ? [ended(`${hostPrefix}${plain}`, true), ended(plain, true)] : [ended(plain, false)],
   };
 }
+
+/**
+ * Over HTTPS no other host and no page without TLS can set a cookie of such a name (RFC 6265bis section 4.1.3.2).
+ * Browsers take it over HTTPS alone. One without it was set over HTTP, or by an earlier version: it counts until
+ * it ends, behind the other.
+ */
+const hostPrefix = '__Host-';
 
 /** One an installation: cookies ignore ports, and two of them may share a host. */
 function nameOf(key: Buffer): string {

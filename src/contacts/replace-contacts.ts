@@ -19,6 +19,8 @@ export type SendToContacts = (
     type: 'confirm' | 'test';
     contact: Pick<ContactRow, 'contactId' | 'kind' | 'address'>;
   }[],
+  /** Of the client who asks. */
+  address: string,
 ) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
 
 /** What a change of contacts means for alarms, within its transaction. */
@@ -65,7 +67,7 @@ export async function replaceContacts(
     const messages = added
       .filter(({ kind }) => kind === 'email')
       .map((contact) => ({ type: 'confirm' as const, contact }));
-    await sendToContacts(tx, accountId, messages);
+    await sendToContacts(tx, accountId, messages, by.actor.address ?? '');
     await alarms.wake(tx, accountId, by.ts);
     const details = { changed: ['contacts'] };
     await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });

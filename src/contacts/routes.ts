@@ -90,7 +90,7 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
       });
       return once<TrialAnswer>((keep) =>
         db.transaction(async (tx) => {
-          const outcomes = await sendToContacts(tx, accountId, messages);
+          const outcomes = await sendToContacts(tx, accountId, messages, request.address);
           const told = messages.map(({ type, contact: { kind, address } }, index) => ({
             ...(kind === 'email' ? { address } : { url: address }),
             type,

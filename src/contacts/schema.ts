@@ -1,16 +1,11 @@
 import { z } from 'zod';
+import { EmailAddress } from '../contract/email-address.ts';
 import { Labels } from '../contract/label.ts';
 import { timestamp } from '../http/schema.ts';
 
 const maxAfterMs = 7 * 86_400_000;
 /** Far more than the quota `contacts` gives anybody; what a request may bring to be looked at. */
 const maxEntries = 1_000;
-
-/** ASCII alone, as the address of an account. */
-const EmailAddress = z
-  .email('expected an e-mail address')
-  .regex(/^[\x21-\x7e]*$/, 'expected an e-mail address of ASCII characters')
-  .max(254);
 
 const WebhookUrl = z
   .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })

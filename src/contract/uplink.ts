@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Configuration } from './configuration.ts';
 import { Position } from './measurement.ts';
 import type { Rejection } from './rejection.ts';
-import { Text } from './text.ts';
+import { Text, textOr } from './text.ts';
 import type { DownTopic } from './topic.ts';
 
 export type { DownTopic } from './topic.ts';
@@ -12,7 +12,7 @@ export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the
 
 /** One measurement as a device sends it; the time of arrival stands in for an absent `ts`. */
 export const SentMeasurement = z.object({
-  sId: Text,
+  sId: textOr('expected a sense, as in {"sId": "0x10", "val": 21.5}'),
   val: z.union([z.number(), Position], {
     error: 'expected a finite number, or a position {lat, long} in degrees',
   }),

@@ -12,6 +12,7 @@ import {
 import { StartError } from '../start-error.ts';
 import { whyRefused } from './why-refused.ts';
 import { messageOf } from '../lib/thrown.ts';
+import { optionsOf, sessionFormats } from './types.ts';
 
 /** Time for all attempts of one start: an error must be reported within 10 s. */
 const timeoutMs = 4_500;
@@ -68,7 +69,8 @@ function whatIsThere(answer: ServerAnswer, name: string): string {
 
 function makeClient(connectionString: string, connectionTimeoutMillis: number): pg.Client {
   try {
-    return new pg.Client({ connectionString, connectionTimeoutMillis });
+    const options = optionsOf(sessionFormats);
+    return new pg.Client({ connectionString, connectionTimeoutMillis, options });
   } catch (error) {
     // Such as an sslrootcert file that is missing.
     throw wrong(`it cannot be used (${messageOf(error)})`, error);

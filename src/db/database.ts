@@ -4,7 +4,7 @@ import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
 import { isUnavailable, stateOf, states } from './error-kind.ts';
 import { searchPathFor } from './schema-name.ts';
-import { types } from './types.ts';
+import { optionsOf, sessionFormats, types } from './types.ts';
 
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
@@ -40,7 +40,7 @@ export type DatabaseOptions = {
 export function openDatabase(options: DatabaseOptions): Database {
   const settings = {
     statement_timeout: options.statementTimeoutMs,
-    timezone: 'UTC',
+    ...sessionFormats,
     search_path: searchPathFor(options.schema),
     // Late data may touch any number of compressed rows. PostgreSQL without TimescaleDB accepts the setting
     // and ignores it.
@@ -52,9 +52,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionString: options.connectionString,
     max: options.maxConnections,
     connectionTimeoutMillis: options.connectTimeoutMs,
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
+    options: optionsOf(settings),
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.statementTimeoutMs + 1_000,
     types,

@@ -5,42 +5,197 @@ import { readHistoryKind } from './kind.ts';
 /** How many days the history is kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
 
-/** An advisory lock of its own: any number that nothing else uses. */
-const policyLock = 7202;
+/** What is kept for a time of its own. */
+export const kept = ['measurements', 'events'] as const;
+export type Kept = (typeof kept)[number];
 
-/**
- * Sets TimescaleDB's retention policies where they differ from the configuration; called at every
- * start. On ordinary tables it does nothing: there `pruneHistory` deletes.
- */
-export async function applyRetention(db: Database, retention: Retention): Promise<void> {
-  if ((await readHistoryKind(db)) === 'plain') return;
-  await db.transaction(async (tx) => {
-    await tx.query('select pg_advisory_xact_lock($1)', [policyLock]);
-    for (const relation of ['measurement', 'measurement_hour', 'event', 'event_sense']) {
-      await applyPolicy(tx, relation, daysOf(relation, retention));
-    }
-  });
-}
+/** In force, and what a shorter setting will make of it. `days` null: everything. */
+export type RetentionRow = {
+  what: Kept;
+  days: number | null;
+  nextDays: number | null;
+  nextTs: number | null;
+};
+
+/** What a setting that is shorter than what is in force deletes, about. */
+export type Loss = { rows: number; chunks: number };
+
+export type RetentionChange =
+  /** A shorter setting takes effect at `atTs`, unless it is taken back. */
+  | { kind: 'announced'; what: Kept; fromDays: number | null; toDays: number; atTs: number }
+  | { kind: 'waiting'; what: Kept; fromDays: number | null; toDays: number; atTs: number }
+  | { kind: 'shortened'; what: Kept; fromDays: number | null; toDays: number }
+  /** The setting is no longer shorter: what was announced does not happen. */
+  | { kind: 'taken-back'; what: Kept; days: number; toDays: number };
+
+export const dayMs = 86_400_000;
+
+/** A shorter retention takes effect this long after it was first seen. */
+export const noticeMs = dayMs;
+
+/** An advisory lock of its own: any number that nothing else uses. */
+const retentionLock = 7202;
 
 /** Days that a table of the history, or its aggregate, is kept. */
 export function daysOf(relation: string, retention: Retention): number {
   return relation.startsWith('event') ? retention.eventsDays : retention.measurementsDays;
 }
 
-async function applyPolicy(tx: Sql, relation: string, days: number): Promise<void> {
-  const { rows } = await tx.query<{ kept: boolean }>(
-    `select (j.config ->> 'drop_after')::interval = make_interval(days => $2) as kept
-       from timescaledb_information.jobs j
-       left join timescaledb_information.continuous_aggregates a
-         on a.materialization_hypertable_name = j.hypertable_name
-      where j.proc_name = 'policy_retention'
-        and (j.hypertable_name = $1 or a.view_name = $1)`,
-    [relation, days],
+/**
+ * Settles what the configuration asks for with what is in force. Longer takes effect at once; shorter after a day, in
+ * which the setting can be put back. While processes disagree, the longer setting wins: each look of one of them takes
+ * back what the other announced. `nowTs` null: the clock is in doubt, and nothing gets shorter.
+ */
+export async function settleRetention(
+  db: Database,
+  configured: Retention,
+  nowTs: number | null,
+): Promise<RetentionChange[]> {
+  return db.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1)', [retentionLock]);
+    const rows = new Map((await listRetention(tx)).map((row) => [row.what, row]));
+    const isNew = rows.size === 0 && (await isEmpty(tx));
+    const changes: RetentionChange[] = [];
+    for (const what of kept) {
+      const row = rows.get(what) ?? { what, days: null, nextDays: null, nextTs: null };
+      // A database without history has nothing to lose.
+      const settled = isNew
+        ? { row: { ...row, days: wanted(configured, what) }, change: null }
+        : settle(row, wanted(configured, what), nowTs);
+      if (settled.change) changes.push(settled.change);
+      if (settled.row !== rows.get(what)) await saveRetention(tx, settled.row);
+    }
+    return changes;
+  });
+}
+
+export const wanted = ({ eventsDays, measurementsDays }: Retention, what: Kept): number =>
+  what === 'events' ? eventsDays : measurementsDays;
+
+/** Pure: what becomes of one row. The same row where nothing does. */
+export function settle(
+  row: RetentionRow,
+  toDays: number,
+  nowTs: number | null,
+): { row: RetentionRow; change: RetentionChange | null } {
+  const { what, days, nextDays, nextTs } = row;
+  if (days !== null && toDays >= days) {
+    if (toDays === days && nextDays === null) return { row, change: null };
+    const change: RetentionChange | null =
+      nextDays === null ? null : { kind: 'taken-back', what, days: toDays, toDays: nextDays };
+    return { row: { what, days: toDays, nextDays: null, nextTs: null }, change };
+  }
+  if (nowTs === null) return { row, change: null };
+  const about = { what, fromDays: days, toDays };
+  if (nextDays !== toDays || nextTs === null) {
+    const atTs = nowTs + noticeMs;
+    return {
+      row: { what, days, nextDays: toDays, nextTs: atTs },
+      change: { kind: 'announced', ...about, atTs },
+    };
+  }
+  if (nowTs < nextTs) return { row, change: { kind: 'waiting', ...about, atTs: nextTs } };
+  return {
+    row: { what, days: toDays, nextDays: null, nextTs: null },
+    change: { kind: 'shortened', ...about },
+  };
+}
+
+/** What is in force, as rows. */
+export async function listRetention(sql: Sql): Promise<RetentionRow[]> {
+  const { rows } = await sql.query<RetentionRow>(
+    `select what, days, next_days as "nextDays", next_at as "nextTs" from history_retention`,
   );
-  if (rows[0]?.kept === true) return;
-  await tx.query(`select remove_retention_policy($1::regclass, if_exists => true)`, [relation]);
-  await tx.query(
-    `select add_retention_policy($1::regclass, drop_after => make_interval(days => $2))`,
-    [relation, days],
+  return rows;
+}
+
+/**
+ * What is kept: the longer of what is in force and what is configured, so that nothing is refused, or deleted, that is
+ * still to be kept. Infinity: everything.
+ */
+export function inForce(rows: readonly RetentionRow[], configured: Retention): Retention {
+  const daysFor = (what: Kept) => {
+    const row = rows.find((one) => one.what === what);
+    return row ? Math.max(row.days ?? Infinity, wanted(configured, what)) : Infinity;
+  };
+  return { eventsDays: daysFor('events'), measurementsDays: daysFor('measurements') };
+}
+
+/** Does not wait for the rest of the day: the operator says so. Gives what became shorter. */
+export async function applyNext(db: Database): Promise<RetentionRow[]> {
+  const { rows } = await db.query<RetentionRow>(
+    `with waiting as (
+       select what, days from history_retention where next_days is not null for update
+     )
+     update history_retention r
+        set days = r.next_days, next_days = null, next_at = null
+       from waiting w
+      where w.what = r.what
+     returning r.what, w.days, r.days as "nextDays", null::float8 as "nextTs"`,
+  );
+  return rows;
+}
+
+/**
+ * What is older than `toDays`: chunks on TimescaleDB, and rows by what was counted each day. An estimate, since
+ * nothing finds rows by time alone; what removed devices and accounts sent is not in it.
+ */
+export async function estimateLoss(
+  sql: Sql,
+  { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: number },
+): Promise<Loss> {
+  const beforeTs = nowTs - toDays * dayMs;
+  const { rows } = await sql.query<{ rows: number }>(
+    `select coalesce(sum(${what}), 0)::bigint as rows
+       from account_activity
+      where day < (ms_to_timestamp($1) at time zone 'UTC')::date`,
+    [beforeTs],
+  );
+  const isPlain = (await readHistoryKind(sql)) === 'plain';
+  const relations = what === 'events' ? ['event', 'event_sense'] : ['measurement'];
+  const chunks = isPlain
+    ? []
+    : await Promise.all(relations.map((relation) => listOldChunks(sql, relation, beforeTs)));
+  return { rows: rows[0]?.rows ?? 0, chunks: chunks.flat().length };
+}
+
+/** The ends of chunks that lie before that time, ms, oldest first: one each. */
+export async function listOldChunks(
+  sql: Sql,
+  relation: string,
+  beforeTs: number,
+): Promise<number[]> {
+  const { rows } = await sql.query<{ endTs: number }>(
+    `select c.range_end as "endTs"
+       from timescaledb_information.chunks c
+       left join timescaledb_information.continuous_aggregates a
+         on a.materialization_hypertable_schema = c.hypertable_schema
+        and a.materialization_hypertable_name = c.hypertable_name
+      where coalesce(a.view_schema, c.hypertable_schema) = current_schema
+        and coalesce(a.view_name, c.hypertable_name) = $1
+        and c.range_end <= ms_to_timestamp($2)
+      order by c.range_end`,
+    [relation, beforeTs],
+  );
+  return rows.map(({ endTs }) => endTs);
+}
+
+async function isEmpty(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ empty: boolean }>(
+    `select not exists (select from measurement) and not exists (select from event) as empty`,
+  );
+  return rows[0]?.empty === true;
+}
+
+async function saveRetention(
+  sql: Sql,
+  { what, days, nextDays, nextTs }: RetentionRow,
+): Promise<void> {
+  await sql.query(
+    `insert into history_retention (what, days, next_days, next_at)
+     values ($1, $2, $3, ms_to_timestamp($4))
+     on conflict (what) do update
+        set days = excluded.days, next_days = excluded.next_days, next_at = excluded.next_at`,
+    [what, days, nextDays, nextTs],
   );
 }

@@ -3,36 +3,65 @@ import { listFailedJobs, type FailedJob } from './failed-jobs.ts';
 import { pruneHistory } from './prune.ts';
 import type { Retention } from './retention.ts';
 
+/** Deletes what is past its time. `nowTs`: the time that is believed, ms. `kept`: the retention in force. */
+export type Chore = (
+  nowTs: number,
+  { kept, signal }: { kept: Retention; signal: AbortSignal },
+) => Promise<void>;
+
 export type UpkeepOptions = {
   db: Database;
-  retention: Retention;
+  /** Settles how long the history is kept, and gives what is in force. */
+  settleRetention: () => Promise<Retention>;
   /** Time between two runs; one hour if absent. */
   intervalMs?: number;
-  clock: () => number;
+  /** The time by which things may be deleted, ms; null: not now, the clock is in doubt. */
+  believedTs: () => number | null;
   onError: (error: unknown) => void;
   /** Called after each run while jobs fail. */
   onFailedJobs: (jobs: FailedJob[]) => void;
-  /** Other jobs to run at the same interval. */
-  chores?: ((signal: AbortSignal) => Promise<void>)[];
+  /** Called after each run in which nothing was deleted because the clock is in doubt. */
+  onDoubt: () => void;
+  /** Other jobs to run at the same interval, which delete by time. */
+  chores?: Chore[];
+  /** The same, of those for which it does not matter what time it is. */
+  timelessChores?: ((signal: AbortSignal) => Promise<void>)[];
 };
 
 /**
- * Prunes now and every hour, does the other chores, and checks TimescaleDB's own jobs. What fails is
- * reported, stops nothing else, and is tried again the next time. Returns what stops it.
+ * Prunes now and every hour, does the other chores, and checks TimescaleDB's own jobs. While the clock is in doubt
+ * nothing is deleted by it. What fails is reported, stops nothing else, and is tried again the next time. Returns
+ * what stops it.
  */
 export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
-  const { db, retention, intervalMs = 3_600_000, clock, onError } = options;
+  const { db, intervalMs = 3_600_000, believedTs, onError } = options;
   const stopping = new AbortController();
+  const { signal } = stopping;
   let running = Promise.resolve();
   async function tellFailedJobs(): Promise<void> {
     const failed = await listFailedJobs(db);
     if (failed.length > 0) options.onFailedJobs(failed);
   }
+  const prune: Chore = async (nowTs, { kept }) => {
+    await pruneHistory(db, { retention: kept, nowTs, signal });
+  };
+  function noRetention(error: unknown): null {
+    onError(error);
+    return null;
+  }
+  async function deleteOld(kept: Retention): Promise<void> {
+    for (const chore of [prune, ...(options.chores ?? [])]) {
+      // Asked anew each time: one of them may take long.
+      const nowTs = believedTs();
+      if (!signal.aborted && nowTs !== null) await chore(nowTs, { kept, signal }).catch(onError);
+    }
+  }
   async function work(): Promise<void> {
-    const { signal } = stopping;
-    await pruneHistory(db, { retention, nowTs: clock(), signal }).catch(onError);
-    for (const chore of options.chores ?? [])
+    for (const chore of options.timelessChores ?? [])
       if (!signal.aborted) await chore(signal).catch(onError);
+    const kept = await options.settleRetention().catch(noRetention);
+    if (kept !== null) await deleteOld(kept);
+    if (believedTs() === null) options.onDoubt();
     if (!signal.aborted) await tellFailedJobs().catch(onError);
   }
   const run = () => void (running = running.then(work));

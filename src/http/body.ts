@@ -1,7 +1,8 @@
 import bodyParser from 'koa-bodyparser';
 import type { Context, Middleware } from 'koa';
 import { DomainError } from '../errors.ts';
-import { isStorable, parseJsonBody } from './json.ts';
+import { decodeUtf8 } from '../lib/json-text.ts';
+import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
 import { parseListBody, type ListBody } from './list-body.ts';
 
 const formType = 'application/x-www-form-urlencoded';
@@ -38,24 +39,28 @@ export function createBodyReader(limitBytes: number): BodyReader {
     }
     await readAll(ctx, readerOf(listBody?.limitBytes ?? limitBytes));
     const { body } = ctx.request as { body?: unknown };
-    if (listBody) return parseListBody(typeof body === 'string' ? body : '', listBody);
-    if (isForm) return readForm(typeof body === 'string' ? body : '');
-    return typeof body === 'string' && body !== '' ? parseJsonBody(body) : undefined;
+    const text = Buffer.isBuffer(body) ? decodeUtf8(body) : '';
+    if (text === null) throw new DomainError('invalid-input', 'The body is not UTF-8.');
+    if (listBody) return parseListBody(text, listBody);
+    if (isForm) return readForm(text);
+    return text === '' ? undefined : parseJsonBody(text);
   };
 }
 
-/** It reads text, not JSON: the text is looked at before anything is built from it. */
+/** It reads bytes, not JSON: they are looked at before anything is built from them. */
 function createTextReader(limitBytes: number): Middleware {
   return bodyParser({
     enableTypes: ['text'],
     extendTypes: { text: ['application/json', 'application/*+json', formType] },
     textLimit: limitBytes,
-    encoding: 'utf-8',
+    encoding: null,
   });
 }
 
 /** The fields of a form; of one that is there twice the last. Throws `invalid-input`. */
 function readForm(text: string): Record<string, string> {
+  if (!isPercentEncodedUtf8(text))
+    throw new DomainError('invalid-input', 'The form is not percent-encoded UTF-8.');
   const fields = Object.fromEntries(new URLSearchParams(text));
   const problems = Object.entries(fields)
     .filter(([name, value]) => !isStorable(name) || !isStorable(value))

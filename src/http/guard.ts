@@ -27,6 +27,9 @@ export type GuardDeps = {
   isLeaving: () => boolean;
 };
 
+/** So much of a path is written into the log: it may be as long as a request's head. */
+const loggedPath = 256;
+
 /** The outermost step: every request gets an id, and every error becomes an answer here. */
 export function guard(deps: GuardDeps): Middleware {
   return async (ctx, next) => {
@@ -68,7 +71,11 @@ function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: 
   ctx.type = 'application/json';
   ctx.body = JSON.stringify(body);
   // Never the request's headers or body: they hold tokens and passwords.
-  const where = { requestId: state.requestId, method: ctx.method, path: ctx.path };
+  const where = {
+    requestId: state.requestId,
+    method: ctx.method,
+    path: ctx.path.slice(0, loggedPath),
+  };
   if (status === 500)
     deps.log.error({ event: 'request.failed', ...where, err: error }, 'A request failed.');
   else if (status === 503 && ctx['quiet'] !== true)
@@ -85,6 +92,6 @@ function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: n
   deps.observe({ method, route, status, seconds: ms / 1_000 });
   if (!deps.log.isLevelEnabled('debug')) return;
   const { requestId, address } = state;
-  const asked = { requestId, method, path: ctx.path, status, ms, address };
+  const asked = { requestId, method, path: ctx.path.slice(0, loggedPath), status, ms, address };
   deps.log.debug({ event: 'request.done', ...asked }, 'A request was answered.');
 }

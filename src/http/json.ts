@@ -1,7 +1,7 @@
 import { nextTurn } from '../lib/in-turns.ts';
 import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
-import { findJsonError } from '../lib/json-error.ts';
+import { findJsonError, tellJsonError } from '../lib/json-text.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 
 // A purpose is ten levels deep.
@@ -39,6 +39,19 @@ export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
+/**
+ * Whether what a percent-encoded text stands for is UTF-8 (RFC 3986 section 2.5). Decoded leniently, each wrong byte
+ * would become U+FFFD, and different texts the same.
+ */
+export function isPercentEncodedUtf8(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function tooMuch(what: string): DomainError {
   return new DomainError('invalid-input', `The body ${what}.`);
 }
@@ -55,9 +68,7 @@ function parse(text: string): unknown {
 function placeIn(text: string): string {
   const error = text.length > longText ? null : findJsonError(text);
   if (error === null) return '';
-  const { line, column, expected, found } = error;
-  const told = `: line ${line}, column ${column}: expected ${expected}, found ${found}`;
-  return told.replace('the end of the file', 'the end of the body');
+  return `: ${tellJsonError(error).replaceAll('the end of the file', 'the end of the body')}`;
 }
 
 /** A place in the document, written out only where something is wrong. */

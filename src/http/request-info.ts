@@ -50,7 +50,7 @@ export class KoaRequestInfo implements RequestInfo {
     return typeof best === 'string' ? best : false;
   }
 
-  setHeader(name: string, value: string): void {
+  setHeader(name: string, value: string | string[]): void {
     this.#ctx.set(name, value);
   }
 

@@ -29,7 +29,7 @@ export type RequestInfo = {
   header(name: string): string;
   /** Best of the offered media types by the Accept header, or false. */
   accepts(...types: string[]): string | false;
-  setHeader(name: string, value: string): void;
+  setHeader(name: string, value: string | string[]): void;
   /** The body of a route that `takes` some, decompressed; to be read once, and to its end. */
   openBody(): Body;
   /** Aborts when the client has gone or the service stops. */

@@ -7,7 +7,7 @@ import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
-import { isStorable } from './json.ts';
+import { isPercentEncodedUtf8, isStorable } from './json.ts';
 import { fingerprintOf, readKey, type Once, type RunOnce } from './once.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
@@ -186,6 +186,8 @@ function storableQuery(ctx: Context): unknown {
   const problems = Object.entries(ctx.query)
     .filter(([, value]) => !isStorable(String(value)))
     .map(([path]) => ({ path, message: 'is not valid text' }));
+  for (const part of ctx.querystring.split('&').filter((one) => !isPercentEncodedUtf8(one)))
+    problems.push({ path: part.split('=', 1)[0] ?? '', message: 'is not percent-encoded UTF-8' });
   if (problems.length === 0) return { ...ctx.query };
   throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }

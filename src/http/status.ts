@@ -27,7 +27,9 @@ const StatusResponse = z.object({
   timestamp,
   degraded: z
     .array(z.string())
-    .describe('What is not well: database, sessions, bridge:<connectorName>; empty when online.'),
+    .describe(
+      'What is not well: database, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
+    ),
   bridges: z
     .array(BridgeStatus)
     .optional()

@@ -6,7 +6,8 @@ declare module 'koa-bodyparser' {
     enableTypes: string[];
     extendTypes: Record<string, string[]>;
     textLimit: number;
-    encoding: string;
+    /** Null: the body stays a Buffer (raw-body's documented meaning). */
+    encoding: string | null;
   };
   export default function bodyParser(options: Options): Middleware;
 }

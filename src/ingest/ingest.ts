@@ -87,6 +87,8 @@ export type Ingest = {
   isStoring(): boolean;
   /** Messages that are not committed yet. */
   depth(): number;
+  /** Forgets which times measurements without one were given: the clock was set. */
+  forgetStamps(): void;
   /** Forgets all that can be read again. */
   forget(): void;
   /** Stores what is under way, for at most `drainMs`. */
@@ -161,6 +163,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     isAlone: batcher.isAlone,
     isStoring: () => deps.nowMs() - failing.lastMs > failingMs,
     depth: () => queues.waiting + batcher.depth(),
+    forgetStamps: () => queues.forgetStamps(),
     forget: () => remembered.shrink(),
     close,
   };

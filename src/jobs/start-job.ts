@@ -23,6 +23,8 @@ export const keptSince = (nowTs: number) => ({
 export type StartJobDeps = {
   db: Database;
   limitsOf: LimitsOf;
+  /** The time by which jobs may be forgotten, ms; null: not now, the clock is in doubt. */
+  believedTs: () => number | null;
   /** There is a new job to do. */
   onStarted: () => void;
 };
@@ -37,7 +39,7 @@ export type JobToStart = Omit<NewJob, 'devices'> & {
 export type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
 
 /** Stores a job within the quota `jobs`; throws `quota-exceeded`, or `too-many-requests` after large ones were stopped. */
-export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): StartJob {
+export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJobDeps): StartJob {
   return async ({ select, now, ...job }, keep) => {
     const { accountId } = job;
     const limit = limitsOf(accountId).jobs;
@@ -47,7 +49,7 @@ export function createStartJob({ db, limitsOf, onStarted }: StartJobDeps): Start
       if (running >= limit) throw quotaExceeded({ quota: 'jobs', limit, used: running });
       if (running + resting >= limit) throw stoppedTooMuch(restMs);
       const devices = await select(tx);
-      await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(job.ts) });
+      await forgetJobs(tx, { accountId, keep: keptJobs - 1, ...keptSince(believedTs() ?? 0) });
       const jobId = await insertJob(tx, { ...job, devices });
       const started = { jobId, timestamp: now() };
       await keep?.(tx, started);

@@ -23,6 +23,7 @@ export const privateNetworks = {
     '240.0.0.0/4', // reserved, broadcast
   ],
   ipv6: [
+    '::ffff:0:0:0/96', // IPv4-translated (RFC 2765)
     '::/96', // unspecified, loopback, IPv4-compatible
     '64:ff9b:1::/48', // NAT64 of a network's own
     '100::/64', // discard

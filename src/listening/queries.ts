@@ -67,8 +67,8 @@ export async function listHeard(
 }
 
 /** Forgets gaps that no purpose can ask about any more. A chore of the upkeep. */
-export async function forgetGaps(db: Sql): Promise<void> {
-  await db.query(`delete from listening_gap where to_at < service_now() - $1 * interval '1 day'`, [
-    keptDays,
+export async function forgetGaps(db: Sql, nowTs: number): Promise<void> {
+  await db.query('delete from listening_gap where to_at < ms_to_timestamp($1)', [
+    nowTs - keptDays * 86_400_000,
   ]);
 }

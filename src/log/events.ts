@@ -17,6 +17,7 @@ export const logEvents = [
   'stop.second-signal',
   'stop.second-error',
   'stop.failed',
+  'log.lines-omitted',
   'memory.short',
   'memory.enough',
 
@@ -37,9 +38,12 @@ export const logEvents = [
   'database.connection-lost',
   'clock.unread',
   'clock.moved',
+  'clock.doubted',
+  'clock.believed',
   'streams.position-unread',
   'secret.replaced',
   'secret.noted',
+  'secret.short',
   'redis.away',
   'redis.back',
   'bus.alone',
@@ -92,6 +96,7 @@ export const logEvents = [
   'bridge.lease-unknown',
   'bridge.report-failed',
   'bridge.foreign-device',
+  'broker.bridge-refused',
 
   // What devices send, and what follows from it.
   'batch.retried',
@@ -118,6 +123,11 @@ export const logEvents = [
 
   // The history.
   'history.upkeep-failed',
+  'history.upkeep-waits',
+  'history.retention-shortens',
+  'history.retention-shortened',
+  'history.retention-kept',
+  'history.retention-unread',
   'history.jobs-failed',
   'history.purge-failed',
 

@@ -100,24 +100,40 @@ async function findEdge(
 
 /**
  * Where the bucket of a time begins, as SQL, or with 1 where the next one does. It is `$3` units wide, in the time
- * zone `$4`; counted from 1970 on. Hours and less go by the offset of that moment: where a clock is set back there
- * are two of one.
+ * zone `$4`; counted from 1970 on.
  */
 function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): string {
-  const width = `($3::integer * interval '1 ${unitNames[unit]}')`;
+  return instantOf(`(${keyOf(ts, unit)} + ${next} * ${widthOf(unit)})`, unit);
+}
+
+const widthOf = (unit: BucketWidth['unit']) => `($3::integer * interval '1 ${unitNames[unit]}')`;
+
+/**
+ * What the points of one bucket have in common, as SQL: for days and months its beginning by the local clock; for
+ * hours and less its beginning in UTC, by the offset of that moment, since the hour that a clock repeats is two.
+ */
+function keyOf(ts: string, unit: BucketWidth['unit']): string {
   const local = `(${ts} at time zone $4::text)`;
   if (unit === 'mo') {
     const months = `((extract(year from ${local}) - 1970) * 12 + extract(month from ${local}) - 1)`;
-    const bucket = `(floor(${months} / $3::integer)::integer + ${next})`;
-    return `((timestamp '1970-01-01' + ${bucket} * ${width}) at time zone $4::text)`;
+    return `(timestamp '1970-01-01' + floor(${months} / $3::integer)::integer * ${widthOf(unit)})`;
   }
-  if (unit === 'd') {
-    const day = `date_bin(${width}, ${local}, timestamp '1970-01-01')`;
-    return `((${day} + ${next} * ${width}) at time zone $4::text)`;
-  }
-  const offset = `(${local} - (${ts} at time zone 'UTC'))`;
-  const begin = `(date_bin(${width}, ${local}, timestamp '1970-01-01') - ${offset})`;
-  return `((${begin} + ${next} * ${width}) at time zone 'UTC')`;
+  const begin = `date_bin(${widthOf(unit)}, ${local}, timestamp '1970-01-01')`;
+  if (unit === 'd') return begin;
+  return `(${begin} - (${local} - (${ts} at time zone 'UTC')))`;
+}
+
+/**
+ * The instant that a key stands for, as SQL. Where the local clock shows midnight twice that day begins at the first
+ * one; PostgreSQL takes the second. The first one is what the offset of the day before makes of it.
+ */
+function instantOf(key: string, unit: BucketWidth['unit']): string {
+  if (unit !== 'd' && unit !== 'mo') return `(${key} at time zone 'UTC')`;
+  const known = `(${key} at time zone $4::text)`;
+  const dayBefore = `(${known} - interval '24 hours')`;
+  const offset = `((${dayBefore} at time zone $4::text) - (${dayBefore} at time zone 'UTC'))`;
+  const earlier = `((${key} - ${offset}) at time zone 'UTC')`;
+  return `(case when (${earlier} at time zone $4::text) = ${key} then least(${earlier}, ${known}) else ${known} end)`;
 }
 
 async function readBuckets(
@@ -129,14 +145,14 @@ async function readBuckets(
   const columns = stats.map((stat) => `${expressions[stat]} as "${stat}"`).join(', ');
   const { rows } = await sql.query<Omit<ExportBucket, 'deviceAuthUuid' | 'sId'>>(
     `
-      select bucket as ts, ${columns}
+      select ${instantOf('key', width.unit)} as ts, ${columns}
         from (
-          select ${boundOf('m.ts', width.unit, 0)} as bucket, m.ts, m.val
+          select ${keyOf('m.ts', width.unit)} as key, m.ts, m.val
             from measurement m
            where m.series_id = $5 and m.long = 'NaN'
              and m.ts >= ms_to_timestamp($1) and m.ts < ms_to_timestamp($2::bigint + 1)) points
-       group by bucket
-       order by bucket ${order}`,
+       group by key
+       order by key ${order}`,
     [start, end, width.count, tz, seriesId],
   );
   return rows.map((row) => ({ deviceAuthUuid, sId, ...row }));

@@ -128,11 +128,11 @@ export function observeOutbox(registry: Registry): NonNullable<NotificationsOpti
   return ({ kind, state }) => attempts.inc({ kind, state });
 }
 
-/** Requests to the broker's hooks that did not show its secret. */
+/** Requests to the broker's hooks that did not show its secret, and what called itself a bridge and is none. */
 export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
   const refusals = new Counter({
     name: 'broker_hook_refusals_total',
-    help: 'Requests to /connector/… without the right secret: wrong, or not looked at any more.',
+    help: 'Requests to /connector/… without the right secret, and bridges without theirs: wrong, or not looked at any more.',
     labelNames: ['reason'],
     registers: [registry],
   });

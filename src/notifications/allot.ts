@@ -14,7 +14,10 @@ export type Counter = {
     | 'webhook'
     // requests for confirmation: to a mailbox, and of an account
     | 'confirmation'
-    | 'confirmations';
+    | 'confirmations'
+    // from a network, and of the installation
+    | 'confirmations-network'
+    | 'confirmations-all';
   accountId: number;
   key: string;
 };
@@ -22,12 +25,21 @@ export type Counter = {
 /** What is to be sent; `isLast`: something that it was counted by is used up with it. */
 export type Allotted = MessageCandidate & { isLast: boolean };
 
-/** A message, as far as it is counted. `isConfirmation`: it asks an address for confirmation, which may be somebody else's. */
+/** A message, as far as it is counted. */
 export type Counted = {
   accountId: number;
   channel: MessageChannel;
   recipient: string;
-  isConfirmation?: boolean;
+  /** It asks an address for confirmation, which may be a stranger's. */
+  confirmation?: Asking;
+};
+
+/** Who has an address asked for confirmation. */
+export type Asking = {
+  /** Where the request came from, as addresses are counted. */
+  network: string;
+  /** Somebody stands for the account: it has confirmed its own address, or the operator made it. */
+  isKnown: boolean;
 };
 
 /** What one account may be sent. */
@@ -39,13 +51,17 @@ type Limited = Counter & { limit: number; reason: Reason };
 const confirmationsPerAddress = 5;
 /** Of `messagesPerDay`: nobody writes to strangers with this service's mail server. */
 const confirmationsPart = 1 / 10;
+/** Of an account that nobody stands for: its own address, and some to try. */
+const confirmationsOfUnknown = 5;
+/** Of the installation's: what accounts that nobody stands for may use up, so that some are left for the others. */
+const partOfUnknown = 1 / 2;
 
 export const counterName = ({ kind, accountId, key }: Counter): string =>
   `${kind} ${accountId} ${key}`;
 
 /** All that a message counts for, and how much each of it may be on a day. */
 export function countersOf(
-  { accountId, channel, recipient, isConfirmation = false }: Counted,
+  { accountId, channel, recipient, confirmation }: Counted,
   quotasOf: QuotasOf,
 ): Limited[] {
   const quotas = quotasOf(accountId);
@@ -63,23 +79,48 @@ export function countersOf(
       reason: 'messages-per-recipient',
     },
   ];
-  if (isConfirmation)
-    personal.push(
-      {
-        kind: 'confirmation',
-        accountId: 0,
-        key: mailboxOf(recipient),
-        limit: confirmationsPerAddress,
-        reason: 'confirmations-per-address',
-      },
-      {
-        kind: 'confirmations',
-        ...own,
-        limit: Math.ceil(confirmationsPart * quotas.messagesPerDay),
-        reason: 'confirmations-per-account',
-      },
-    );
+  if (confirmation)
+    personal.push(...confirmationCounters(accountId, recipient, { ...confirmation, quotas }));
   return personal;
+}
+
+function confirmationCounters(
+  accountId: number,
+  recipient: string,
+  { network, isKnown, quotas }: Asking & { quotas: MessageQuotas },
+): Limited[] {
+  const { messagesPerDay, confirmationsPerNetwork, confirmationsPerInstallation } = quotas;
+  const ofAccount = Math.ceil(confirmationsPart * messagesPerDay);
+  return [
+    {
+      kind: 'confirmation',
+      accountId: 0,
+      key: mailboxOf(recipient),
+      limit: confirmationsPerAddress,
+      reason: 'confirmations-per-address',
+    },
+    {
+      kind: 'confirmations',
+      accountId,
+      key: '',
+      limit: isKnown ? ofAccount : Math.min(confirmationsOfUnknown, ofAccount),
+      reason: 'confirmations-per-account',
+    },
+    {
+      kind: 'confirmations-network',
+      accountId: 0,
+      key: network,
+      limit: confirmationsPerNetwork,
+      reason: 'confirmations-per-network',
+    },
+    {
+      kind: 'confirmations-all',
+      accountId: 0,
+      key: '',
+      limit: Math.ceil((isKnown ? 1 : partOfUnknown) * confirmationsPerInstallation),
+      reason: 'confirmations-per-installation',
+    },
+  ];
 }
 
 function smsCounters(accountId: number, number: string, quotas: MessageQuotas): Limited[] {

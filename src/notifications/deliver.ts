@@ -57,6 +57,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
     if (verdict === 'gone' && kind === 'push')
       await removePushToken(db, turn.accountId, turn.recipient);
     const again = verdict === 'again' && turn.attempts < maxAttempts;
+    const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
     // What a provider says is for the operator: an account is told a reason of ours.
     log.warn(
       { event: 'notification.undelivered', err: failure, notificationId: turn.id, via, again },
@@ -67,7 +68,8 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
         state: again ? 'queued' : 'failed',
         reason,
         error: reasons[reason],
-        dueMs: clock() + backOffMs(turn.attempts),
+        dueMs: clock() + Math.max(restMs, backOffMs(turn.attempts)),
+        restMs,
         hasFailed: needless ? null : isOfRecipient(kind, verdict, reason),
       },
       via,
@@ -76,8 +78,12 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
   }
   // What a log took reached nobody.
   const state = isLog(deps, kind) ? 'logged' : 'sent';
-  await settle({ state, reason: null, error: null, dueMs: clock(), hasFailed: false }, via);
+  const over = { reason: null, error: null, dueMs: clock(), restMs: 0, hasFailed: false };
+  await settle({ state, ...over }, via);
 }
+
+/** So long at most nothing is sent to who asks for a rest (`Retry-After`): a message waits for a day. */
+const longestRestMs = 3_600_000;
 
 /** About 3 s, 7 s, 20 s … six hours. */
 function backOffMs(attempts: number): number {

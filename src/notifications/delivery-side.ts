@@ -43,6 +43,8 @@ export type DeliverySideDeps = {
   timeoutMs: number;
   log: NotificationLog;
   clock: () => number;
+  /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
+  believedTs: () => number | null;
   onOutcome?: DeliveryDeps['onOutcome'];
   /** The channels of this process beside those of contacts. */
   channels: string[];
@@ -57,16 +59,18 @@ export type DeliverySide = {
 };
 
 const hookTimeoutMs = 5_000;
-/** Accounts whose receivers hang have two places each: some are left for others. */
-const hookPlaces = 12;
+/** A wait costs a socket. Whoever was never heard has fewer places, and who did not answer the last time has few. */
+const hookPlaces = { webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 };
 const mailPlaces = 6;
+/** Connections to the database that all deliveries of this process use at once: they end together as they began. */
+const databasePlaces = 4;
 /** A turn is held longer than any delivery takes, and what is written down then. */
 const leaseMarginMs = 30_000;
 const dayMs = 86_400_000;
 
 /** Starts delivering in this process, and says which channels it has. */
 export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
-  const { db, alarms, pollIntervalMs, concurrency, log, clock } = deps;
+  const { db, alarms, pollIntervalMs, concurrency, log, clock, believedTs } = deps;
   const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
   const email = mail && emailDriver(mail);
   const reach: PostOptions = {
@@ -76,6 +80,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   };
   const delivery: DeliveryDeps = {
     ...deps,
+    db: inTurn(db, databasePlaces),
     email,
     hooks: hookDriver(reach, clock),
     keys,
@@ -94,7 +99,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     db,
     clock,
     deliver: (turn) => deliver(delivery, turn),
-    places: { push: concurrency, sms: concurrency, email: mailPlaces, webhook: hookPlaces },
+    places: { push: concurrency, sms: concurrency, email: mailPlaces, ...hookPlaces },
     pollIntervalMs,
     leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
     onError,
@@ -112,8 +117,10 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     lastLookTs: turns.lastLookTs,
     async tend() {
       await tell();
-      await giveUp(db, alarms, clock());
-      await forgetTurns(db, clock() - dayMs);
+      const nowTs = believedTs();
+      // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
+      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowMs: clock() });
+      if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
     },
     async close() {
       clearInterval(promoting);
@@ -125,9 +132,38 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   };
 }
 
+/** The same database, of which at most so many queries and transactions are under way. */
+function inTurn(db: Database, most: number): Database {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  async function run<T>(work: () => Promise<T>): Promise<T> {
+    if (underWay >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
+    else underWay += 1;
+    try {
+      return await work();
+    } finally {
+      // Whoever waits takes the place over.
+      const next = waiting.shift();
+      if (next) next();
+      else underWay -= 1;
+    }
+  }
+  const query = ((text: string, values?: unknown[]) =>
+    run(() => db.query(text, values))) as Database['query'];
+  return {
+    ...db,
+    query,
+    transaction: (work, options) => run(() => db.transaction(work, options)),
+  };
+}
+
 /** An alarm of which nothing is left is told again. */
-async function giveUp(db: Database, alarms: AlarmPort, nowMs: number): Promise<void> {
-  const ended = await giveUpOld(db, nowMs - dayMs, nowMs);
+async function giveUp(
+  db: Database,
+  alarms: AlarmPort,
+  { beforeMs, nowMs }: { beforeMs: number; nowMs: number },
+): Promise<void> {
+  const ended = await giveUpOld(db, beforeMs, nowMs);
   for (const one of ended) {
     const { alarmId } = one;
     if (alarmId === null) continue;

@@ -1,16 +1,16 @@
 import type { Sql } from '../db/sql.ts';
-import type { MessageChannel } from './sort-out.ts';
 import { takeTurns } from './take-turns.ts';
-import type { Turn } from './turn.ts';
+import type { Lane, Turn } from './turn.ts';
 
 export type DispatcherOptions = {
   db: Sql;
   clock: () => number;
   /** Makes one attempt and writes down how it ended. */
   deliver: (turn: Turn) => Promise<void>;
-  /** Deliveries of each channel under way at once in this process, and of one account in all. */
-  places: Record<MessageChannel, number>;
+  /** Deliveries of each lane under way at once in this process, of one account, and to one host of webhooks. */
+  places: Record<Lane, number>;
   perAccount?: number;
+  perHost?: number;
   pollIntervalMs: number;
   leaseMs: number;
   onError: (error: unknown) => void;
@@ -26,14 +26,16 @@ export type Dispatcher = {
 };
 
 const defaultPerAccount = 2;
+/** Whoever has many accounts has one receiver for all of them, or must have many receivers. */
+const defaultPerHost = 16;
 
 /**
- * Delivers messages, the accounts in turn, until it is closed. Each channel has places of its own: however many
+ * Delivers messages, the accounts in turn, until it is closed. Each lane has places of its own: however many
  * receivers or providers of one hang, the others go on.
  */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { db, clock, deliver, places, pollIntervalMs, leaseMs, onError } = options;
-  const { perAccount = defaultPerAccount } = options;
+  const { perAccount = defaultPerAccount, perHost = defaultPerHost } = options;
   const underWay = new Set<{ turn: Turn; ended: Promise<void> }>();
   let looking: Promise<void> | null = null;
   let again = false;
@@ -51,9 +53,9 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     underWay.add(delivery);
   }
 
-  function freePlaces(): Record<MessageChannel, number> {
+  function freePlaces(): Record<Lane, number> {
     const free = { ...places };
-    for (const { turn } of underWay) free[turn.kind] -= 1;
+    for (const { turn } of underWay) free[turn.lane] -= 1;
     return free;
   }
 
@@ -62,8 +64,8 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       again = false;
       const free = freePlaces();
       if (Object.values(free).every((n) => n <= 0)) return;
-      const busyAccounts = [...underWay].map(({ turn }) => turn.accountId);
-      const query = { nowMs: clock(), places: free, perAccount, busyAccounts, leaseMs };
+      const turns = [...underWay].map(({ turn }) => turn);
+      const query = { nowMs: clock(), places: free, perAccount, perHost, underWay: turns, leaseMs };
       for (const turn of await takeTurns(db, query)) begin(turn);
       lastLookTs = clock();
     } while (again && !closed);

@@ -16,6 +16,8 @@ const unlimited: MessageQuotas = {
   smsPerDay: Infinity,
   smsPerNumber: Infinity,
   smsPerInstallation: Infinity,
+  confirmationsPerNetwork: Infinity,
+  confirmationsPerInstallation: Infinity,
 };
 
 /** Messages that will not be sent count no longer, where the day that they were counted on lasts. */

@@ -48,6 +48,8 @@ export type NotificationsOptions = {
   alarms: AlarmPort;
   log: NotificationLog;
   clock: () => number;
+  /** The time by which messages may be forgotten and given up, ms; null: not now. Absent: `clock`. */
+  believedTs?: () => number | null;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
   /** Told how each attempt ended, for whoever counts. */
@@ -65,6 +67,7 @@ const abandonedAfterMs = 120_000;
  */
 export async function startNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { db, connectionString, config, quotasOf, isSmsForAll, log, clock, onOutcome } = options;
+  const { believedTs = clock } = options;
   const { concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
   tellOfDailyQuota(config, log);
   const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
@@ -93,6 +96,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
     timeoutMs: longestTimeoutMs(config),
     log,
     clock,
+    believedTs,
     onOutcome,
     channels: channelsOf(config),
   });
@@ -107,8 +111,10 @@ export async function startNotifications(options: NotificationsOptions): Promise
   const tend = async () => {
     await delivering.tend();
     await freeAbandonedJobs(db, abandonedAfterMs);
-    await forgetOutcomes(db, clock() - retentionDays * dayMs);
-    await forgetCounts(db, clock());
+    const nowTs = believedTs();
+    if (nowTs === null) return;
+    await forgetOutcomes(db, nowTs - retentionDays * dayMs);
+    await forgetCounts(db, nowTs);
   };
   const timer = setInterval(() => {
     tend().catch((error: unknown) =>

@@ -45,10 +45,19 @@ export async function send(deps: SendDeps, turn: Turn): Promise<void> {
       const secrets = deps.keys.webhookSecrets(turn.contactUuid ?? '');
       const { id, recipient: url } = turn;
       const payload = hookPayload(turn, await linksOf(deps, turn));
-      return deps.hooks.send({ id, url, secrets, payload });
+      return deps.hooks.send({ id, url, secrets, payload, timeoutMs: timeoutOf(turn) });
     }
   }
 }
+
+const hastyMs = 1_500;
+
+/**
+ * Who did not answer the last time is left soon, but for each third time: a receiver that needs longer is
+ * reached as well, and one that hangs costs little. Undefined: as long as any.
+ */
+const timeoutOf = ({ lane, attempts }: Turn): number | undefined =>
+  lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
 
 async function linksOf(
   { findEventId, keys }: SendDeps,

@@ -95,4 +95,6 @@ export type MessageQuotas = {
   smsPerDay: number;
   smsPerNumber: number;
   smsPerInstallation: number;
+  confirmationsPerNetwork: number;
+  confirmationsPerInstallation: number;
 };

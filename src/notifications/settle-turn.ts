@@ -12,12 +12,14 @@ export type TurnOutcome = {
   nowMs: number;
   /** When it is tried again, where it is. */
   dueMs: number;
+  /** So long the recipient asked to be left alone. */
+  restMs: number;
   /** Whether the recipient itself failed; null: it was not asked. */
   hasFailed: boolean | null;
 };
 
 const restAfter = 5;
-const restMs = 900_000;
+const restAfterFailuresMs = 900_000;
 
 /** After so many messages to a person within so long, further ones are gathered. */
 const gatherAfter = 10;
@@ -64,7 +66,7 @@ async function giveTurnBack(
   told: number,
 ): Promise<void> {
   const { contactId, accountId, kind, recipient, type } = turn;
-  const { state, reason, nowMs, hasFailed } = outcome;
+  const { state, reason, nowMs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
   const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
   // Ten of the newest are enough, also where one message told of forty.
@@ -74,23 +76,24 @@ async function giveTurnBack(
     failures = case when $1::boolean then failures + 1
                     when $1::boolean is null then failures else 0 end,
     rests_until = case when $1::boolean and failures + 1 >= ${restAfter}
-                       then ms_to_timestamp($2::bigint + ${restMs}) end,
+                       then ms_to_timestamp($2::bigint + greatest(${restAfterFailuresMs}, $4))
+                       when $4 > 0 then ms_to_timestamp($2::bigint + $4) end,
     recent = ${recent},
     gathers_until = case when $3 = 0 then gathers_until
                          when (${recent})[${gatherAfter}] > ms_to_timestamp($2::bigint - ${gatherMs})
                          then ms_to_timestamp($2::bigint + ${gatherMs}) end`;
-  const values = [hasFailed, nowMs, isCounted ? Math.min(told, gatherAfter) : 0];
+  const values = [hasFailed, nowMs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
   if (contactId === null)
     await tx.query(
       `update recipient_turn set ${changes}
-        where account_id = $4 and kind = $5 and recipient = $6`,
+        where account_id = $5 and kind = $6 and recipient = $7`,
       [...values, accountId, kind, recipient],
     );
   else
     await tx.query(
       `update contact
-          set ${changes}, last_at = ms_to_timestamp($2), last_state = $5, last_reason = $6
-        where id = $4`,
+          set ${changes}, last_at = ms_to_timestamp($2), last_state = $6, last_reason = $7
+        where id = $5`,
       [...values, contactId, state, reason],
     );
 }

@@ -1,14 +1,14 @@
 import type { Sql } from '../db/sql.ts';
-import type { MessageChannel } from './sort-out.ts';
-import type { RecipientKey, Turn } from './turn.ts';
+import type { Lane, RecipientKey, Turn } from './turn.ts';
 
 export type DueQuery = {
   nowMs: number;
-  /** How many of each channel at most. */
-  places: Record<MessageChannel, number>;
+  /** How many of each lane at most. */
+  places: Record<Lane, number>;
   perAccount: number;
-  /** What is under way here: for which accounts. */
-  busyAccounts: number[];
+  perHost: number;
+  /** What is under way here. */
+  underWay: readonly Pick<Turn, 'accountId' | 'lane' | 'host'>[];
   /** A recipient that nobody settled is free again after so long: its process ended. */
   leaseMs: number;
 };
@@ -64,26 +64,39 @@ const waiting = `
 type Taken = Turn & { id: number | null };
 
 /**
+ * Webhooks by how their last delivery ended: those that nobody answered share a few places, and those that were
+ * never tried have some, so that neither keeps waiting who always answers.
+ */
+const laneOf = `
+  case when c.kind <> 'webhook' then c.kind
+       when c.last_reason = 'no-answer' then 'webhook-unanswered'
+       when c.last_at is null then 'webhook-new'
+       else 'webhook' end`;
+
+/** Of the URL as it was normalized: its host and port. */
+const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal from '^[a-z]+://([^/?#]*)') end`;
+
+/**
  * Takes the next messages: of each recipient that is neither busy nor at rest the oldest that is due, and of an alarm
  * none before those that came earlier; of an account its recipient that waited longest since it was served; of all
- * accounts likewise. The row of a contact, or of a recipient, is its lock, also between processes.
+ * accounts likewise, in each lane, and of one host of webhooks `perHost` at most. The row of a contact, or of a recipient, is its lock, also between processes.
  */
 export async function takeTurns(
   sql: Sql,
-  { nowMs, places, perAccount, busyAccounts, leaseMs }: DueQuery,
+  { nowMs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
 ): Promise<Turn[]> {
   const { rows } = await sql.query<Taken>({
     name: 'outbox-take-turns',
     text: `
       with recursive ${waiting}, ready as (
-        select c.id as contact_id, c.account_id, c.kind, c.address as recipient, c.served_at,
-               first.id as notification_id, first.due_at
+        select c.id as contact_id, c.account_id, c.kind, ${laneOf} as lane, ${hostOf} as host,
+               c.address as recipient, c.served_at, first.id as notification_id, first.due_at
           from contacts w
           join contact c on c.id = w.contact_id
          cross join lateral ${firstOf('n.contact_id = c.id')}
          where ${isFree('c')}
         union all
-        select null, w.account_id, w.kind, w.recipient, t.served_at, first.id, first.due_at
+        select null, w.account_id, w.kind, w.kind, null, w.recipient, t.served_at, first.id, first.due_at
           from direct w
           left join recipient_turn t
             on t.account_id = w.account_id and t.kind = w.kind and t.recipient = w.recipient
@@ -92,26 +105,36 @@ export async function takeTurns(
             and n.contact_id is null`,
          )}
          where ${isFree('t')}
+      ), under_way as (
+        select * from unnest($3::bigint[], $7::text[], $8::text[]) as b (account_id, lane, host)
       ), ranked as (
+        -- What nobody answered is counted apart: an account's receivers that hang do not delay its others.
         select r.*, max(served_at) over account as account_served_at,
-               row_number() over (partition by account_id
+               row_number() over (partition by account_id, lane = 'webhook-unanswered'
                                   order by served_at nulls first, due_at, notification_id)
-                 + (select count(*) from unnest($3::bigint[]) as b (id) where b.id = r.account_id)
+                 + (select count(*) from under_way b
+                     where (b.account_id, b.lane = 'webhook-unanswered') = (r.account_id, r.lane = 'webhook-unanswered'))
                  as nth
           from ready r
         window account as (partition by account_id)
-      ), ordered as (
-        select r.*, row_number() over (partition by kind order by nth, account_served_at nulls first,
-                                       account_id) as nth_of_kind
+      ), hosted as (
+        select r.*, row_number() over (partition by host order by nth, account_served_at nulls first,
+                                       account_id)
+                 + (select count(*) from under_way b where b.host = r.host) as nth_of_host
           from ranked r
          where nth <= $2
+      ), ordered as (
+        select h.*, row_number() over (partition by lane order by nth, account_served_at nulls first,
+                                       account_id) as nth_of_lane
+          from hosted h
+         where host is null or nth_of_host <= $9
       ), turn as (
         select o.*
           from ordered o
-          join unnest($5::text[], $6::integer[]) as p (kind, free) on p.kind = o.kind
-         where o.nth_of_kind <= p.free
+          join unnest($5::text[], $6::integer[]) as p (lane, free) on p.lane = o.lane
+         where o.nth_of_lane <= p.free
       ), locked as (
-        select c.id, t.notification_id
+        select c.id, t.notification_id, t.lane, t.host
           from turn t join contact c on c.id = t.contact_id
          where coalesce(c.busy_until, '-infinity') <= ms_to_timestamp($1)
            for no key update of c skip locked
@@ -120,7 +143,7 @@ export async function takeTurns(
            set busy_until = ms_to_timestamp($1 + $4), served_at = ms_to_timestamp($1)
           from locked l
          where c.id = l.id
-        returning c.*, l.notification_id
+        returning c.*, l.notification_id, l.lane, l.host
       ), direct_taken as (
         insert into recipient_turn as t (account_id, kind, recipient, busy_until, served_at)
         select account_id, kind, recipient, ms_to_timestamp($1 + $4), ms_to_timestamp($1)
@@ -132,12 +155,13 @@ export async function takeTurns(
         returning account_id, kind, recipient, gathers_until
       ), taken as (
         select notification_id, id as contact_id, uuid as contact_uuid, account_id, kind,
-               address as recipient, gathers_until, labels,
+               lane, host, address as recipient, gathers_until, labels,
                kind = 'webhook' or confirmed_at is not null as is_confirmed,
                unsubscribed_at is not null as is_unsubscribed
           from contact_taken
         union all
-        select t.notification_id, null, null, t.account_id, t.kind, t.recipient, d.gathers_until, '{}',
+        select t.notification_id, null, null, t.account_id, t.kind, t.lane, t.host, t.recipient,
+               d.gathers_until, '{}',
                true, false
           from direct_taken d
           join turn t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
@@ -150,7 +174,7 @@ export async function takeTurns(
         returning n.*
       )
       select n.id, t.contact_id as "contactId", t.contact_uuid as "contactUuid",
-             t.account_id as "accountId", t.kind, n.type, t.recipient, n.title, n.body, n.engine, n.data,
+             t.account_id as "accountId", t.kind, t.lane, t.host, n.type, t.recipient, n.title, n.body, n.engine, n.data,
              a.language, a.time_zone as "timeZone", n.created_at as "createdTs", n.attempts,
              a.disabled_at is not null as "isDisabled", t.is_confirmed as "isConfirmed",
              t.is_unsubscribed as "isUnsubscribed", n.alarm_id as "alarmId", n.announcement,
@@ -162,7 +186,17 @@ export async function takeTurns(
         join account a on a.id = t.account_id
         left join begun n on n.id = t.notification_id
         left join device d on d.id = n.device_id`,
-    values: [nowMs, perAccount, busyAccounts, leaseMs, Object.keys(places), Object.values(places)],
+    values: [
+      nowMs,
+      perAccount,
+      underWay.map(({ accountId }) => accountId),
+      leaseMs,
+      Object.keys(places),
+      Object.values(places),
+      underWay.map(({ lane }) => lane),
+      underWay.map(({ host }) => host),
+      perHost,
+    ],
   });
   const turns = rows.filter((row): row is Turn => row.id !== null);
   // Another process has settled the message between the look and the lock.

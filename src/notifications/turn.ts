@@ -24,9 +24,18 @@ export type RecipientKey = {
   contactId: number | null;
 };
 
+/**
+ * What has places of its own. Webhooks have three kinds: those that answered the last time, those that were
+ * never tried, and those that nobody answered the last time.
+ */
+export type Lane = MessageChannel | 'webhook-new' | 'webhook-unanswered';
+
 /** A message whose recipient's turn it is; the recipient is busy until it is settled. */
 export type Turn = RecipientKey & {
   id: number;
+  lane: Lane;
+  /** Of a webhook, with its port. */
+  host: string | null;
   /** Null where it is no contact. */
   contactUuid: string | null;
   type: MessageType;

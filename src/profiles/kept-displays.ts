@@ -120,16 +120,20 @@ export async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
 }
 
 /** Forgets texts whose time is over. */
-export async function forgetOldDisplays(db: Database, signal?: AbortSignal): Promise<void> {
+export async function forgetOldDisplays(
+  db: Database,
+  nowTs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   const deleteSome = (limit: number) =>
     db.query(
       `delete from kept_display
         where ctid = any(array(
           select ctid from kept_display
-           where kept_at + ${displayLifetime} < service_now()
+           where kept_at + ${displayLifetime} < ms_to_timestamp($2)
            limit $1
              for update skip locked))`,
-      [limit],
+      [limit, nowTs],
     );
   await deleteInBatches(deleteSome, { signal });
 }

@@ -138,16 +138,21 @@ export async function listStoredBytes(
   return new Map(rows.map(({ account_id, bytes }) => [account_id, bytes]));
 }
 
+/** More days than that are all of them: PostgreSQL counts no further back. */
+const longestDays = 365_000;
+
 /** Rows of days that are over become one an account and day, and go when nothing of them is kept. */
 export async function compactActivity(
   sql: Sql,
   { eventsDays, measurementsDays }: CountRetention,
+  nowTs: number,
 ): Promise<void> {
+  const today = `(ms_to_timestamp($1) at time zone 'UTC')::date`;
   await sql.query(
     `
       with over as (
         delete from account_activity
-         where day < (now() at time zone 'UTC')::date - 1 and process <> ${noProcess}
+         where day < ${today} - 1 and process <> ${noProcess}
         returning *
       )
       insert into account_activity as a
@@ -159,9 +164,10 @@ export async function compactActivity(
          set measurements = a.measurements + excluded.measurements,
              events = a.events + excluded.events,
              events_left_out = a.events_left_out + excluded.events_left_out`,
+    [nowTs],
   );
-  await sql.query(
-    `delete from account_activity where day < (now() at time zone 'UTC')::date - $1::integer`,
-    [Math.max(eventsDays, measurementsDays)],
-  );
+  await sql.query(`delete from account_activity where day < ${today} - $2::integer`, [
+    nowTs,
+    Math.min(Math.max(eventsDays, measurementsDays), longestDays),
+  ]);
 }

@@ -41,6 +41,8 @@ export const QuotaSettings = z.strictObject({
   smsPerDay: count,
   smsPerNumber: count,
   smsPerInstallation: count,
+  confirmationsPerNetwork: count,
+  confirmationsPerInstallation: count,
 });
 export type QuotaSettings = z.infer<typeof QuotaSettings>;
 export type QuotaName = keyof QuotaSettings;
@@ -52,6 +54,8 @@ const ofNobody: QuotaName[] = [
   'rejectionBytesPerDevice',
   'smsPerNumber',
   'smsPerInstallation',
+  'confirmationsPerNetwork',
+  'confirmationsPerInstallation',
 ];
 
 /** The names of those that an account has, in the order in which they are told. */

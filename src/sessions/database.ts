@@ -17,16 +17,21 @@ import type { SessionStore } from './store.ts';
 export type DatabaseSessionOptions = {
   /** How often what ran out is deleted. */
   sweepMs?: number;
+  /** The time by which sessions may be deleted, ms; null: not now, the clock is in doubt. They expire all the same. */
+  believedTs: () => number | null;
   onError: (error: unknown) => void;
 };
 
 /** Sessions in a table: for an installation without Redis. */
 export function startDatabaseSessions(
   db: Database,
-  { sweepMs = 3_600_000, onError }: DatabaseSessionOptions,
+  { sweepMs = 3_600_000, believedTs, onError }: DatabaseSessionOptions,
 ): SessionStore {
   const { find } = coalesce({ load: (ids: string[]) => loadSessions(db, ids), parallel: 2 });
-  const sweep = setInterval(() => void deleteExpiredSessions(db).catch(onError), sweepMs);
+  const sweep = setInterval(() => {
+    const nowTs = believedTs();
+    if (nowTs !== null) void deleteExpiredSessions(db, nowTs).catch(onError);
+  }, sweepMs);
   sweep.unref();
   return {
     create: (session, { refreshHash, limit }) =>

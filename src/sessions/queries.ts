@@ -165,11 +165,14 @@ export async function deleteSessions(sql: Sql, accountId: number): Promise<void>
   );
 }
 
-export async function deleteExpiredSessions(sql: Sql): Promise<void> {
-  await sql.query(`
-    delete from session
-    where expires_at < now()
-  `);
+export async function deleteExpiredSessions(sql: Sql, nowTs: number): Promise<void> {
+  await sql.query(
+    `
+      delete from session
+      where expires_at < ms_to_timestamp($1)
+    `,
+    [nowTs],
+  );
 }
 
 function toSession(row: Row): Session {

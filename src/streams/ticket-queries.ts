@@ -75,6 +75,6 @@ export async function renewTicket(
 }
 
 /** Deletes those that ran out: of accounts that make no others. */
-export async function forgetTickets(sql: Sql): Promise<void> {
-  await sql.query('delete from stream_ticket where expires_at < now()');
+export async function forgetTickets(sql: Sql, nowTs: number): Promise<void> {
+  await sql.query('delete from stream_ticket where expires_at < ms_to_timestamp($1)', [nowTs]);
 }

@@ -6,7 +6,10 @@ import type { GoneDevice } from '../../src/accounts/delete-account.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
-import { createRegistrationLimit } from '../../src/accounts/registration-limit.ts';
+import {
+  createLinkMailLimit,
+  createRegistrationLimit,
+} from '../../src/accounts/registration-limit.ts';
 import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
 import { accountsRoutes } from '../../src/accounts/routes.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
@@ -66,7 +69,7 @@ export async function startApp(options: AppOptions = {}) {
   const redis = options.redisUrl ? await connectRedis({ url: options.redisUrl, onError }) : null;
   const store = options.redisUrl
     ? await startRedisSessions({ url: options.redisUrl, onError })
-    : startDatabaseSessions(db, { onError });
+    : startDatabaseSessions(db, { believedTs: Date.now, onError });
   const refusals = startRefusalLog({ db, clock, intervalMs: 50, onError });
   const disabled = await startDisabledAccounts({ db, intervalMs: 50, onError });
   const onRevoked = (message: BusMessages['revoked']) => void revoked.push(message);
@@ -103,6 +106,7 @@ export async function startApp(options: AppOptions = {}) {
       refusals,
       refusalPauseMs: options.refusalPauseMs ?? 1,
       openRegistration: options.openRegistration ?? true,
+      countLinkMail: createLinkMailLimit(limiters),
       countRegistration: createRegistrationLimit(
         { attempts: options.registrationsPerAddress ?? 1_000, windowSeconds: 300 },
         limiters,

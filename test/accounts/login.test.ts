@@ -1,3 +1,4 @@
+import { hash } from '@node-rs/argon2';
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from './app.ts';
@@ -5,6 +6,52 @@ import { type Logins, pairOf, password, sessionStores, startLogins } from './log
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
+
+describe('a password that is typed on different machines', () => {
+  let app: Logins;
+  beforeAll(async () => {
+    app = await startLogins('database');
+  });
+  afterAll(() => app.close());
+
+  const composed = 'Grüße aus Köln é'.normalize('NFC');
+  const decomposed = composed.normalize('NFD');
+  const other = 'Gräöe aus Käln é'.normalize('NFD');
+  const logIn = async (email: string, typed: string) =>
+    (await app.call('POST', '/v2/accounts/login', { body: { email, password: typed } })).status;
+  const hashOf = async (email: string) => {
+    const { rows } = await app.db.query<{ hash: string }>(
+      'select password_hash as hash from account where email = $1',
+      [email],
+    );
+    return rows[0]?.hash ?? '';
+  };
+
+  test.each([
+    ['composed', composed],
+    ['decomposed', decomposed],
+  ])('is one however its letters are put together: registered %s', async (form, registered) => {
+    const email = `${form}@example.org`;
+    const body = { email, password: registered };
+    expect((await app.call('POST', '/v2/accounts', { body })).status).toBe(200);
+    expect(await logIn(email, composed)).toBe(200);
+    expect(await logIn(email, decomposed)).toBe(200);
+    expect(await logIn(email, other)).toBe(401);
+  });
+
+  test('of an earlier version opens as it was typed, and from then on in both forms', async () => {
+    const { email } = await app.newAccount();
+    const old = await hash(decomposed);
+    await app.db.query('update account set password_hash = $2 where email = $1', [email, old]);
+    expect(await logIn(email, composed)).toBe(401);
+    expect(await logIn(email, other)).toBe(401);
+    expect(await hashOf(email)).toBe(old);
+    expect(await logIn(email, decomposed)).toBe(200);
+    expect(await hashOf(email)).not.toBe(old);
+    expect(await logIn(email, composed)).toBe(200);
+    expect(await logIn(email, decomposed)).toBe(200);
+  });
+});
 
 describe.each(sessionStores)('sessions in the %s', (kind) => {
   let app: Logins;

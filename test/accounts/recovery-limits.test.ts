@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createLinkMailLimit } from '../../src/accounts/registration-limit.ts';
 import { makeResetToken } from '../../src/accounts/links.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { testService } from '../journeys/service.ts';
@@ -41,6 +42,31 @@ it('tries are counted by address, as those of a login are', async () => {
   } finally {
     await app.close();
   }
+});
+
+it('a network has sixty links an hour sent, whomever they are for; another one is not kept from it', async () => {
+  const app = await startApp({ hasMail: true, http: { trustedProxies: ['127.0.0.1'] } });
+  try {
+    const ask = async (n: number, from: string) => {
+      const body = { email: `${n}@example.org` };
+      const headers = { 'x-forwarded-for': from };
+      return (await app.call('POST', '/v2/accounts/password/forgotten', { body, headers })).status;
+    };
+    for (let n = 0; n < 60; n += 1) expect(await ask(n, `2001:db8:0:1::${n}`)).toBe(200);
+    expect(await ask(60, '2001:db8:0:1::ffff')).toBe(429);
+    expect(await ask(60, '2001:db8:0:2::1')).toBe(200);
+  } finally {
+    await app.close();
+  }
+});
+
+it('addresses that all accounts together ask to confirm in an hour have a limit, links for passwords none', async () => {
+  const count = createLinkMailLimit();
+  for (let n = 0; n < 500; n += 1) await count('confirm-email', `198.51.100.${n % 250}`);
+  await expect(count('confirm-email', '203.0.113.1')).rejects.toMatchObject({
+    code: 'too-many-requests',
+  });
+  await count('reset', '203.0.113.1');
 });
 
 it('an account has ten addresses an hour asked for confirmation, one address three mails', async () => {

@@ -1,4 +1,13 @@
-import { readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import {
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -137,6 +146,39 @@ describe('a backup of the embedded database', () => {
     await expect(backUp(join(dir, 'nothing'), join(dir, 'b'))).rejects.toThrow('holds no database');
     await expect(restore(join(dir, 'cold'), dataDir)).rejects.toThrow('holds a database already');
     expect(await readdir(dir)).not.toContain('b');
+  });
+
+  test('with a link in it is not restored: a restore as root would read any file', async () => {
+    const backup = join(dir, 'linked');
+    await backUp(dataDir, backup);
+    const shadow = join(dir, 'shadow');
+    await writeFile(shadow, 'root:secret:0', { mode: 0o600 });
+    const places = [
+      'postgresql/base/leak',
+      'postgresql/PG_VERSION',
+      'postgresql/pg_wal',
+      'secret',
+      'backup.json',
+      'postgresql',
+    ];
+    for (const [n, place] of places.entries()) {
+      const kept = join(dir, `kept-${n}`);
+      const path = join(backup, place);
+      const isThere = await rename(path, kept).then(
+        () => true,
+        () => false,
+      );
+      await symlink(isThere && place !== 'secret' ? kept : shadow, path);
+      const target = join(dir, `target-of-link-${n}`);
+      await expect(restore(backup, target)).rejects.toThrow(`${path}: is a link`);
+      expect(await readdir(target).catch(() => [])).not.toContain('postgresql');
+      const secret = await readFile(join(target, 'secret'), 'utf8').catch(() => '');
+      expect(secret).not.toContain('root:secret');
+      await rm(path);
+      if (isThere) await rename(kept, path);
+    }
+    // The same backup, as it was, is restored.
+    await restore(backup, join(dir, 'target-of-none'));
   });
 
   test('is not restored when it is not whole, and what it meets is left alone', async () => {

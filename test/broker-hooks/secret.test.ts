@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
-import { createSecretCheck } from '../../src/broker-hooks/secret.ts';
+import { createBridgeCheck, createSecretCheck } from '../../src/broker-hooks/secret.ts';
 import type { RequestInfo } from '../../src/http/request.ts';
 
 const secret = 'the-secret-of-the-broker';
@@ -43,5 +43,37 @@ describe('wrong secrets of a hook', () => {
     expect(await ask('6.6.6.6', `Basic ${Buffer.from(`x:${secret}`).toString('base64')}`)).toBe(
       'in',
     );
+  });
+});
+
+describe('wrong passwords of a bridge', () => {
+  function startBridges() {
+    const counted: string[] = [];
+    const check = createBridgeCheck({
+      secret,
+      makeLimiter: memoryLimiters,
+      networkOf: (address) => address,
+      onRefused: (reason, address) => counted.push(`${reason} ${address}`),
+    });
+    return { check, counted };
+  }
+
+  test('are looked at 30 times a minute and address; all are counted', async () => {
+    const { check, counted } = startBridges();
+    for (let n = 0; n < 1_000; n += 1) expect(await check(`${n}`, '6.6.6.6')).toBe(false);
+    expect(await check(secret, '6.6.6.6')).toBe(false);
+    expect(counted.filter((one) => one === 'bridge-wrong-password 6.6.6.6')).toHaveLength(30);
+    expect(counted.filter((one) => one === 'bridge-throttled 6.6.6.6')).toHaveLength(971);
+    expect(await check(secret, '7.7.7.7')).toBe(true);
+  });
+
+  test('shut out no bridge that was in before, nor any where the broker names no address', async () => {
+    const { check, counted } = startBridges();
+    expect(await check(secret, '6.6.6.6')).toBe(true);
+    for (const address of ['6.6.6.6', undefined]) {
+      for (let n = 0; n < 100; n += 1) await check('wrong', address);
+      expect(await check(secret, address)).toBe(true);
+    }
+    expect(counted).toHaveLength(200);
   });
 });

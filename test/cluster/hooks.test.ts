@@ -72,6 +72,23 @@ describe('an external broker asks who may connect', () => {
     expect(await authenticate(`${name}x`, bearer.slice(7))).toMatchObject({ ok: false });
   });
 
+  it('or with a secret of its own, where there is one, and with no other', async () => {
+    const own = 'a secret that bridges have alone';
+    const variables = { BROKER_HOOK_SECRET: bearer.slice(7), BRIDGE_SECRET: own };
+    const separate = await testService({ ...variables, METRICS_PORT: '0' });
+    const is = async (password: string) => {
+      const response = await fetch(`${separate.url}/connector/authenticate`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: bearer },
+        body: JSON.stringify({ username: 'sensorium-bridge', password, peerhost: '203.0.113.9' }),
+      });
+      return ((await response.json()) as { ok: boolean }).ok;
+    };
+    expect(await is(own)).toBe(true);
+    expect(await is(bearer.slice(7))).toBe(false);
+    await separate.close();
+  });
+
   it('and is answered only with its secret', async () => {
     const { deviceAuthUuid: username, deviceAuthToken: password } = device;
     const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;

@@ -10,6 +10,40 @@ const parse = (name: string, payload: unknown) => {
 const faultsOf = (name: string, payload: unknown) =>
   parse(name, payload).rejections.map(({ path, reason }) => [reason, path]);
 
+describe('bytes', () => {
+  const good = '{"sId":"0x1","val":1}';
+  const taken = [{ index: null, value: { sId: '0x1', val: 1 } }];
+
+  test('a byte order mark in front counts for nothing', () => {
+    const { content, rejections } = parse('measurements', Buffer.from(`\uFEFF${good}`));
+    expect([content, rejections]).toEqual([{ kind: 'measurements', items: taken }, []]);
+  });
+
+  test.each([
+    [
+      `${good}\0`,
+      'The payload is not JSON: line 1, column 22: expected the end of the payload, found "\\u0000"',
+    ],
+    [
+      '{"sId":"0x1","val":nan}',
+      'The payload is not JSON: line 1, column 20: expected a value, found "nan"',
+    ],
+    [
+      '[{"sId":"0x1"',
+      'The payload is not JSON: line 1, column 14: expected , or }, found the end of the payload',
+    ],
+  ])('%j is told where it stops being JSON', (payload, message) => {
+    const { rejections } = parse('measurements', Buffer.from(payload));
+    expect(rejections).toEqual([{ reason: 'invalid-json', message }]);
+  });
+
+  test('what is not UTF-8 is refused', () => {
+    const latin = Buffer.from('{"sId":"0x1","val":1,"note":"Kälte"}', 'latin1');
+    const { rejections } = parse('measurements', latin);
+    expect(rejections).toEqual([{ reason: 'invalid-json', message: 'The payload is not UTF-8.' }]);
+  });
+});
+
 describe('measurements', () => {
   test('one, or an array: what is right is kept with its place, what is wrong is a rejection', () => {
     const list = [
@@ -68,6 +102,17 @@ describe('measurements', () => {
     const found = right === null ? [] : [{ index: 900, value: right }];
     expect(content).toEqual({ kind: name, items: found });
     expect(items).toBe(1_000);
+  });
+
+  test('what comes from another product is told what a measurement looks like', () => {
+    const [rejection] = parse('measurements', {
+      Time: '2026-11-25T10:00:00',
+      SI7021: {},
+    }).rejections;
+    expect(rejection).toMatchObject({
+      path: '/sId',
+      message: 'expected a sense, as in {"sId": "0x10", "val": 21.5} (and 1 more)',
+    });
   });
 
   test('what is sound is taken as it is, wherever faults stand beside it', () => {

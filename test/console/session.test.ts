@@ -137,10 +137,33 @@ test('who is signed in is said, and whether this is the first run', async () => 
 
 test('a session from before the secret was changed goes on', () => {
   const [older, newer] = [Buffer.from('older'), Buffer.from('newer')];
-  const before = createSessionCookie({ keys: [older], publicUrl: null }).keep('token', false);
+  const before =
+    createSessionCookie({ keys: [older], publicUrl: null }).keep('token', false)[0] ?? '';
   const header = (name: string) => (name === 'cookie' ? pairOf(before) : '');
   const after = createSessionCookie({ keys: [newer, older], publicUrl: null });
   expect(after.read({ method: 'GET', header })).toBe('token');
   const foreign = createSessionCookie({ keys: [newer], publicUrl: null });
   expect(foreign.read({ method: 'GET', header })).toBeNull();
+});
+
+test('over HTTPS the cookie is one of this host alone; an earlier one counts behind it until it ends', () => {
+  const key = Buffer.alloc(32, 1);
+  const cookie = createSessionCookie({ keys: [key], publicUrl: null });
+  const [kept = '', cleared = ''] = cookie.keep('new', true);
+  const [plain = ''] = cookie.keep('old', false);
+  expect(kept).toMatch(/^__Host-sensorium-[0-9a-f]{12}=new; .*Path=\/; Secure$/);
+  expect(kept).not.toContain('Domain');
+  // Else the earlier session would be there again after signing out of the later one.
+  expect(cleared).toBe(
+    `${plain.split('=')[0]}=; Max-Age=0; HttpOnly; SameSite=Strict; Path=/; Secure`,
+  );
+  const read = (header: string) =>
+    cookie.read({ method: 'GET', header: (name) => (name === 'cookie' ? header : '') });
+  const pair = (text: string) => text.split(';')[0] ?? '';
+  expect(read(pair(plain))).toBe('old');
+  expect(read(`${pair(plain)}; ${pair(kept)}`)).toBe('new');
+  expect(cookie.clear(true).map((one) => one.split('=')[0])).toEqual(
+    [kept, plain].map((one) => one.split('=')[0]),
+  );
+  expect(cookie.clear(false)).toHaveLength(1);
 });

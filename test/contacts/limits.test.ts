@@ -1,10 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { mailboxOf } from '../../src/lib/mailbox.ts';
 import { takeRoom } from '../../src/notifications/allot.ts';
 import { openApp } from '../journeys/app.ts';
+import * as given from '../notifications/fixtures.ts';
 import type { TestService } from '../journeys/service.ts';
 import type { MailServer } from '../support/smtp.ts';
 import {
   getContacts,
+  linkIn,
   newAddress,
   putEmails,
   startMailedService,
@@ -79,22 +83,83 @@ it('what follows a plus is the same mailbox', async () => {
   });
 });
 
-it('an account asks strangers a tenth of what it may send a day', () => {
+it('so are addresses that differ in full stops alone, where their host ignores them', async () => {
+  const name = randomUUID().slice(0, 8);
+  const dotted = (n: number) =>
+    `${name.slice(0, n)}.${name.slice(n)}@g${n % 2 ? '' : 'oogle'}mail.com`;
+  const app = await openApp(service.url);
+  for (const at of [1, 4]) {
+    await putEmails(app, ...[0, 1, 2].map((n) => ({ address: dotted(at + n) })));
+  }
+  expect(await app.call('POST', '/v2/accounts/contacts/test')).toMatchObject({
+    messages: expect.arrayContaining([
+      expect.objectContaining({ state: 'held-back', reason: 'confirmations-per-address' }),
+    ]) as unknown,
+  });
+  expect(mailboxOf('A.b.C+x@GoogleMail.com')).toBe('abc@gmail.com');
+  expect(mailboxOf('a.b@example.org')).toBe('a.b@example.org');
+});
+
+const few = { ...given.quotas, messagesPerDay: 20 };
+
+it.each([
+  ['of one that somebody stands for a tenth of its messages', { isKnown: true }, few, 2, 'account'],
+  ['of one that nobody stands for five', { isKnown: false }, given.quotas, 5, 'account'],
+  [
+    'of one network',
+    { isKnown: true },
+    { ...given.quotas, confirmationsPerNetwork: 3 },
+    3,
+    'network',
+  ],
+  [
+    'of all',
+    { isKnown: true },
+    { ...given.quotas, confirmationsPerInstallation: 4 },
+    4,
+    'installation',
+  ],
+  [
+    'of all that nobody stands for half',
+    { isKnown: false },
+    { ...given.quotas, confirmationsPerInstallation: 4 },
+    2,
+    'installation',
+  ],
+])('strangers are asked so often a day: %s', (_, { isKnown }, quotas, most, what) => {
   const used = new Map<string, number>();
-  const ask = (recipient: string) =>
-    takeRoom({ accountId: 1, channel: 'email', recipient, isConfirmation: true }, used, () => ({
-      messagesPerDay: 20,
-      messagesPerRecipient: 20,
-      webhooksPerDay: 20,
-      smsPerDay: 20,
-      smsPerNumber: 20,
-      smsPerInstallation: 20,
-    }));
-  expect(['a@x.org', 'b@x.org', 'c@x.org'].map(ask)).toEqual([
-    { isLast: false },
-    { isLast: false },
-    { full: 'confirmations-per-account' },
-  ]);
+  const confirmation = { network: '203.0.113.7', isKnown };
+  const ask = (n: number) =>
+    takeRoom(
+      { accountId: 1, channel: 'email', recipient: `${n}@x.org`, confirmation },
+      used,
+      () => quotas,
+    );
+  for (let n = 0; n < most; n += 1) expect(ask(n)).toHaveProperty('isLast');
+  expect(ask(most)).toEqual({ full: `confirmations-per-${what}` });
+});
+
+it('an account confirms its own address before it asks many others', async () => {
+  const app = await openApp(service.url);
+  const own = app.email.replace(/^[^@]+/, (name) => name.toUpperCase());
+  const others = [newAddress(), newAddress(), newAddress()];
+  const lists = [
+    others.map((address) => ({ address })),
+    [{ address: newAddress() }, { address: newAddress() }, { address: own }],
+  ];
+  for (const list of lists) await putEmails(app, ...list);
+  const test = async () => {
+    const { messages } = await app.call<{ messages: { address: string; reason?: string }[] }>(
+      'POST',
+      '/v2/accounts/contacts/test',
+    );
+    return messages.map(({ reason }) => reason);
+  };
+  // Three of others, then its own and one more: five.
+  const link = linkIn(await mail.mailTo(own), 'confirm');
+  expect(await test()).toEqual(Array(3).fill('confirmations-per-account'));
+  expect((await fetch(link, { method: 'POST' })).status).toBe(200);
+  expect(await test()).toEqual([undefined, undefined, undefined]);
 });
 
 it('what an account has in use is told with its quotas', async () => {

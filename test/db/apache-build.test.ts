@@ -3,7 +3,6 @@ import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/kind.ts';
 import { pruneHistory } from '../../src/history/prune.ts';
 import { purgeDevices } from '../../src/history/purge.ts';
-import { applyRetention } from '../../src/history/retention.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { listEvents } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
@@ -58,7 +57,6 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
       );
     });
     const retention = { eventsDays: 365, measurementsDays: 90 };
-    await applyRetention(db, retention);
     expect(await pruneHistory(db, { retention, nowTs: now })).toBe(3);
     expect(await listEvents(db, { deviceId, start: 0, senses: ['0x1'] }, now)).toHaveLength(1);
     const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };

@@ -97,3 +97,40 @@ describe('a server that is away', () => {
     expect(isUnavailable(error)).toBe(expected);
   });
 });
+
+describe('a database with other forms of values', () => {
+  const noon = Date.UTC(2026, 10, 5, 12);
+  // In these the text of a double is shorter than it is with all of its digits.
+  const numbers = [0.1 + 0.2, Number.MAX_VALUE, 5e-324, -1 / 3];
+
+  it.each([
+    ["datestyle = 'SQL, DMY'", 'extra_float_digits = 0'],
+    ["datestyle = 'German'", 'extra_float_digits = -15'],
+    ["datestyle = 'Postgres, MDY'", "bytea_output = 'escape'"],
+    ["datestyle = 'ISO, YMD'", "timezone = 'Asia/Kathmandu'"],
+  ])('is read as any other: %s, %s', async (...settings) => {
+    const other = await testDatabase();
+    try {
+      const name = new URL(other.url).pathname.slice(1);
+      for (const setting of settings)
+        await runOn(other.url, (client) => client.query(`alter database "${name}" set ${setting}`));
+      const opened = openTestDatabase(other.url);
+      try {
+        const { rows } = await opened.query(
+          `select ms_to_timestamp($1) as ts, $2::float8[] as numbers, '\\x00ff'::bytea as bytes`,
+          [noon, numbers],
+        );
+        expect(rows).toEqual([{ ts: noon, numbers, bytes: Buffer.from([0, 255]) }]);
+        const written = await opened.query<{ text: string }>(
+          `select array_to_string($1::float8[], ' ') as text`,
+          [numbers],
+        );
+        expect(written.rows[0]?.text.split(' ').map(Number)).toEqual(numbers);
+      } finally {
+        await opened.close();
+      }
+    } finally {
+      await other.drop();
+    }
+  });
+});

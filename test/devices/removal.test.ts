@@ -61,16 +61,17 @@ describe('4.3 Remove device', () => {
     app.purging.fails = true;
     const stop = startUpkeep({
       db: app.db,
-      retention: { eventsDays: 365, measurementsDays: 90 },
+      settleRetention: async () => ({ eventsDays: 365, measurementsDays: 90 }),
       intervalMs: 20,
-      clock: Date.now,
+      believedTs: Date.now,
       onError: (error) => {
         errors.push(error);
         app.purging.fails = errors.length < 3;
       },
       onFailedJobs: () => {},
+      onDoubt: () => {},
       // What fails before it keeps it from nothing.
-      chores: [() => Promise.reject(new Error('another chore')), app.removal.resume],
+      timelessChores: [() => Promise.reject(new Error('another chore')), app.removal.resume],
     });
     await expect.poll(() => app.purged.flat(), { timeout: 20_000 }).toContain(device.deviceId);
     await stop();

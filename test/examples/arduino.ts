@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
-import { cpSync, readdirSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
-import type { Example } from './outage.ts';
+import { withFailingSensor, type Example } from './outage.ts';
 
 const run = promisify(execFile);
 const shim = join(projectDir, 'test/examples/arduino');
@@ -20,6 +20,8 @@ export const mqttLibrary = process.env['ARDUINO_MQTT_SRC'] ?? null;
 export function asSketch(protocol: 'http' | 'mqtt'): Example {
   const cwd = makeTemporaryDir();
   cpSync(join(projectDir, 'examples/devices/arduino/sensor'), cwd, { recursive: true });
+  const sketch = join(cwd, 'sensor.ino');
+  writeFileSync(sketch, withFailingSensor(readFileSync(sketch, 'utf8'), '.ino'));
   let compiled: Promise<void> | null = null;
   return {
     protocol,

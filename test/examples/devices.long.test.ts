@@ -1,5 +1,6 @@
 // What docs/devices.md tells people to copy, each as its user runs it, against the running service.
-import { join } from 'node:path';
+import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { testService, type TestService } from '../journeys/service.ts';
@@ -8,7 +9,7 @@ import { findProgram } from '../support/program.ts';
 import { debianPython, hasPaho } from '../support/python.ts';
 import { asSketch, compiler, mqttLibrary } from './arduino.ts';
 import { hasUmqtt, micropython, onBoard } from './micropython.ts';
-import { liveThroughOutages, type Example } from './outage.ts';
+import { liveThroughOutages, withFailingSensor, type Example } from './outage.ts';
 
 const devices = join(projectDir, 'examples/devices');
 
@@ -16,13 +17,14 @@ const devices = join(projectDir, 'examples/devices');
 function withEnvironment(program: string, name: string, interval = '0.2'): Example {
   const protocol = name.startsWith('http') ? 'http' : 'mqtt';
   const cwd = makeTemporaryDir();
+  const copy = copyTo(cwd, name);
   return {
     protocol,
     cwd,
     files: ['unsent.ndjson'],
     hasClock: true,
     start: ({ uuid, token, port }) =>
-      runProgram(program, [join(devices, name)], {
+      runProgram(program, [copy], {
         cwd,
         env: {
           DEVICE_UUID: uuid,
@@ -36,6 +38,16 @@ function withEnvironment(program: string, name: string, interval = '0.2'): Examp
         },
       }),
   };
+}
+
+/** With a sensor that fails now and then. */
+function copyTo(dir: string, name: string): string {
+  symlinkSync(join(projectDir, 'node_modules'), join(dir, 'node_modules'));
+  for (const helper of ['unsent.mjs', 'unsent.py'])
+    copyFileSync(join(devices, helper), join(dir, helper));
+  const text = readFileSync(join(devices, name), 'utf8');
+  writeFileSync(join(dir, name), withFailingSensor(text, extname(name)));
+  return join(dir, name);
 }
 
 describe.concurrent('a device loses nothing that it measured, and takes its profile', () => {

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectDir, runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { findProgram } from '../support/program.ts';
-import type { Example } from './outage.ts';
+import { withFailingSensor, type Example } from './outage.ts';
 
 const devices = join(projectDir, 'examples/devices');
 /** MicroPython for this machine; null where there is none. */
@@ -25,6 +25,8 @@ export function onBoard(interpreter: string, protocol: 'mqtt' | 'http'): Example
   const names = readdirSync(board).filter((name) => name !== 'config.example.py');
   for (const name of names) copyFileSync(join(board, name), join(cwd, name));
   copyFileSync(join(devices, 'unsent.py'), join(cwd, 'unsent.py'));
+  const main = join(cwd, 'main.py');
+  writeFileSync(main, withFailingSensor(readFileSync(main, 'utf8'), '.py'));
   return {
     protocol,
     cwd,

@@ -145,11 +145,33 @@ function unique(found: Value[]): Value[] {
   return [...new Map(sorted.map((value) => [textOf(value), value])).values()];
 }
 
-/** `before`: what the first program measured. Each one counts from 20 to 29, again and again, as it starts. */
+/** The n-th value that a program keeps: it counts from 20 to 29, again and again, and its sensor fails each fourth time. */
+const keptValue = (n: number) => 20 + ((n + Math.floor(n / 3)) % 10);
+
+/** How the sensor of an example is made to fail, by the ending of its name. */
+const failing: Record<string, [string, string]> = {
+  '.mjs': ['20 + (count % 10)', '(count % 4 === 3 ? NaN : 20 + (count % 10))'],
+  '.py': ['return 20 + count % 10', 'return float("nan") if count % 4 == 3 else 20 + count % 10'],
+  '.sh': [
+    '$((20 + count % 10))',
+    '"$([ $((count % 4)) = 3 ] && echo nan || echo $((20 + count % 10)))"',
+  ],
+  '.ino': ['return 20 + measured % 10', 'return measured % 4 == 3 ? NAN : 20 + measured % 10'],
+};
+
+/** The text of an example with a sensor that gives NaN each fourth time. Throws where it has no sensor of that form. */
+export function withFailingSensor(text: string, ending: string): string {
+  const [sensor, fails] = failing[ending] ?? ['', ''];
+  if (sensor === '' || !text.includes(sensor))
+    throw new Error(`No sensor in an example of ${ending}`);
+  return text.replace(sensor, () => fails);
+}
+
+/** `before`: what the first program measured. */
 function expectComplete(expect: ExpectStatic, before: Value[], found: Value[]): void {
   const early = new Set(before.map(textOf));
   const isEarly = (value: Value) => early.has(textOf(value));
   expect(found.filter(isEarly).map(textOf)).toEqual(before.map(textOf));
   for (const values of [before, found.filter((value) => !isEarly(value))])
-    expect(values.map(({ val }) => val)).toEqual(values.map((_, index) => 20 + (index % 10)));
+    expect(values.map(({ val }) => val)).toEqual(values.map((_, index) => keptValue(index)));
 }

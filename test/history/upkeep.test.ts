@@ -1,13 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { listFailedJobs, type FailedJob } from '../../src/history/failed-jobs.ts';
-import { applyRetention } from '../../src/history/retention.ts';
 import { startUpkeep } from '../../src/history/upkeep.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';
 
 const retention = { eventsDays: 365, measurementsDays: 90 };
+
+/** What an upkeep says of itself, in a test that is about something else. */
+const silent = {
+  settleRetention: async () => retention,
+  onError: () => undefined,
+  onFailedJobs: () => undefined,
+  onDoubt: () => undefined,
+};
 
 describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
   let cluster: Cluster;
@@ -23,7 +30,7 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
     await cluster?.remove();
   });
 
-  test('are told of when their last run failed, with the reason', async () => {
+  test('are told of when their last run failed, with the reason, and delete nothing by a clock of their own', async () => {
     // A day that is past its time, and that a view of the operator's own holds on to.
     await db.query(
       `insert into measurement (series_id, ts, val) values (1, now() - interval '100 days', 1)`,
@@ -32,13 +39,18 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
       `select show_chunks('measurement')::text as chunk`,
     );
     await db.query(`create view old_days as select from ${chunks[0]?.chunk}`);
-    await applyRetention(db, retention);
-    const { rows: jobs } = await db.query<{ jobId: number }>(
-      `select job_id as "jobId"
-         from timescaledb_information.jobs
-        where proc_name = 'policy_retention' and hypertable_name = 'measurement'`,
-    );
-    const [job] = jobs;
+    const jobs = async () => {
+      const { rows } = await db.query<{ jobId: number }>(
+        `select job_id as "jobId"
+           from timescaledb_information.jobs
+          where proc_name = 'policy_retention'`,
+      );
+      return rows;
+    };
+    expect(await jobs()).toEqual([]);
+    // As an earlier version makes it that starts beside this one.
+    await db.query(`select add_retention_policy('measurement', drop_after => interval '90 days')`);
+    const [job] = await jobs();
     // The other ones run for the first time meanwhile, and a deadlock with one is a failure too.
     const runAndList = async () => {
       await db.query('select alter_job($1, next_start => now())', [job?.jobId]);
@@ -54,25 +66,75 @@ describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
     await expect.poll(runAndList, { timeout: 45_000, interval: 1_000 }).toContainEqual(failed);
 
     const onFailedJobs = vi.fn<(jobs: FailedJob[]) => void>();
-    const onError = vi.fn<(error: unknown) => void>();
-    const stop = startUpkeep({
+    const inDoubt = startUpkeep({
+      ...silent,
       db,
-      retention,
-      clock: Date.now,
-      onError,
+      believedTs: () => null,
       onFailedJobs,
       intervalMs: 50,
     });
     // At once, and again.
     await expect.poll(() => onFailedJobs.mock.calls.length).toBeGreaterThan(1);
-    await stop();
+    await inDoubt();
     expect(onFailedJobs.mock.calls[0]?.[0]).toContainEqual(failed);
-    expect(onError).not.toHaveBeenCalled();
+
+    const onError = vi.fn<(error: unknown) => void>();
+    const stop = startUpkeep({
+      ...silent,
+      db,
+      believedTs: Date.now,
+      onError,
+      intervalMs: 50,
+    });
+    // What keeps a chunk from being dropped is said each time.
+    await expect.poll(() => onError.mock.calls.length).toBeGreaterThan(1);
+    await stop();
+    expect(onError.mock.calls[0]?.[0]).toMatchObject({
+      detail: expect.stringContaining('old_days'),
+    });
+    expect(await jobs()).toEqual([]);
+    expect(chunks).toHaveLength(1);
+    await db.query('drop view old_days');
+    const again = startUpkeep({ ...silent, db, believedTs: Date.now, intervalMs: 50 });
+    const left = () => db.query(`select show_chunks('measurement')`);
+    await expect.poll(async () => (await left()).rowCount).toBe(0);
+    await again();
   });
 });
 
 test('ordinary tables have no jobs that could fail', async () => {
   const { db, drop } = await testDatabase('postgresql');
   expect(await listFailedJobs(db)).toEqual([]);
+  await drop();
+});
+
+test('in doubt nothing that time alone deletes is deleted, and it says so; the rest is done', async () => {
+  const { db, drop } = await testDatabase('postgresql');
+  await db.query(
+    `insert into measurement (series_id, ts, val) values (1, now() - interval '100 days', 1)`,
+  );
+  const count = async () =>
+    (await db.query<{ n: number }>('select count(*)::integer as n from measurement')).rows[0]?.n;
+  let believedTs: number | null = null;
+  const chore = vi.fn<() => Promise<void>>(async () => undefined);
+  const timeless = vi.fn<() => Promise<void>>(async () => undefined);
+  const onDoubt = vi.fn<() => void>();
+  const stop = startUpkeep({
+    ...silent,
+    db,
+    believedTs: () => believedTs,
+    onDoubt,
+    chores: [chore],
+    timelessChores: [timeless],
+    intervalMs: 20,
+  });
+  await expect.poll(() => onDoubt.mock.calls.length).toBeGreaterThan(2);
+  expect(await count()).toBe(1);
+  expect(chore).not.toHaveBeenCalled();
+  expect(timeless).toHaveBeenCalled();
+  believedTs = Date.now();
+  await expect.poll(count).toBe(0);
+  await expect.poll(() => chore.mock.calls.length).toBeGreaterThan(0);
+  await stop();
   await drop();
 });

@@ -66,6 +66,14 @@ describe('a route', () => {
   );
 });
 
+test('a line of the log has the beginning of a path that is as long as a head may be', async () => {
+  http.lines.length = 0;
+  expect((await http.fetch(`/${'a'.repeat(12_000)}`)).status).toBe(404);
+  await expect.poll(() => http.lines.length).toBeGreaterThan(0);
+  const [line] = http.lines.map((one) => JSON.parse(one) as { path: string });
+  expect(line?.path).toBe(`/${'a'.repeat(255)}`);
+});
+
 describe('a body', () => {
   const deep = (open: string, n: number) => open.repeat(n);
   test.each([
@@ -97,6 +105,35 @@ describe('a body', () => {
   ])('that is no JSON, %j, is told where it is none', async (body, place) => {
     const { detail } = (await http.post(body)).body as { detail: string };
     expect(detail).toBe(`The body is not JSON: ${place}.`);
+  });
+
+  test.each([
+    ['Latin-1', Buffer.from('{"name":"Kühlraum Süd"}', 'latin1'), 400],
+    ['half a character', Buffer.from('{"name":"ü"}').subarray(0, 10), 400],
+    ['a surrogate in UTF-8', Buffer.from('7b226e616d65223a22eda080227d', 'hex'), 400],
+    ['UTF-8', Buffer.from('{"name":"Kühlraum Süd"}'), 200],
+    ['UTF-8 behind a byte order mark', Buffer.from('\uFEFF{"name":"Kühlraum Süd"}'), 200],
+  ])('in %s, packed or not', async (_name, bytes, status) => {
+    for (const encoding of ['identity', 'gzip']) {
+      const body = new Uint8Array(encoding === 'gzip' ? gzipSync(bytes) : bytes);
+      const answer = await http.post(body, { ...json, 'content-encoding': encoding });
+      expect(answer.status).toBe(status);
+      const told = answer.body as { detail?: string; body?: { name: string } };
+      if (status === 400) expect(told.detail).toBe('The body is not UTF-8.');
+      else expect(told.body?.name).toBe('Kühlraum Süd');
+    }
+  });
+
+  test('of a query that is not percent-encoded UTF-8 the parameter is named', async () => {
+    const answer = await http.fetch(`/things/${id}?limit=1&%73tart=%FC`, {
+      method: 'POST',
+      headers: json,
+      body: '{"name":"x"}',
+    });
+    expect(answer.status).toBe(400);
+    expect((answer.body as { errors: unknown }).errors).toEqual([
+      { path: '%73tart', message: 'is not percent-encoded UTF-8' },
+    ]);
   });
 
   test.each([

@@ -163,10 +163,10 @@ test('gaps are kept for 31 days', async () => {
   await moveTime(hour);
   await noteListening(db, [1]);
   await moveTime(31 * 24 * hour);
-  await forgetGaps(db);
+  await forgetGaps(db, await time());
   expect(await gapsOf()).toHaveLength(1);
   await moveTime(31 * 24 * hour + 2 * hour);
-  await forgetGaps(db);
+  await forgetGaps(db, await time());
   expect(await gapsOf()).toHaveLength(0);
 });
 

@@ -132,6 +132,38 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     expect(each.buckets.map((bucket) => bucket['count'])).toEqual(rows.map(() => 1));
   });
 
+  test('a day whose midnight comes twice begins at the first one, in every zone that has one', async () => {
+    const zones = zonesWithTwoMidnights(2026);
+    expect(zones.map(({ tz }) => tz)).toEqual(
+      expect.arrayContaining(['Atlantic/Azores', 'America/Havana']),
+    );
+    for (const { tz, midnights } of zones) {
+      const [first = 0] = midnights;
+      const device = await app.newDevice(history.db);
+      // A point each quarter of an hour, from three hours before the first midnight on.
+      const quarter = hourMs / 4;
+      const times = Array.from({ length: 34 * 4 }, (_, n) => first + (n - 12) * quarter);
+      await store(device, ...times.map((ts) => ({ sId: '0x1', ts, val: 1 })));
+      const dateOf = localDate(tz);
+      const ofDay = times.filter((ts) => dateOf(ts) === dateOf(first));
+      const day = { ts: first, count: ofDay.length };
+      const query = `devices=${device.uuid}&tz=${tz}&stats=count`;
+      for (const order of ['asc', 'desc']) {
+        const all = await json(device.accountId, `${query}&bucket=1d&order=${order}`);
+        expect(all.buckets, `${tz} ${order}`).toContainEqual(expect.objectContaining(day));
+        const counts = all.buckets.map((bucket) => Number(bucket['count']));
+        expect(counts.reduce((a, b) => a + b)).toBe(times.length);
+        // Only what lies between both midnights.
+        const between = `start=${first}&end=${(midnights[1] ?? 0) - 1}&order=${order}`;
+        for (const bucket of ['1d', '1mo']) {
+          const { buckets } = await json(device.accountId, `${query}&bucket=${bucket}&${between}`);
+          expect(buckets.map(({ count }) => count)).toEqual([4]);
+          expect(Number(buckets[0]?.['ts'])).toBeLessThanOrEqual(first);
+        }
+      }
+    }
+  });
+
   test('in buckets say what a count by hand says, whatever their width and order', async () => {
     const widths = { s: 1_000, m: 60_000, h: hourMs, d: 24 * hourMs };
     await fc.assert(
@@ -220,3 +252,30 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     expect((await ask(device.accountId, query)).status).toBe(404);
   });
 });
+
+/** The date that a clock of the zone shows at a time. */
+function localDate(tz: string): (ts: number) => string {
+  const format = new Intl.DateTimeFormat('en-CA', { timeZone: tz, dateStyle: 'short' });
+  return (ts) => format.format(ts);
+}
+
+/** The zones where a clock shows midnight twice on a day of that year, with both instants. */
+function zonesWithTwoMidnights(year: number): { tz: string; midnights: number[] }[] {
+  const noon = Date.UTC(year, 0, 1, 12);
+  return Intl.supportedValuesOf('timeZone').flatMap((tz) => {
+    const format = new Intl.DateTimeFormat('en-GB', { timeZone: tz, timeStyle: 'short' });
+    const minutesOf = (ts: number) => {
+      const [hours = 0, minutes = 0] = format.format(ts).split(':').map(Number);
+      return (hours % 24) * 60 + minutes;
+    };
+    for (let day = 0; day < 365; day += 1) {
+      const from = noon + day * 24 * hourMs;
+      if (minutesOf(from) === minutesOf(from + 24 * hourMs)) continue;
+      const quarters = Array.from({ length: 96 }, (_, n) => from + (n * hourMs) / 4);
+      const midnights = quarters.filter((ts) => minutesOf(ts) === 0);
+      const [first = 0, second = 0] = midnights;
+      if (second - first > 0 && second - first < 12 * hourMs) return [{ tz, midnights }];
+    }
+    return [];
+  });
+}

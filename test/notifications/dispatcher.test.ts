@@ -1,6 +1,8 @@
+import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Driver } from '../../src/notifications/drivers/driver.ts';
+import type { LookupAll } from '../../src/notifications/drivers/post-publicly.ts';
 import type { Received } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 import { pushes, useContacts } from './contact-fixtures.ts';
@@ -41,6 +43,124 @@ test(
     expect(rows[0]?.n).toBe(10_000);
   },
 );
+
+/** Receivers that never answer, by as many names as anybody likes: what they have open, and had in all. */
+async function startHanging() {
+  const seen = { open: 0, most: 0, closed: 0 };
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined).resume();
+    seen.open += 1;
+    seen.most = Math.max(seen.most, seen.open);
+    socket.on('close', () => {
+      seen.open -= 1;
+      seen.closed += 1;
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address() as AddressInfo;
+  const lookupAll: LookupAll = (_, callback) =>
+    callback(null, [{ address: '127.0.0.1', family: 4 }]);
+  return { seen, lookupAll, urlOf: (name: string) => `http://${name}.example:${port}/` };
+}
+
+/** How the last deliveries to all webhooks of these accounts ended. */
+const lastReason = async (owners: given.Owner[], reason: string | null) =>
+  void (await db().query(
+    `update contact set last_at = now(), last_reason = $2 where account_id = any ($1)`,
+    [owners.map(({ accountId }) => accountId), reason],
+  ));
+
+describe('receivers of 90 accounts that hang', () => {
+  async function givenNoisy(urlOf: (n: number) => string, count = 90) {
+    const noisy: given.Owner[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const owner = await given.givenDevice(db());
+      await addContact(owner, 'webhook', urlOf(n));
+      noisy.push(owner);
+    }
+    return noisy;
+  }
+
+  test.each([
+    ['that were never tried', undefined, 90],
+    ['that answered the last time', null, 90],
+    ['that nobody answered the last time, in few places', 'no-answer', 16],
+  ])('%s: no other webhook waits for them', async (_, reason, places) => {
+    const { seen, lookupAll, urlOf } = await startHanging();
+    const noisy = await givenNoisy((n) => urlOf(`hangs-${n}`));
+    if (reason !== undefined) await lastReason(noisy, reason);
+    const receiver = await givenReceiver();
+    const other = await given.givenDevice(db());
+    await addContact(other, 'webhook', receiver.url);
+    await lastReason([other], null);
+    const { enqueue } = await start({ contacts: { lookupAll } });
+    await db().transaction((tx) =>
+      enqueue(
+        tx,
+        noisy.flatMap((one) => [given.pushOf(one), given.pushOf(one)]),
+      ),
+    );
+    await expect.poll(() => seen.open, { timeout: 20_000 }).toBe(places);
+    await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
+    await receiver.request();
+    // None was left for it: 5 s after their beginning, or 1.5 s, they would be.
+    expect([seen.most, seen.closed]).toEqual([places, 0]);
+  });
+
+  test('at one host: it is asked a few at a time, whoever asks', async () => {
+    const { seen, lookupAll, urlOf } = await startHanging();
+    const noisy = await givenNoisy((n) => `${urlOf('hangs')}${n}`);
+    const { enqueue } = await start({ contacts: { lookupAll } });
+    await db().transaction((tx) =>
+      enqueue(
+        tx,
+        noisy.map((one) => given.pushOf(one)),
+      ),
+    );
+    await expect.poll(() => seen.open, { timeout: 20_000 }).toBe(16);
+    // The next ones come when the first have ended.
+    await expect.poll(() => seen.closed, { timeout: 30_000 }).toBeGreaterThanOrEqual(16);
+    expect(seen.most).toBe(16);
+  });
+});
+
+test('receivers that hang do not delay another one of their own account', async () => {
+  const { seen, lookupAll, urlOf } = await startHanging();
+  const owner = await given.givenDevice(db());
+  for (let n = 0; n < 4; n += 1) await addContact(owner, 'webhook', urlOf(`hangs-${n}`));
+  await lastReason([owner], 'no-answer');
+  const receiver = await givenReceiver();
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue } = await start({ contacts: { lookupAll } });
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await receiver.request();
+  expect(seen.closed).toBe(0);
+});
+
+test('a receiver that asks for a rest gets nothing before it is over', async () => {
+  let aheadMs = 0;
+  const receiver = await givenReceiver(() =>
+    aheadMs === 0 ? { status: 429, headers: { 'retry-after': '900' } } : { status: 204 },
+  );
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue } = await start({ clock: () => Date.now() + aheadMs });
+  await db().transaction((tx) => enqueue(tx, pushes(owner, 3)));
+  const rested = async () => {
+    const { rows } = await db().query<{ least: number | null }>(
+      `select extract(epoch from rests_until - now())::integer as least from contact`,
+    );
+    return rows[0]?.least ?? 0;
+  };
+  await expect.poll(rested).toBeGreaterThan(800);
+  expect(receiver.received).toHaveLength(1);
+  aheadMs = 901_000;
+  await expect.poll(() => receiver.received.length, { timeout: 20_000 }).toBe(4);
+  await expect
+    .poll(async () => (await statesOf(owner)).map(([state]) => state))
+    .toEqual(['sent', 'sent', 'sent']);
+});
 
 test('a provider of SMS that hangs delays neither mail nor the push messages of others', async () => {
   const mail = await startMailServer();
@@ -125,7 +245,10 @@ test('what failed of an alarm goes before what came later of it, and keeps no ot
   aheadMs = 60_000;
   await expect.poll(() => receiver.received.length).toBe(4);
   expect(titles()).toEqual(['opened', 'of another alarm', 'opened', 'closed']);
-  expect((await statesOf(owner)).map(([state]) => state)).toEqual(['sent', 'sent', 'sent']);
+  // A receiver has it before what became of it is written.
+  await expect
+    .poll(async () => (await statesOf(owner)).map(([state]) => state))
+    .toEqual(['sent', 'sent', 'sent']);
 });
 
 test('a recipient that failed five times running rests 15 minutes', async () => {

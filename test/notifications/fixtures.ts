@@ -21,6 +21,8 @@ export const quotas: MessageQuotas = {
   smsPerDay: 20,
   smsPerNumber: 20,
   smsPerInstallation: 1_000,
+  confirmationsPerNetwork: 100,
+  confirmationsPerInstallation: 1_000,
 };
 
 /** Contacts that nothing is sent to by mail. */

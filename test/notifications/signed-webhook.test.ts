@@ -1,9 +1,14 @@
 import { createHmac } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer as createHttps } from 'node:https';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { LookupAll } from '../../src/notifications/drivers/post-publicly.ts';
 import { hookDriver, type OutgoingHook } from '../../src/notifications/drivers/signed-webhook.ts';
+import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -52,8 +57,11 @@ test('a message is signed so that a receiver can verify it, with each secret', a
 test.each<[HookReply, string, string]>([
   [{ status: 500 }, 'again', 'receiver-refused'],
   [{ status: 404 }, 'again', 'receiver-refused'],
-  [{ status: 410 }, 'never', 'receiver-refused'],
-  [{ status: 302, headers: { location: 'http://127.0.0.1:1/' } }, 'never', 'receiver-refused'],
+  [{ status: 410 }, 'never', 'receiver-gone'],
+  [{ status: 301, headers: { location: 'http://127.0.0.1:1/' } }, 'never', 'receiver-moved'],
+  [{ status: 308, headers: { location: 'http://127.0.0.1:1/' } }, 'never', 'receiver-moved'],
+  [{ status: 302, headers: { location: 'http://127.0.0.1:1/' } }, 'again', 'receiver-refused'],
+  [{ status: 307, headers: { location: 'http://127.0.0.1:1/' } }, 'again', 'receiver-refused'],
 ])('%j ends as %s', async (reply, verdict, reason) => {
   const { url, received } = await givenReceiver(() => reply);
   await expect(hookDriver(anywhere, clock).send(messageTo(url))).rejects.toMatchObject({
@@ -61,6 +69,55 @@ test.each<[HookReply, string, string]>([
     reason,
   });
   expect(received).toHaveLength(1);
+});
+
+test.each([
+  ['120', 120_000],
+  [new Date(clock() + 90_000).toUTCString(), 90_000],
+  [new Date(clock() - 90_000).toUTCString(), 0],
+  ['soon', undefined],
+])('Retry-After: %s', async (text, retryAfterMs) => {
+  const headers = { 'retry-after': text };
+  const { url } = await givenReceiver(() => ({ status: 429, headers }));
+  await expect(hookDriver(anywhere, clock).send(messageTo(url))).rejects.toMatchObject({
+    verdict: 'again',
+    reason: 'receiver-refused',
+    retryAfterMs,
+  });
+});
+
+test.skipIf(!hasOpenssl)('a certificate that nobody vouches for is named as such', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'hook-'));
+  const files = { certFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
+  await makeCertificate('receiver.example', files);
+  const [cert, key] = await Promise.all([readFile(files.certFile), readFile(files.keyFile)]);
+  const server = createHttps({ cert, key }, (_, response) => void response.end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await rm(dir, { recursive: true });
+  });
+  const { port } = server.address() as AddressInfo;
+  await expect(
+    hookDriver(anywhere, clock).send(messageTo(`https://127.0.0.1:${port}/`)),
+  ).rejects.toMatchObject({ verdict: 'again', reason: 'tls-failed' });
+});
+
+test.each([
+  ['no HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
+  ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n'],
+  ['20 KB of headers', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+])('an answer that cannot be read is named as such: %s', async (_, answer) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined).resume();
+    socket.end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closing.push(() => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address() as AddressInfo;
+  await expect(
+    hookDriver(anywhere, clock).send(messageTo(`http://127.0.0.1:${port}/`)),
+  ).rejects.toMatchObject({ verdict: 'again', reason: 'bad-answer' });
 });
 
 test('a receiver that never answers, or answers for ever, is left in time', async () => {
@@ -115,12 +172,14 @@ test('what was checked is what is connected to, whatever the name leads to after
   expect(received[0]?.headers.host).toBe(`receiver.example:${new URL(url).port}`);
 });
 
-test.each(['http://127.0.0.1:9/', 'http://[::1]:9/', 'http://[64:ff9b::7f00:1]/'])(
-  'the literal %s is refused where it was stored before',
-  async (url) => {
-    await expect(hookDriver(publicOnly, clock).send(messageTo(url))).rejects.toMatchObject({
-      verdict: 'never',
-      reason: 'address-refused',
-    });
-  },
-);
+test.each([
+  'http://127.0.0.1:9/',
+  'http://[::1]:9/',
+  'http://[64:ff9b::7f00:1]/',
+  'http://[::ffff:0:7f00:1]/',
+])('the literal %s is refused where it was stored before', async (url) => {
+  await expect(hookDriver(publicOnly, clock).send(messageTo(url))).rejects.toMatchObject({
+    verdict: 'never',
+    reason: 'address-refused',
+  });
+});

@@ -56,6 +56,55 @@ function bodyFor(
 const minute = 60_000;
 const once = { matched: 1, of: 1, needed: 1 };
 
+describe('a sentence does not contradict itself', () => {
+  const only = { ...detail, ...once };
+  const limit = (thresholds: CauseDetail['thresholds'], compared: number) =>
+    bodyFor([{ ...only, thresholds, compared }], {}, compared).replace(/ \(.*$/, '');
+
+  test.each([
+    [{ isGt: 8 }, 8.04, 'Temperature 8.04 °C, above 8.00 °C'],
+    [{ isLt: 8 }, 7.96, 'Temperature 7.96 °C, below 8.00 °C'],
+    [{ isLt: 0 }, -0.04, 'Temperature -0.04 °C, below 0.00 °C'],
+    [{ isGt: 8, isLt: 9 }, 8.996, 'Temperature 8.996 °C, above 8.000 °C and below 9.000 °C'],
+    [{ isNotIn: [1, 8] }, 8.04, 'Temperature 8.04 °C, none of 1.00 °C, 8.00 °C'],
+    // Nothing to tell apart: as many as the sense shows, and 0 has no sign.
+    [{ isGt: 8 }, 9.74, 'Temperature 9.7 °C, above 8.0 °C'],
+    [{ isGt: -1 }, -0.04, 'Temperature 0.0 °C, above -1.0 °C'],
+    [{ isOneOf: [0] }, -0, 'Temperature 0.0 °C, one of 0.0 °C'],
+  ])('%j: %d', (thresholds, val, said) => {
+    expect(limit(thresholds, val)).toBe(said);
+  });
+
+  test('nor where a statistic, a difference or a rounded value was compared, in either language', () => {
+    const over = { stat: 'avg' as const, ms: 60 * minute };
+    expect(bodyFor([{ ...only, compared: 8.04, over }], { language: 'de' })).toContain(
+      'Mittelwert 8,04 °C in einer Stunde, über 8,00 °C',
+    );
+    expect(bodyFor([{ ...only, compared: 8, thresholds: { isGt: 7.99 } }], {}, 7.96)).toContain(
+      'Temperature 7.96 °C, taken as 8.00 °C, above 7.99 °C',
+    );
+  });
+
+  test('whatever the numbers are, limit and value are written apart', () => {
+    const near = fc.tuple(
+      fc.double({ noNaN: true, min: -1e6, max: 1e6 }),
+      fc.integer({ min: 1, max: 12 }),
+    );
+    fc.assert(
+      fc.property(near, fc.option(fc.integer({ min: 0, max: 6 })), ([isGt, exponent], decimals) => {
+        const val = isGt + 10 ** -exponent;
+        fc.pre(val > isGt);
+        const senses = { '0x10': { name: 'T', unit: null, decimals } };
+        const why = [{ ...only, thresholds: { isGt }, compared: val }];
+        const text = bodyFor(why, { senses }, val);
+        const [, value, bound] = /^T (\S+), above (\S+) \(/.exec(text) ?? [];
+        expect(Number(value)).toBeGreaterThan(Number(bound));
+        expect(text).not.toMatch(/-0(\.0+)?[ ,]/);
+      }),
+    );
+  });
+});
+
 describe('a condition on time is told with how long it lasted', () => {
   const held = { ...detail, heldMs: 10 * minute, sinceTs: ts - 10 * minute };
   const silent = { ...detail, ...once, thresholds: {}, sinceTs: ts - 90 * minute };

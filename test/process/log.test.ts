@@ -1,8 +1,9 @@
 import { PassThrough } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLog } from '../../src/log/create-log.ts';
+import { hidePrivate } from '../../src/log/hide-private.ts';
 import type { LogContext } from '../../src/log/logger.ts';
 
 const lines: string[] = [];
@@ -101,9 +102,112 @@ describe('what the log blacks out', () => {
     expect(text).toContain('account_email');
   });
 
+  it('leaves the line JSON, where an address or token stands behind an escape', () => {
+    const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
+    for (const before of ['\n', '\u001b', '\\', '"', '\t\\n', '', '//', 'ü'])
+      for (const secret of ['bob@nas', 'a&b=c~d@example.org', jwt, `stream_${'x'.repeat(30)}`]) {
+        const text = write({ text: `${before}${secret}` });
+        const { text: hidden } = JSON.parse(text) as { text: string };
+        expect(hidden).toMatch(/\[(e-mail|token|ticket|redacted)\]/);
+        expect(hidden).not.toMatch(/bob|a&b|c2lnb|xxx/);
+      }
+  });
+
+  it('keys and secrets of webhooks, which a library may repeat with a header', () => {
+    const text = write({ text: `Bearer sens_${'k'.repeat(43)}, whsec_${'s'.repeat(32)}` });
+    expect(text).toContain('Bearer [key], [secret]');
+  });
+
+  it('keeps what is no address: packages, versions, decorators', () => {
+    const at = 'at Layer.<anonymous> (/app/node_modules/@koa/router/dist/index.js:5:7)';
+    const text = write({ text: `${at} koa@3.0.0 @midnight a @ b` });
+    expect(text).toContain(`${at} koa@3.0.0 @midnight a @ b`);
+  });
+
   it('nothing of an error with several reasons', () => {
     const text = write({ err: new AggregateError([new Error('first'), new Error('second')]) });
     expect(text).toMatch(/first.*second/);
+  });
+});
+
+describe('a line that a stranger wrote', () => {
+  const shapes: Record<string, (n: number) => string> = {
+    'one run of an address without an @': (n) => 'a'.repeat(n),
+    'a run in front of an @ that is no address': (n) => `${'a'.repeat(n)}@ `,
+    'an @ at each second place': (n) => 'a@'.repeat(n / 2),
+    'domains without an end': (n) => `@${'a-'.repeat(n / 2)}@${'b.'.repeat(n / 2)}`,
+    'beginnings of tokens': (n) => 'eyJ-'.repeat(n / 4),
+    'beginnings of tokens with full stops': (n) => 'eyJ.-'.repeat(n / 5),
+    'beginnings of tickets': (n) => 'stream_-'.repeat(n / 8),
+    'beginnings of keys': (n) => 'sens_whsec_'.repeat(n / 11),
+    slashes: (n) => '/'.repeat(n),
+    'slashes and an @ far away': (n) => `${'//a'.repeat(n / 3)} @`,
+    'backslashes in front of an @': (n) => `${'\\'.repeat(n)}u@x.de ${'\\\\n@'.repeat(n / 4)}`,
+  };
+  /** A quadratic pattern takes longer than all tests together: it ends this one by its limit of time. */
+  const large = 2_000_000;
+
+  it.each(Object.keys(shapes))('is read in a time that its length bounds: %s', (name) => {
+    const line = `@eyJstream_sens_ ${shapes[name]?.(large) ?? ''}`;
+    expect(hidePrivate(line).length).toBeGreaterThan(0);
+  });
+
+  it('is cut where it is longer than a line may be, and stays JSON', () => {
+    const log = open().child({ component: 'http' });
+    const many = Object.fromEntries(
+      Array.from({ length: 3_000 }, (_, n) => [`m${n}`, 'x'.repeat(9)]),
+    );
+    for (const context of [
+      { text: 'ü'.repeat(1_000_000) },
+      { list: Array.from({ length: 100_000 }, String) },
+      { err: new Error('😀'.repeat(100_000)) },
+      { many },
+    ]) {
+      const line = written(() => log.error({ event: 'request.failed', ...context }, 'Text.'));
+      expect(lines[0]?.length).toBeLessThanOrEqual(16_384);
+      expect(lines[0]?.endsWith('\n')).toBe(true);
+      expect(line).toMatchObject({ event: 'request.failed', component: 'http', msg: 'Text.' });
+    }
+  });
+});
+
+describe('lines of one event', () => {
+  const burst = 100;
+
+  it('are written so many at once and a second; how many were left out is said', () => {
+    vi.useFakeTimers();
+    let nowMs = 0;
+    const written: { event: string; of?: string; omitted?: number; level: number }[] = [];
+    const log = createLog({
+      level: 'info',
+      isTerminal: false,
+      role: 'api',
+      nowMs: () => nowMs,
+      destination: { write: (line) => void written.push(JSON.parse(line)) },
+    }).child({ component: 'http' });
+    const unavailable = (times: number) => {
+      for (let n = 0; n < times; n += 1) log.warn({ event: 'request.unavailable' }, 'Text.');
+    };
+    unavailable(1_000);
+    expect(written).toHaveLength(burst);
+    // Others are written all the same.
+    log.error({ event: 'request.failed' }, 'Text.');
+    expect(written).toHaveLength(burst + 1);
+    nowMs = 500;
+    unavailable(1_000);
+    expect(written).toHaveLength(burst + 1 + 10);
+    vi.advanceTimersByTime(10_000);
+    expect(written.at(-1)).toMatchObject({
+      event: 'log.lines-omitted',
+      of: 'request.unavailable',
+      omitted: 1_890,
+      component: 'service',
+      role: 'api',
+    });
+    // fail2ban reads each of these; connector/device/refused-logins.ts has bounds for them.
+    for (let n = 0; n < 500; n += 1) log.warn({ event: 'mqtt.login-refused' }, 'Text.');
+    expect(written).toHaveLength(burst + 1 + 10 + 1 + 500);
+    vi.useRealTimers();
   });
 });
 

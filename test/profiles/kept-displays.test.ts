@@ -27,7 +27,7 @@ test("texts for a display live a day by the service's clock, not by the database
   await setClock(25);
   expect(await listTexts()).toEqual([]);
   await keep(2);
-  await forgetOldDisplays(app.db);
+  await forgetOldDisplays(app.db, Date.now() + 25 * 3_600_000);
   expect(await listTexts()).toMatchObject([{ payload: { text: 'text 2' } }]);
   await setClock(48);
   expect(await listTexts()).toHaveLength(1);

@@ -117,7 +117,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
       nowMs += dayMs;
     }
     await Promise.all([one.close(), other.close()]);
-    await compactActivity(database.db, retention);
+    await compactActivity(database.db, retention, Date.now());
     const { rows } = await database.db.query(
       `select (now() at time zone 'UTC')::date - day as age, count(*), sum(events)::integer as events
          from account_activity where account_id = $1 group by 1 order by 1`,
@@ -133,7 +133,8 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
       eventsPerDay: 130,
       storedBytes: 360 * 1_400,
     });
-    await compactActivity(database.db, { eventsDays: 2, measurementsDays: 1 });
+    await compactActivity(database.db, { eventsDays: Infinity, measurementsDays: 1 }, Date.now());
+    await compactActivity(database.db, { eventsDays: 2, measurementsDays: 1 }, Date.now());
     const left = await database.db.query('select from account_activity where account_id = $1', [
       id,
     ]);

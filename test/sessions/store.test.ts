@@ -18,7 +18,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     redis = kind === 'redis' ? await openRedis() : undefined;
     store = redis
       ? await startRedisSessions({ url: redis.url, onError })
-      : startDatabaseSessions(database.db, { onError });
+      : startDatabaseSessions(database.db, { believedTs: Date.now, onError });
     owner = await newOwner();
   });
   afterAll(async () => {

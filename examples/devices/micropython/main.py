@@ -1,6 +1,7 @@
 """A sensor device in MicroPython: the files of this directory, config.py and unsent.py on a board."""
 
 import json
+import math
 import random
 import time
 
@@ -78,7 +79,12 @@ failures = 0
 pauses = 0
 while True:
     next_at = now() + int(config.INTERVAL * 1000)
-    undated.append((now(), read_sensor(count)))
+    value = read_sensor(count)
+    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    if math.isfinite(value):
+        undated.append((now(), value))
+    else:
+        print("no value:", value)
     # Of those the newest hundred.
     del undated[:-100]
     if pauses == 0 and (offset is None or count % 1000 == 999):

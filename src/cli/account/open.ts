@@ -38,7 +38,7 @@ export async function openTools(config: Config): Promise<Tools> {
   });
   const store = url
     ? await startRedisSessions({ url, onError })
-    : startDatabaseSessions(db, { onError });
+    : startDatabaseSessions(db, { believedTs: () => null, onError });
   const bus = url
     ? await startRedisBus({ url, monotonicClock, onError, onListenerError: onError })
     : createLocalBus({ onListenerError: onError });

@@ -9,6 +9,7 @@ import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';
 import { requeueNotifications } from '../../notifications/old-jobs.ts';
 import { migrateWorker } from '../../notifications/worker.ts';
+import { refuseLink } from '../../db/backup/private-files.ts';
 import { StartError } from '../../start-error.ts';
 import { consoleLog as log } from '../console-log.ts';
 import { createScreen } from '../simulate/screen.ts';
@@ -85,6 +86,7 @@ async function checkSecret(
 ): Promise<void> {
   const file = join(copyDir, 'secret');
   if (secret === null || !(await exists(file))) return;
+  await refuseLink(file);
   const ofCopy = (await readFile(file, 'utf8')).trim();
   if (ofCopy !== secret && ofCopy !== previousSecret)
     throw new StartError(

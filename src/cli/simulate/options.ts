@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EmailAddress } from '../../contract/email-address.ts';
 import { readArguments } from '../read-options.ts';
 import { UsageError } from '../usage-error.ts';
 import { protocols } from './device.ts';
@@ -18,7 +19,7 @@ const Options = z.object({
   seconds: numberText.pipe(z.number().min(0.1).max(86_400)).default(30),
   rate: numberText.pipe(z.number().min(0.01).max(100)).default(1),
   protocol: z.enum([...protocols, 'all']).default('mqtt'),
-  account: z.email('expected an e-mail address').optional(),
+  account: EmailAddress.optional(),
   keep: z.boolean().default(false),
   insecure: z.boolean().default(false),
   help: z.boolean().default(false),

@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../../lib/thrown.ts';
+import { linkRefused, refuseLink } from './private-files.ts';
 
 /** What a copy of a running cluster leaves out; PostgreSQL's documentation, 25.3.4. */
 const leftOut = [
@@ -16,13 +17,16 @@ export type Copied = { files: number; bytes: number };
 
 /**
  * Copies a cluster's files except its write-ahead log (`pg_wal`). While a server runs, files appear,
- * vanish and change: vanished ones are not needed, and the log repairs changed ones.
+ * vanish and change: vanished ones are not needed, and the log repairs changed ones. Throws a StartError where
+ * there is a link among them.
  */
 export async function copyFiles(from: string, to: string): Promise<Copied> {
   const copied = { files: 0, bytes: 0 };
+  await refuseLink(from);
   for (const entry of await readdir(from, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name).slice(from.length + 1);
     if (leftOut.some((pattern) => pattern.test(path))) continue;
+    if (!entry.isFile() && !entry.isDirectory()) throw linkRefused(join(from, path));
     if (entry.isDirectory()) {
       await mkdir(join(to, path), { recursive: true, mode: 0o700 });
     } else if (!path.startsWith('pg_wal/')) {

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { StartError } from '../../start-error.ts';
+import { refuseLink } from './private-files.ts';
 
 /** Says that a backup is whole: it is written last. */
 export const BackupManifest = z.object({
@@ -25,6 +26,7 @@ export async function writeManifest(dir: string, manifest: BackupManifest): Prom
 
 /** Throws a StartError for what is no backup, or one that was interrupted. */
 export async function readManifest(dir: string): Promise<BackupManifest> {
+  await refuseLink(join(dir, name));
   try {
     return BackupManifest.parse(JSON.parse(await readFile(join(dir, name), 'utf8')));
   } catch (error) {

@@ -7,7 +7,7 @@ import { findPackagedPostgres, type SystemUser } from '../embedded/programs.ts';
 import { checkVersion } from '../embedded/launch.ts';
 import { copyFiles, copyLog } from './copy-cluster.ts';
 import { clusterName, privateNames, readManifest, type BackupManifest } from './manifest.ts';
-import { restorePrivate } from './private-files.ts';
+import { refuseLink, restorePrivate } from './private-files.ts';
 
 /**
  * Puts a backup into a data directory that has no database yet; the next start of the service
@@ -21,6 +21,8 @@ export async function restore(backupDir: string, dataDir: string): Promise<Backu
       `DATA_DIR ${dataDir}: holds a database already. Move it away, or choose another DATA_DIR.`,
     );
   const source = join(backupDir, clusterName);
+  await refuseLink(source);
+  await refuseLink(join(source, 'PG_VERSION'));
   const programs = await placePrograms(findPackagedPostgres(), owner);
   await checkVersion({ programs, clusterDir: source });
   for (const name of privateNames) {

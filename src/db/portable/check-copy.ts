@@ -4,6 +4,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { StartError } from '../../start-error.ts';
+import { refuseLink } from '../backup/private-files.ts';
 import type { PortableManifest } from './manifest.ts';
 import { requireKnownMigrations } from './migrations.ts';
 
@@ -14,6 +15,7 @@ export async function checkPortableCopy(dir: string, manifest: PortableManifest)
     hint: `It was made by version ${manifest.programVersion}: restore it with that version, or with a later one than this.`,
   });
   for (const { file, bytes, sha256 } of manifest.tables) {
+    await refuseLink(join(dir, file));
     const found = await stat(join(dir, file)).catch(() => null);
     if (found?.size !== bytes || (await digest(join(dir, file))) !== sha256)
       throw new StartError(

@@ -2,6 +2,7 @@ import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { StartError } from '../../start-error.ts';
+import { refuseLink } from '../backup/private-files.ts';
 
 /** A table's rows, in a file of its own: COPY's text format, compressed with zstd. */
 export const CopiedTable = z.object({
@@ -46,6 +47,7 @@ export async function writePortableManifest(
 /** Null for a directory that holds none; throws a StartError for one that cannot be read. */
 export async function findPortableManifest(dir: string): Promise<PortableManifest | null> {
   const file = join(dir, name);
+  await refuseLink(file);
   if (!(await stat(file).catch(() => null))) return null;
   try {
     return PortableManifest.parse(JSON.parse(await readFile(file, 'utf8')));

@@ -2,16 +2,13 @@ import pg from 'pg';
 import { breakOff } from '../pg-driver.ts';
 import { findCurrentSchema } from '../schema-state.ts';
 import type { Sql } from '../sql.ts';
+import { optionsOf, sessionFormats } from '../types.ts';
 
-/** The text of a row must not depend on settings of a server, database or role. */
 const settings = {
   statement_timeout: 0,
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
-  timezone: 'UTC',
-  datestyle: 'ISO',
-  intervalstyle: 'postgres',
-  extra_float_digits: 1,
+  ...sessionFormats,
 };
 
 /** A connection of its own for as long as `work` takes. */
@@ -22,9 +19,7 @@ export async function withSession<T>(
   const client = new pg.Client({
     connectionString,
     application_name: 'sensorium portable copy',
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(' '),
+    options: optionsOf(settings),
   });
   // A lost connection fails the statement under way; without a listener it would end the process too.
   client.on('error', () => undefined);

@@ -142,6 +142,11 @@ export class DeviceQueues {
     }
   }
 
+  /** The clock was set: what was given by it before is no reason to give a later time now. */
+  forgetStamps(): void {
+    for (const queue of this.#queues.values()) queue.lastArrival = null;
+  }
+
   /** A hundredth at once. A queue in use is spared, and so is the one that is about to be. */
   #evictIdle(used: DeviceQueue): void {
     let looked = 0;
@@ -186,18 +191,23 @@ export function stamp({ content, arrivedTs }: Read, queue: Stamping): UplinkCont
   return inOrder === content.items ? content : { ...content, items: inOrder };
 }
 
+/** More than the values of a sense that come in a row have moved on: beyond it, the arrival counts again. */
+const longestLeadMs = 10_000;
+
 /**
  * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
- * moved on by a millisecond.
+ * moved on by a millisecond. What was given by a clock that has been set back since moves nothing on.
  */
 function stampArrivals(items: Sent[], arrivedTs: number, queue: Stamping): Sent[] {
   if (items.every(({ value }) => value.ts !== undefined)) return items;
   queue.lastArrival ??= new Map();
   const last = queue.lastArrival;
+  const leadMs = longestLeadMs + items.length;
   return items.map((item) => {
     const { index, value } = item;
     if (value.ts !== undefined) return item;
-    const ts = Math.max(arrivedTs, (last.get(value.sId) ?? 0) + 1);
+    const nextTs = (last.get(value.sId) ?? -Infinity) + 1;
+    const ts = nextTs > arrivedTs && nextTs - arrivedTs <= leadMs ? nextTs : arrivedTs;
     // Senses are checked later: unknown names must not pile up here, nor long ones.
     const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
     if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);

@@ -26,9 +26,10 @@ export function applyMeasurements(
     const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;
     const { sId, val, ts = arrivedTs } = value;
     const path = index === null ? '' : `/${index}`;
+    // A time that the service gave is never refused, wherever its clock has gone since.
     const wrong =
       checkSense(senses, sId, val, path) ??
-      checkTime(ts, scope, limits.measurementMaxAgeMs, `${path}/ts`);
+      (isStamped ? null : checkTime(ts, scope, limits.measurementMaxAgeMs, `${path}/ts`));
     if (wrong) {
       scope.reject(wrong);
       continue;

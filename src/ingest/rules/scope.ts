@@ -11,6 +11,8 @@ import type { StoredAlready } from './stored-already.ts';
 /** How far a device's time may be off, in milliseconds, and up to what age an event is notified by push and SMS. */
 export type ApplyLimits = {
   maxAheadMs: number;
+  /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
+  doubtSpanMs?: (() => number) | undefined;
   /** What is older than the history keeps would be gone at once. */
   measurementMaxAgeMs: number;
   eventMaxAgeMs: number;

@@ -21,7 +21,9 @@ export function applyState(
     scope.reject(wrong);
     return context;
   }
-  if (isOld(context.reported, { ...to, ts })) {
+  const latestTs = scope.arrivedTs + scope.limits.maxAheadMs;
+  const isStamped = report.ts === undefined;
+  if (isOld(context.reported, { ...to, ts }, { isStamped, latestTs })) {
     scope.outcome?.repeat();
     return context;
   }
@@ -47,9 +49,15 @@ export function applyState(
 const isSame = (one: Place, other: Place) => one.puId === other.puId && one.stId === other.stId;
 
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
-function isOld(reported: Reported | null, report: Reported): boolean {
+function isOld(
+  reported: Reported | null,
+  report: Reported,
+  { isStamped, latestTs }: { isStamped: boolean; latestTs: number },
+): boolean {
   if (!reported) return false;
-  return report.ts < reported.ts || (report.ts === reported.ts && isSame(reported, report));
+  if (report.ts === reported.ts && isSame(reported, report)) return true;
+  // A report without a time is the newest. A time that nobody could report now is of a clock that has been set back.
+  return !isStamped && reported.ts <= latestTs && report.ts < reported.ts;
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */

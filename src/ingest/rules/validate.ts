@@ -1,5 +1,6 @@
 import type { Sense } from '../../contract/configuration.ts';
 import type { Rejection } from '../../contract/rejection.ts';
+import type { ApplyLimits } from './scope.ts';
 
 /** What is before it is no time of a measurement: mostly seconds, or a clock that was never set. */
 const year2001 = 978_307_200_000;
@@ -11,19 +12,25 @@ function unitOf(ts: number): string {
   return ` Expected milliseconds since 1970-01-01 (UTC); this is before the year 2001.${meant}`;
 }
 
-/** A time too far ahead of the arrival, or older than what is kept. Null when fine. */
+type TimeLimits = Pick<ApplyLimits, 'maxAheadMs' | 'doubtSpanMs'>;
+
+/**
+ * A time too far ahead of the arrival, or older than what is kept. While the service's clock is in doubt, only what
+ * is so by the clock and also by where it should be. Null when fine.
+ */
 export function checkTime(
   ts: number,
-  { arrivedTs, limits }: { arrivedTs: number; limits: { maxAheadMs: number } },
+  { arrivedTs, limits }: { arrivedTs: number; limits: TimeLimits },
   maxAgeMs: number,
   path: string,
 ): Rejection | null {
-  if (ts > arrivedTs + limits.maxAheadMs) {
+  const spanMs = limits.doubtSpanMs?.() ?? 0;
+  if (ts > arrivedTs + Math.max(0, spanMs) + limits.maxAheadMs) {
     const message = `ts ${ts} is ${ts - arrivedTs} ms ahead of the service's clock; at most ${limits.maxAheadMs} ms are accepted.`;
     const details = { ts, maxAheadMs: limits.maxAheadMs };
     return { reason: 'future-timestamp', message, path, details };
   }
-  if (ts < arrivedTs - maxAgeMs) {
+  if (ts < arrivedTs + Math.min(0, spanMs) - maxAgeMs) {
     const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).${unitOf(ts)}`;
     return { reason: 'expired-timestamp', message, path, details: { ts, maxAgeMs } };
   }

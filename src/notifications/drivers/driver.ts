@@ -32,18 +32,51 @@ export type DriverVerdict = 'again' | 'never' | 'gone';
 export class DeliveryError extends Error {
   readonly verdict: DriverVerdict;
   readonly reason: Reason;
+  /** So long, in milliseconds, whoever was asked wants to be left alone. */
+  readonly retryAfterMs: number | undefined;
 
   constructor(
     verdict: DriverVerdict,
     reason: Reason,
     message: string,
-    options?: { cause?: unknown },
+    options: { cause?: unknown; retryAfterMs?: number | undefined } = {},
   ) {
-    super(message, options);
+    super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'DeliveryError';
     this.verdict = verdict;
     this.reason = reason;
+    this.retryAfterMs = options.retryAfterMs;
   }
+}
+
+/** `Retry-After` of RFC 9110 section 10.2.3, seconds or a date, in milliseconds from now on; absent where it is neither. */
+export function readRetryAfter(text: string | null | undefined, nowMs: number): number | undefined {
+  if (text === null || text === undefined) return undefined;
+  if (/^\d+$/.test(text.trim())) return Number(text) * 1_000;
+  const ts = new Date(text).getTime();
+  return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowMs);
+}
+
+/** Why a connection, or the answer on it, came to nothing, by the code that Node.js and OpenSSL give. */
+export function reasonOfCode(
+  code: unknown,
+): Extract<Reason, 'no-answer' | 'tls-failed' | 'bad-answer'> {
+  if (typeof code !== 'string') return 'no-answer';
+  if (
+    /^(ERR_TLS_|ERR_SSL_|EPROTO$|CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH$|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_)/.test(
+      code,
+    )
+  )
+    return 'tls-failed';
+  return code.startsWith('HPE_') ? 'bad-answer' : 'no-answer';
+}
+
+/** A text of somebody else's that may repeat what was sent, without what must not be in the log. */
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter((secret) => secret !== '')
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
 }
 
 /** A driver that fails in another way has a fault of its own; the message may yet get through. */

@@ -36,7 +36,7 @@ async function openSms(
     case 'webhook':
       return webhookDriver(config, await readSecret(config.secretFile), clock);
     case 'rest':
-      return restDriver(config, await readSecret(config.passwordFile));
+      return restDriver(config, await readSecret(config.passwordFile), clock);
     case 'log':
       return logDriver(log);
   }

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { isPrivateAddress, isPrivateHost } from '../../lib/private-address.ts';
-import { DeliveryError } from './driver.ts';
+import { DeliveryError, reasonOfCode } from './driver.ts';
 
 /** Where requests may go, and how long one may take from its beginning to the answer's status. */
 export type PostOptions = {
@@ -22,14 +22,14 @@ export type LookupAll = (
 const systemLookup: LookupAll = (hostname, callback) => lookup(hostname, { all: true }, callback);
 
 /**
- * Posts a body to an address that a tenant has chosen, and gives the status of the answer. Redirects are
- * not followed, the answer's body is not read. What a name leads to is looked up once: what was checked is
+ * Posts a body to an address that a tenant has chosen, and gives the status of the answer, and its `Retry-After`
+ * as it was written. Redirects are not followed, the answer's body is not read. What a name leads to is looked up once: what was checked is
  * what is connected to, however often the name changes its mind. Rejects with a `DeliveryError`.
  */
 export async function postPublicly(
   url: string,
   request: PostOptions & { headers: Record<string, string>; body: string },
-): Promise<number> {
+): Promise<{ status: number; retryAfter: string | undefined }> {
   const { isPrivateAllowed, timeoutMs, lookupAll = systemLookup, headers, body } = request;
   const { protocol, hostname } = new URL(url);
   if (!isPrivateAllowed && isPrivateHost(hostname)) throw refused(hostname);
@@ -48,7 +48,8 @@ export async function postPublicly(
       timeoutMs,
     );
     outgoing.once('response', (response) => {
-      resolve(response.statusCode ?? 0);
+      const { statusCode: status = 0, headers: answered } = response;
+      resolve({ status, retryAfter: answered['retry-after'] });
       response.once('error', () => undefined);
       response.destroy();
     });
@@ -84,4 +85,9 @@ const refused = (hostname: string) =>
   new DeliveryError('never', 'address-refused', `${hostname} leads to a private address`);
 
 const unanswered = (cause: Error) =>
-  new DeliveryError('again', 'no-answer', `No answer: ${cause.message}`, { cause });
+  new DeliveryError(
+    'again',
+    reasonOfCode('code' in cause ? cause.code : undefined),
+    `No answer: ${cause.message}`,
+    { cause },
+  );

@@ -6,6 +6,7 @@ import { post } from './post.ts';
 export function restDriver(
   { url, username, from, timeoutMs }: RestConfig,
   password: string,
+  clock: () => number,
 ): Driver {
   const credentials = Buffer.from(`${username}:${password}`).toString('base64');
   const headers = {
@@ -16,7 +17,7 @@ export function restDriver(
     name: 'rest',
     send: ({ recipient, body: text }) => {
       const body = new URLSearchParams({ To: recipient, From: from, Body: text }).toString();
-      return post(url, { headers, body, timeoutMs });
+      return post(url, { headers, body, timeoutMs, clock, secrets: [password, credentials] });
     },
     close: async () => {},
   };

@@ -1,24 +1,32 @@
 import { createHmac } from 'node:crypto';
-import { DeliveryError } from './driver.ts';
+import { DeliveryError, readRetryAfter } from './driver.ts';
+import type { Reason } from '../reasons.ts';
 import { postPublicly, type PostOptions } from './post-publicly.ts';
 
-/** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. */
-export type OutgoingHook = { id: number; url: string; secrets: string[]; payload: object };
+/** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. `timeoutMs`: less than usual. */
+export type OutgoingHook = {
+  id: number;
+  url: string;
+  secrets: string[];
+  payload: object;
+  timeoutMs?: number | undefined;
+};
 
 export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
 
 /** Posts JSON that is signed as Standard Webhooks has it; `webhook-id` is the same at every attempt. */
 export function hookDriver(reach: PostOptions, clock: () => number): HookDriver {
   return {
-    send: async ({ id, url, secrets, payload }) => {
+    send: async ({ id, url, secrets, payload, timeoutMs = reach.timeoutMs }) => {
       const body = JSON.stringify(payload);
       const webhookId = `msg_${id}`;
       const timestamp = String(Math.floor(clock() / 1_000));
       const signatures = secrets.map((secret) =>
         signature(secret, `${webhookId}.${timestamp}.${body}`),
       );
-      const status = await postPublicly(url, {
+      const { status, retryAfter } = await postPublicly(url, {
         ...reach,
+        timeoutMs,
         body,
         headers: {
           'Content-Type': 'application/json',
@@ -29,11 +37,21 @@ export function hookDriver(reach: PostOptions, clock: () => number): HookDriver 
         },
       });
       if (status >= 200 && status < 300) return;
-      // What a receiver cannot take today it may take after its next release.
-      const verdict = status < 400 || status === 410 ? 'never' : 'again';
-      throw new DeliveryError(verdict, 'receiver-refused', `Answered ${status}`);
+      const [verdict, reason] = verdictOfReceiver(status);
+      const retryAfterMs = readRetryAfter(retryAfter, clock());
+      throw new DeliveryError(verdict, reason, `Answered ${status}`, { retryAfterMs });
     },
   };
+}
+
+/**
+ * RFC 9110: 301 and 308 say that it has moved for good, 410 that it is gone for good. What a receiver cannot take
+ * now it may take after its next release, and where a redirect leads to for a while, it may not lead tomorrow.
+ */
+function verdictOfReceiver(status: number): ['again' | 'never', Reason] {
+  if (status === 301 || status === 308) return ['never', 'receiver-moved'];
+  if (status === 410) return ['never', 'receiver-gone'];
+  return ['again', 'receiver-refused'];
 }
 
 /** `v1,` and the HMAC with SHA-256 in base64, with the bytes behind `whsec_` as the key. */

@@ -25,7 +25,7 @@ export function webhookDriver(
         'X-Timestamp': timestamp,
         'X-Signature': `sha256=${signature}`,
       };
-      await post(url, { headers, body, timeoutMs });
+      await post(url, { headers, body, timeoutMs, clock, secrets: [secret] });
     },
     close: async () => {},
   };

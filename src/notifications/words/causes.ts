@@ -15,7 +15,9 @@ export function describeCauses(
   words: Words,
 ): string[] {
   if (!why || why.length === 0)
-    return cause.senses.map((sense) => measuredOf(sense, senses[sense.sId], words));
+    return cause.senses.map((sense) =>
+      measuredOf(sense, senses[sense.sId], numberWriter(senses[sense.sId], words)),
+    );
   return why.map((detail, index) => {
     const { sId } = detail;
     const sameSense = cause.senses[index]?.sId === sId ? cause.senses[index] : undefined;
@@ -35,11 +37,11 @@ function partsOf(
   words: Words,
 ): string[] {
   const { sId, matched, of, heldMs } = detail;
-  const number = numberWriter(named, words);
+  const number = numberWriter(named, words, apartFrom(detail, sense));
   // All measurements of a run agreed: how many there were says nothing.
   const counted = of > 1 ? words.ofTheLast(matched, of) : '';
   return [
-    sense ? measuredOf(sense, named, words) : (named?.name ?? sId),
+    sense ? measuredOf(sense, named, number) : (named?.name ?? sId),
     comparedOf(detail, sense, number, words),
     conditionOf(detail, number, words),
     heldMs === undefined ? counted : words.held(describeLasting(heldMs, words)),
@@ -62,19 +64,50 @@ function partsOfSilence(
 
 type WriteNumber = (value: number) => string;
 
-function numberWriter(sense: SenseWords | undefined, { locale }: Words): WriteNumber {
-  const decimals = sense?.decimals ?? null;
-  const digits =
-    decimals === null
-      ? { maximumFractionDigits: 6 }
-      : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const format = numberFormat(locale, { useGrouping: false, ...digits });
+/** Two numbers that must not be written alike: nobody is told that 8.0 is above 8.0. */
+type Apart = readonly (readonly [number, number])[];
+
+/** What was compared, and each limit that it is not. */
+function apartFrom({ thresholds, compared }: CauseDetail, sense: CauseSense | undefined): Apart {
+  const value = compared ?? sense?.val;
+  if (typeof value !== 'number') return [];
+  return Object.values(thresholds)
+    .flat()
+    .filter((limit): limit is number => typeof limit === 'number' && limit !== value)
+    .map((limit) => [value, limit] as const);
+}
+
+/** As many as `Intl.NumberFormat` takes: enough for any two doubles that are not below 1e-80. */
+const mostDecimals = 100;
+
+/** Writes with the sense's decimals, or with as many more as tell these numbers apart; -0 is 0. */
+function numberWriter(
+  sense: SenseWords | undefined,
+  { locale }: Words,
+  apart: Apart = [],
+): WriteNumber {
+  const given = sense?.decimals ?? null;
+  const formatOf = (decimals: number) =>
+    numberFormat(locale, {
+      useGrouping: false,
+      signDisplay: 'negative',
+      minimumFractionDigits: given === null ? 0 : decimals,
+      maximumFractionDigits: decimals,
+    });
+  let decimals = given ?? 6;
+  let format = formatOf(decimals);
+  const areAlike = () => apart.some(([a, b]) => format.format(a) === format.format(b));
+  while (decimals < mostDecimals && areAlike()) format = formatOf((decimals += 1));
   const unit = sense?.unit ? ` ${sense.unit}` : '';
   return (value) => `${format.format(value)}${unit}`;
 }
 
-function measuredOf(measured: CauseSense, sense: SenseWords | undefined, words: Words): string {
-  return `${sense?.name || measured.sId} ${valueOf(measured, numberWriter(sense, words))}`;
+function measuredOf(
+  measured: CauseSense,
+  sense: SenseWords | undefined,
+  number: WriteNumber,
+): string {
+  return `${sense?.name || measured.sId} ${valueOf(measured, number)}`;
 }
 
 function valueOf({ val, lat, long }: CauseSense, number: WriteNumber): string {

@@ -4,12 +4,16 @@
 #include <unistd.h>
 #include <chrono>
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
+
+using std::isinf;
+using std::isnan;
 
 class String {
  public:

@@ -44,9 +44,15 @@ uint64_t uptimeMs() {
 float readSensor() { return 20 + measured % 10; }
 
 void measure() {
-  if (undatedCount == maxUndated) memmove(undated, undated + 1, --undatedCount * sizeof(Undated));
-  undated[undatedCount++] = {uptimeMs(), readSensor()};
+  float value = readSensor();
   measured += 1;
+  // A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+  if (isnan(value) || isinf(value)) {
+    Serial.println("no value");
+    return;
+  }
+  if (undatedCount == maxUndated) memmove(undated, undated + 1, --undatedCount * sizeof(Undated));
+  undated[undatedCount++] = {uptimeMs(), value};
 }
 
 /** Into flash, with a ts that stays: what is sent again is then recognised. */

@@ -42,7 +42,9 @@ type Shown = { unit?: string | undefined; decimals?: number | undefined };
 /** A number as its sense shows it, without the unit. */
 export function formatNumber(value: number, decimals?: number): string {
   const digits = digitsOf(Math.abs(value), decimals);
-  return new Intl.NumberFormat(locale(), digits).format(value);
+  const text = new Intl.NumberFormat(locale(), digits).format(value);
+  // What is rounded to 0 has no sign.
+  return /[1-9]/.test(text) ? text : text.replace(/^[-\u2212]/, '');
 }
 
 /** A number of three hundred digits is read by nobody, and one that is not 0 is not shown as 0. */

@@ -3,10 +3,14 @@ import type { accountLists as en } from '../en/account-lists.ts';
 export const accountLists: Record<keyof typeof en, string> = {
   'reason.fault': 'etwas ging schief',
   'reason.no-answer': 'der Empfänger antwortet nicht',
+  'reason.tls-failed': 'sein Zertifikat oder TLS wird nicht akzeptiert',
+  'reason.bad-answer': 'seine Antwort war nicht lesbar',
   'reason.provider-busy': 'der Mailserver oder Anbieter ist überlastet',
   'reason.provider-login':
     'der Mailserver oder Anbieter weist die Anmeldung dieser Installation ab',
   'reason.receiver-refused': 'der Empfänger hat nicht mit 2xx geantwortet',
+  'reason.receiver-moved': 'er ist umgezogen: tragen Sie die neue Adresse ein',
+  'reason.receiver-gone': 'er sagt, dass es ihn nicht mehr gibt (410)',
   'reason.address-refused': 'die Adresse ist privat',
   'reason.not-confirmed': 'die Adresse ist nicht bestätigt',
   'reason.other-labels': 'das Gerät hat keines seiner Labels',
@@ -21,6 +25,8 @@ export const accountLists: Record<keyof typeof en, string> = {
   'reason.webhooks-per-day': 'zu viele Nachrichten an Webhooks heute',
   'reason.confirmations-per-address': 'diese Adresse wurde heute oft genug gefragt',
   'reason.confirmations-per-account': 'das Konto hat heute oft genug Adressen gefragt',
+  'reason.confirmations-per-network': 'aus diesem Netz wurden heute genug Adressen gefragt',
+  'reason.confirmations-per-installation': 'dieser Dienst hat heute genug Adressen gefragt',
   'scope.devices.read': 'Geräte lesen',
   'scope.devices.read.hint': 'Namen, Sensoren, Zustände und warum ein Alarm nicht auslöst',
   'scope.devices.write': 'Geräte ändern',

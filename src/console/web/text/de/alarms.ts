@@ -84,6 +84,9 @@ export const alarms: Record<keyof typeof en, string> = {
   'delivery.why.number-form': 'das ist keine Telefonnummer: + und bis zu 15 Ziffern',
   'delivery.why.number-refused': 'der Betreiber lässt an solche Nummern keine SMS senden',
   'delivery.why.no-answer': 'der Anbieter antwortete nicht',
+  'delivery.why.tls-failed':
+    'es kam keine sichere Verbindung zustande: Zertifikat oder TLS wird nicht akzeptiert',
+  'delivery.why.bad-answer': 'die Antwort war nicht lesbar',
   'delivery.why.provider-busy': 'der Anbieter nimmt zurzeit keine Nachrichten an',
   'delivery.why.provider-login': 'der Anbieter nimmt von diesem Dienst nichts an',
   'delivery.why.provider-refused': 'der Anbieter nahm die Nachricht nicht an',
@@ -92,6 +95,8 @@ export const alarms: Record<keyof typeof en, string> = {
   'delivery.why.no-sms-provider': 'kein Anbieter für SMS ist eingerichtet',
   'delivery.why.no-mail-server': 'kein Mailserver ist eingerichtet',
   'delivery.why.receiver-refused': 'der Empfänger bestätigte sie nicht',
+  'delivery.why.receiver-moved': 'der Empfänger ist umgezogen: tragen Sie seine neue Adresse ein',
+  'delivery.why.receiver-gone': 'der Empfänger sagt, dass es ihn nicht mehr gibt (410)',
   'delivery.why.address-refused': 'der Webhook führt zu einer Adresse, die nicht öffentlich ist',
   'delivery.why.not-confirmed':
     'die Adresse ist nicht bestätigt, oder ihr Inhaber will keine Nachrichten mehr',

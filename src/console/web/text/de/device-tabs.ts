@@ -99,11 +99,18 @@ export const deviceTabs: Record<keyof typeof en, string> = {
     'Diese Adresse wurde heute oft genug um Bestätigung gebeten.',
   'told.why.confirmations-per-account':
     'Das Konto hat heute oft genug Adressen um Bestätigung gebeten.',
+  'told.why.confirmations-per-network':
+    'Aus diesem Netz wurden heute oft genug Adressen um Bestätigung gebeten.',
+  'told.why.confirmations-per-installation':
+    'Dieser Dienst hat heute genug Adressen um Bestätigung gebeten.',
   'told.why.sms-not-allowed': 'Der Betreiber hat diesem Konto keine SMS erlaubt.',
   'told.why.account-disabled': 'Das Konto ist gesperrt.',
   'told.why.number-form': 'Das ist keine Telefonnummer in der Form +49…',
   'told.why.number-refused': 'An solche Nummern werden von hier keine SMS gesendet.',
   'told.why.no-answer': 'Der Anbieter hat nicht geantwortet.',
+  'told.why.tls-failed':
+    'Es kam keine sichere Verbindung zustande: Das Zertifikat oder TLS wird nicht akzeptiert.',
+  'told.why.bad-answer': 'Die Antwort war nicht lesbar.',
   'told.why.provider-busy': 'Der Anbieter nimmt gerade keine Nachrichten an.',
   'told.why.provider-login': 'Der Anbieter akzeptiert diesen Dienst nicht.',
   'told.why.provider-refused': 'Der Anbieter hat die Nachricht abgewiesen.',
@@ -112,6 +119,8 @@ export const deviceTabs: Record<keyof typeof en, string> = {
   'told.why.no-sms-provider': 'Hier ist kein SMS-Anbieter eingerichtet.',
   'told.why.no-mail-server': 'Hier ist kein Mailserver eingerichtet.',
   'told.why.receiver-refused': 'Der Empfänger hat keinen Erfolg gemeldet.',
+  'told.why.receiver-moved': 'Der Empfänger ist umgezogen: Tragen Sie seine neue Adresse ein.',
+  'told.why.receiver-gone': 'Der Empfänger sagt, dass es ihn nicht mehr gibt (410).',
   'told.why.address-refused': 'Der Webhook führt zu einer Adresse, die nicht öffentlich ist.',
   'told.why.not-confirmed': 'Die Adresse ist nicht bestätigt oder will keine Nachrichten mehr.',
   'told.why.contact-gone': 'Der Kontakt wurde vorher entfernt.',

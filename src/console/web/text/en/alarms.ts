@@ -78,6 +78,9 @@ export const alarms = {
   'delivery.why.number-form': 'this is no telephone number: + and up to 15 digits',
   'delivery.why.number-refused': 'the operator has SMS sent to no such number',
   'delivery.why.no-answer': 'the provider did not answer',
+  'delivery.why.tls-failed':
+    'no secure connection was made: its certificate or its TLS is not accepted',
+  'delivery.why.bad-answer': 'what it answered could not be read',
   'delivery.why.provider-busy': 'the provider takes no messages for now',
   'delivery.why.provider-login': 'the provider does not accept this service',
   'delivery.why.provider-refused': 'the provider refused the message',
@@ -86,6 +89,8 @@ export const alarms = {
   'delivery.why.no-sms-provider': 'no SMS provider is configured',
   'delivery.why.no-mail-server': 'no mail server is configured',
   'delivery.why.receiver-refused': 'the receiver did not answer with success',
+  'delivery.why.receiver-moved': 'the receiver has moved: enter its new address',
+  'delivery.why.receiver-gone': 'the receiver says that it is gone (410)',
   'delivery.why.address-refused': 'the webhook leads to an address that is not public',
   'delivery.why.not-confirmed': 'the address is not confirmed, or its owner wants no more messages',
   'delivery.why.contact-gone': 'the contact was removed before its turn',

@@ -94,11 +94,18 @@ export const deviceTabs = {
     'This address was asked for confirmation often enough today.',
   'told.why.confirmations-per-account':
     'The account asked addresses for confirmation often enough today.',
+  'told.why.confirmations-per-network':
+    'Addresses were asked for confirmation from this network often enough today.',
+  'told.why.confirmations-per-installation':
+    'This service asked enough addresses for confirmation today.',
   'told.why.sms-not-allowed': 'Whoever runs this service has not allowed this account to send SMS.',
   'told.why.account-disabled': 'The account is disabled.',
   'told.why.number-form': 'This is no telephone number in the form +49…',
   'told.why.number-refused': 'SMS are not sent to such numbers from here.',
   'told.why.no-answer': 'The provider did not answer.',
+  'told.why.tls-failed':
+    'No secure connection was made: its certificate or its TLS is not accepted.',
+  'told.why.bad-answer': 'What it answered could not be read.',
   'told.why.provider-busy': 'The provider takes no messages for now.',
   'told.why.provider-login': 'The provider does not accept this service.',
   'told.why.provider-refused': 'The provider refused the message.',
@@ -107,6 +114,8 @@ export const deviceTabs = {
   'told.why.no-sms-provider': 'No SMS provider is configured here.',
   'told.why.no-mail-server': 'No mail server is configured here.',
   'told.why.receiver-refused': 'The receiver did not answer with success.',
+  'told.why.receiver-moved': 'The receiver has moved: enter its new address.',
+  'told.why.receiver-gone': 'The receiver says that it is gone (410).',
   'told.why.address-refused': 'The webhook leads to an address that is not public.',
   'told.why.not-confirmed': 'The address is not confirmed, or wants no more messages.',
   'told.why.contact-gone': 'The contact was removed before.',

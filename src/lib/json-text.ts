@@ -1,3 +1,16 @@
+import { isUtf8 } from 'node:buffer';
+
+/**
+ * The text of bytes that hold JSON, without the byte order mark that some programs put in front (RFC 8259 section 8.1
+ * allows to ignore it). Null where they are not UTF-8: decoded leniently, each wrong byte would become U+FFFD, and
+ * different names and passwords the same.
+ */
+export function decodeUtf8(bytes: Buffer): string | null {
+  if (!isUtf8(bytes)) return null;
+  const hasMark = bytes.length >= 3 && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+  return bytes.toString('utf8', hasMark ? 3 : 0);
+}
+
 /** Where a text stops being JSON; lines and columns count from 1. */
 export type JsonError = { line: number; column: number; found: string; expected: string };
 
@@ -66,3 +79,7 @@ function describe(text: string, at: number, expected: string): JsonError {
   const found = rest === undefined ? 'the end of the file' : JSON.stringify(rest);
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1, found, expected };
 }
+
+/** The place in words: "line 1, column 7: expected a value, found "}"". */
+export const tellJsonError = ({ line, column, expected, found }: JsonError): string =>
+  `line ${line}, column ${column}: expected ${expected}, found ${found}`;

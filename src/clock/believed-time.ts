@@ -1,0 +1,51 @@
+import type { Sql } from '../db/sql.ts';
+import type { Judgement, SharedBelief } from './belief.ts';
+
+/** What the database says: its clock, and the row that all processes share. */
+export type DatabaseTime = { ts: number; shared: SharedBelief | null };
+
+const columns = `extract(epoch from service_now())::float8 * 1000 as ts,
+            extract(epoch from b.reckoned_at)::float8 * 1000 as "reckonedTs",
+            extract(epoch from b.doubted_at)::float8 * 1000 as "doubtedTs"`;
+
+/** In one statement, so that a doubt that another process ended and the time that ended it are seen together. */
+export async function readDatabaseTime(db: Sql): Promise<DatabaseTime> {
+  const { rows } = await db.query<{
+    ts: number;
+    reckonedTs: number | null;
+    doubtedTs: number | null;
+  }>(`select ${columns} from (select) as one left join believed_time b on true`);
+  const { ts = Number.NaN, reckonedTs = null, doubtedTs = null } = rows[0] ?? {};
+  return { ts, shared: reckonedTs === null ? null : { reckonedTs, doubtedTs } };
+}
+
+/**
+ * Writes a judgement. A process that still believes never ends what another one doubts, and one that doubts
+ * never sets back how far time has come.
+ */
+export async function writeBelief(
+  db: Sql,
+  { kind, shared: { reckonedTs, doubtedTs } }: NonNullable<Judgement['write']>,
+): Promise<void> {
+  const change = {
+    doubt: `doubted_at = coalesce(b.doubted_at, excluded.doubted_at)`,
+    believe: `reckoned_at = excluded.reckoned_at, doubted_at = null`,
+    advance: `reckoned_at = greatest(b.reckoned_at, excluded.reckoned_at)
+              where (b.doubted_at is null) = (excluded.doubted_at is null)`,
+  }[kind];
+  await db.query(
+    `insert into believed_time as b (reckoned_at, doubted_at)
+     values (to_timestamp($1::float8 / 1000), to_timestamp($2::float8 / 1000))
+     on conflict (only_row) do update set ${change}`,
+    [reckonedTs, doubtedTs],
+  );
+}
+
+/** The operator says that the clock is right. Gives the row before, and the time that is believed from now on. */
+export async function believeClock(
+  db: Sql,
+): Promise<{ before: SharedBelief | null; believedTs: number }> {
+  const { ts, shared } = await readDatabaseTime(db);
+  await writeBelief(db, { kind: 'believe', shared: { reckonedTs: ts, doubtedTs: null } });
+  return { before: shared, believedTs: ts };
+}
