@@ -129,8 +129,12 @@ export class FrameScanner {
 
   #end(at: number): number {
     this.isBetween = this.#expects === 'type';
-    this.wholeBytes = 1 + this.#lengthBytes + this.#length;
-    this.begunBytes = this.isBetween ? 0 : this.wholeBytes - this.#bodyLeft;
+    const headBytes = 1 + this.#lengthBytes;
+    // A length of several bytes says nothing until its last one has come.
+    const isKnown = this.#expects !== 'length';
+    this.wholeBytes = isKnown ? headBytes + this.#length : 0;
+    if (this.isBetween) this.begunBytes = 0;
+    else this.begunBytes = isKnown ? this.wholeBytes - this.#bodyLeft : headBytes;
     if (this.isBetween) this.isLarge = false;
     return at;
   }

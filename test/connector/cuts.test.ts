@@ -30,6 +30,22 @@ describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number 
     },
   );
 
+  test.each([4, 5] as const)(
+    'behind any byte, also of a length of two bytes: MQTT %i',
+    async (version) => {
+      const steps = [
+        publish,
+        { ...publish, size: 200 },
+        { ...publish, qos: 2, size: 200 } as const,
+      ];
+      for (let n = 50; n <= 100; n += 1) {
+        const one: Run = { ...plain, version, steps, cuts: [n / 100], waits: true };
+        const { result, expected } = await cuts.play(one);
+        expect(result).toEqual(expected);
+      }
+    },
+  );
+
   test('gives what it gives in one piece', { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(run, async (one) => {
