@@ -78,6 +78,7 @@ export const logEvents = [
   'login.failed',
   'login.unchecked',
   'access.unchecked',
+  'certificate.ends',
   'certificate.reloaded',
   'certificate.refused',
   'message.not-stored',
