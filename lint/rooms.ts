@@ -97,7 +97,7 @@ export const rooms: Room[] = [
   },
   {
     files: 'src/http/*.ts',
-    may: ['../lib/', '../log/logger.ts', '../errors.ts'],
+    may: ['../lib/', '../log/logger.ts', '../errors.ts', '../version.ts'],
     not: ['aedes', 'mqtt', ...storage],
     why: 'http/ is handed its routes.',
   },
@@ -229,7 +229,14 @@ export const rooms: Room[] = [
   },
   {
     files: 'src/metrics/*.ts',
-    may: ['../../connector/', '../broker-hooks/', '../http/', '../ingest/', '../notifications/'],
+    may: [
+      '../../connector/',
+      '../broker-hooks/',
+      '../http/',
+      '../ingest/',
+      '../notifications/',
+      '../version.ts',
+    ],
     not: [...servers, ...storage],
     why: 'metrics/ imports the types of what it observes.',
   },

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { watch } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,6 +11,8 @@ const settleMs = 200;
 export type CertificateFiles = { certFile: string; keyFile: string };
 
 export type WatchedCertificate = {
+  /** When the certificate that is in use ends, ms since 1970. */
+  expiresTs: () => number;
   /** Reads both now: a network file system may not tell of a change. Never rejects. */
   reload: () => Promise<void>;
   close: () => void;
@@ -57,6 +60,7 @@ export async function watchCertificate(
     }),
   );
   return {
+    expiresTs: () => new X509Certificate(current.cert).validToDate.getTime(),
     reload,
     close() {
       clearTimeout(timer);

@@ -25,7 +25,7 @@ export type ListenerDeps = {
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
-export type TlsListener = Listener & { reloadCertificate: WatchedCertificate['reload'] };
+export type TlsListener = Listener & { certificate: Omit<WatchedCertificate, 'close'> };
 
 /** Small, so that a socket that may not be read holds little of what it was sent. */
 const highWaterMark = 16_384;
@@ -84,7 +84,7 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
     certificate.close();
     await listener.close();
   };
-  return { port: listener.port, close, reloadCertificate: certificate.reload };
+  return { port: listener.port, close, certificate };
 }
 
 /** A proxy names its client before anything else; until it has, nobody knows whose turn it is. */

@@ -46,6 +46,8 @@ export type Connector = {
   isConnected(uuid: string): boolean;
   /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
   reloadCertificate(): Promise<void>;
+  /** When the certificate of MQTT over TLS ends, ms since 1970; null where there is none. */
+  certificateExpiresTs(): number | null;
   /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
   close(options: { drainMs: number }): Promise<void>;
 };
@@ -140,18 +142,20 @@ async function listen(
   { tcp, tls }: ConnectorOptions,
   deps: ListenerDeps,
   listeners: Listener[],
-): Promise<Pick<Connector, 'addresses' | 'reloadCertificate'>> {
+): Promise<Pick<Connector, 'addresses' | 'reloadCertificate' | 'certificateExpiresTs'>> {
   const addresses: Connector['addresses'] = { tcp: null, tls: null };
   if (tcp) {
     const listener = await listenTcp(tcp, deps);
     listeners.push(listener);
     addresses.tcp = { port: listener.port };
   }
-  if (!tls) return { addresses, reloadCertificate: async () => {} };
+  if (!tls)
+    return { addresses, reloadCertificate: async () => {}, certificateExpiresTs: () => null };
   const listener = await listenTls(tls, deps);
   listeners.push(listener);
   addresses.tls = { port: listener.port };
-  return { addresses, reloadCertificate: listener.reloadCertificate };
+  const { reload, expiresTs } = listener.certificate;
+  return { addresses, reloadCertificate: reload, certificateExpiresTs: expiresTs };
 }
 
 const snapshotOf = (

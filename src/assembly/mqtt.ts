@@ -1,7 +1,10 @@
+import { Gauge } from 'prom-client';
 import { startConnector } from '../../connector/mqtt/server.ts';
 import type { Connector } from '../../connector/mqtt/server.ts';
 import { connectorLimits, connectorPorts } from './device-ports.ts';
 import type { ConnectorSide, DeviceLogins } from './device-ports.ts';
+import { startEvery } from '../lib/every.ts';
+import type { Shared } from './shared.ts';
 
 /** Takes what devices send over MQTT, with a broker of its own. */
 export async function startMqtt(
@@ -25,6 +28,39 @@ export async function startMqtt(
     connectorPorts(side, connectorId, logins),
   );
   shared.memory.addIntake(connector.pause);
+  watchExpiry(shared, connector.certificateExpiresTs);
   shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
   return connector;
+}
+
+const dayMs = 86_400_000;
+/** Time enough to notice and to renew: certificates that renew themselves do so 30 days before their end. */
+const soonMs = 21 * dayMs;
+
+/** Tells in a metric when the certificate ends, and says so in the log, once a day, when that is near or has passed. */
+function watchExpiry(
+  { clock, log, metrics, releases }: Shared,
+  expiresTs: Connector['certificateExpiresTs'],
+): void {
+  if (expiresTs() === null) return;
+  new Gauge({
+    name: 'mqtt_certificate_expires_timestamp_seconds',
+    help: 'When the certificate of MQTT over TLS ends, in seconds since 1970.',
+    registers: [metrics.registry],
+    collect() {
+      this.set((expiresTs() ?? 0) / 1_000);
+    },
+  });
+  const told = log.child({ component: 'mqtt' });
+  const check = async () => {
+    const leftMs = (expiresTs() ?? Infinity) - clock();
+    if (leftMs > soonMs) return;
+    const days = Math.floor(Math.abs(leftMs) / dayMs);
+    const when = leftMs < 0 ? `ended ${days} days ago` : `ends in ${days} days`;
+    told.warn(
+      { event: 'certificate.ends' },
+      `The certificate of MQTT over TLS ${when}: devices refuse it then.`,
+    );
+  };
+  releases.add('certificate', startEvery(dayMs, check));
 }

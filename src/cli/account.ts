@@ -9,6 +9,7 @@ import {
   deny,
   disable,
   enable,
+  getByEmail,
   list,
   remove,
   resetPassword,
@@ -16,7 +17,9 @@ import {
 import { openTools } from './account/open.ts';
 import { quota } from './account/quota.ts';
 import { resetLink } from './account/reset-link.ts';
+import { listAccounts } from '../accounts/list-accounts.ts';
 import { asksForHelp, findWrongArgument } from './command-line.ts';
+import { confirm } from './confirm.ts';
 import { readPassword } from './simulate/password.ts';
 
 const usage = `Usage:
@@ -24,7 +27,8 @@ const usage = `Usage:
   npm run account -- list                     identifier, day of creation, devices, e-mail address
   npm run account -- reset-password <email>   give it a new password and end its sessions
   npm run account -- reset-link <email>       print a link by which its owner sets a new password
-  npm run account -- delete <email>           remove it with its devices, purposes and history
+  npm run account -- delete <email> [--yes]   remove it with its devices, purposes and history, once its
+                                              address is typed again; --yes: without asking
   npm run account -- quota <email> [<name> [<value>]]
                                               show limits and usage; set a quota for this account, or
                                               with "default" as value go back to that of config/
@@ -43,7 +47,7 @@ const commands: Record<string, { run: AccountCommand; takes: [number, number] }>
   list: { run: list, takes: [0, 0] },
   'reset-password': { run: resetPassword, takes: [1, 1] },
   'reset-link': { run: resetLink, takes: [1, 1] },
-  delete: { run: remove, takes: [1, 1] },
+  delete: { run: removeIfSure, takes: [1, 1] },
   quota: { run: quota, takes: [1, 3] },
   allow: { run: allow, takes: [2, 2] },
   deny: { run: deny, takes: [2, 2] },
@@ -59,8 +63,10 @@ async function main(args: string[]): Promise<number> {
     return 0;
   }
   const takes = Object.entries(commands).map(([name, { takes }]) => [name, takes] as const);
-  const wrong = findWrongArgument(args, Object.fromEntries(takes));
-  const [name = '', ...rest] = args;
+  const isSure = args[0] === 'delete' && args.includes('--yes');
+  const given = isSure ? args.filter((arg) => arg !== '--yes') : args;
+  const wrong = findWrongArgument(given, Object.fromEntries(takes));
+  const [name = '', ...rest] = given;
   const command = commands[name];
   if (wrong !== null || !command) {
     process.stderr.write(`${wrong}\n\n${usage}`);
@@ -70,12 +76,28 @@ async function main(args: string[]): Promise<number> {
   try {
     const [email = '', ...others] = rest;
     const ask = (email: string) => readPassword(email, process.stdin, process.stderr);
-    const lines = await command.run(tools, email, ask, others);
+    const lines = await command.run(tools, email, ask, isSure ? ['--yes'] : others);
     for (const line of lines) console.log(line);
     return 0;
   } finally {
     await tools.close();
   }
+}
+
+/** What is deleted cannot be had again: it asks for the address once more, also where standard input is no terminal. */
+async function removeIfSure(...args: Parameters<AccountCommand>): Promise<string[]> {
+  const [tools, given, , [sure]] = args;
+  const { email, accountUuid } = await getByEmail(tools, given);
+  if (sure !== '--yes') {
+    const account = (await listAccounts(tools.db)).find((one) => one.accountUuid === accountUuid);
+    console.log(
+      `This deletes ${email} with its ${account?.devices ?? 0} devices and all of their history.`,
+    );
+    const question = 'Type its e-mail address again to delete it: ';
+    if (!(await confirm(question, process.stdin, process.stderr, email)))
+      throw new DomainError('invalid-input', `Nothing was deleted: expected ${email}, or --yes.`);
+  }
+  return remove(...args);
 }
 
 function explain(error: unknown): number {

@@ -4,8 +4,8 @@ import { DomainError } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import { openTools } from './account/open.ts';
 import { asksForHelp, findWrongArgument } from './command-line.ts';
+import { confirm } from './confirm.ts';
 import { accept, type SecretCommand, status } from './secret/commands.ts';
-import { confirm } from './secret/confirm.ts';
 
 const usage = `Usage:
   npm run secret -- status   what was looked at, and whether it is this database's secret

@@ -4,7 +4,7 @@ import { checkCertificate } from './check-certificate.ts';
 import { Environment, secretVariables } from './environment.ts';
 import { findLanAddress } from '../lib/lan-address.ts';
 import { readSettings } from './read-settings.ts';
-import { placeOfSecret, readSecret } from './secret.ts';
+import { placeOfSecret, readPreviousSecret, readSecret } from './secret.ts';
 import { checkStopTimeout, stopTimeoutOf } from './stop-timeout.ts';
 import type { Settings } from './settings.ts';
 import { StartError } from '../start-error.ts';
@@ -17,7 +17,8 @@ export type Role = { name: 'all' } | { name: 'api' } | { name: 'connector'; id: 
 export type Config = Settings & {
   role: Role;
   httpListen: { host: string; port: number };
-  mqttListen: { host: string; port: number };
+  /** null: turned off. */
+  mqttListen: { host: string; port: number } | null;
   mqttsListen: { host: string; port: number; certFile: string; keyFile: string } | null;
   metricsListen: { host: string; port: number } | null;
   healthListen: { host: string; port: number } | null;
@@ -62,6 +63,7 @@ export async function loadConfig(
     problems.push(`--id ${role.id}: ${place} has no connector with that id; it has ${there}.`);
   }
   const secret = await readSecret(env, problems);
+  const previousSecret = await readPreviousSecret(env, problems);
   const mqttsListen = await readTls(env, problems);
   problems.push(...checkStopTimeout(env));
   if (settings === null || problems.length > 0) throw new StartError(problems);
@@ -70,7 +72,7 @@ export async function loadConfig(
     ...settings,
     role,
     httpListen: { host: env.HTTP_HOST, port: env.HTTP_PORT },
-    mqttListen: { host: env.MQTT_HOST, port: env.MQTT_PORT },
+    mqttListen: env.MQTT_PORT === 'off' ? null : { host: env.MQTT_HOST, port: env.MQTT_PORT },
     mqttsListen,
     metricsListen:
       env.METRICS_PORT === undefined ? null : { host: env.METRICS_HOST, port: env.METRICS_PORT },
@@ -85,7 +87,7 @@ export async function loadConfig(
     redisUrl: env.REDIS_URL ?? null,
     secret,
     secretPlace: placeOfSecret(env, dataDir),
-    previousSecret: env.SECRET_PREVIOUS ?? null,
+    previousSecret,
     dataDir,
     logLevel: env.LOG_LEVEL,
     brokerHookSecret: env.BROKER_HOOK_SECRET ?? null,

@@ -27,7 +27,10 @@ export const Environment = z.object({
   HTTP_HOST: z.string().default('0.0.0.0').describe('Address that HTTP listens on.'),
   HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 takes any free one, as everywhere.'),
   MQTT_HOST: z.string().default('0.0.0.0').describe('Address that MQTT listens on.'),
-  MQTT_PORT: port.default(1883).describe('Port of MQTT over plain TCP.'),
+  MQTT_PORT: z
+    .union([z.literal('off'), port], 'expected a port, 0 to 65535, or off')
+    .default(1883)
+    .describe('Port of MQTT over plain TCP; off: devices come over TLS or a WebSocket alone.'),
   MQTTS_PORT: port.optional().describe('Port of MQTT over TLS; needs the two files below.'),
   TLS_CERT_FILE: z.string().optional().describe('Certificate chain (PEM) for MQTTS_PORT.'),
   TLS_KEY_FILE: z.string().optional().describe('Private key (PEM) for MQTTS_PORT.'),
@@ -58,6 +61,10 @@ export const Environment = z.object({
     .string()
     .optional()
     .describe('The secret before this one: what it signed is still accepted.'),
+  SECRET_PREVIOUS_FILE: z
+    .string()
+    .optional()
+    .describe('A file that holds it, instead of SECRET_PREVIOUS.'),
   DATA_DIR: z
     .string()
     .optional()

@@ -16,8 +16,7 @@ const howToMake = 'make one with `openssl rand -base64 48` and keep it';
 export async function readSecret(env: Environment, problems: string[]): Promise<string | null> {
   if (env.SECRET !== undefined && env.SECRET_FILE !== undefined)
     problems.push('SECRET and SECRET_FILE: expected only one of them.');
-  checkLength('SECRET_PREVIOUS', env.SECRET_PREVIOUS, problems);
-  const secret = env.SECRET ?? (await readSecretFile(env.SECRET_FILE, problems));
+  const secret = env.SECRET ?? (await readSecretFile('SECRET_FILE', env.SECRET_FILE, problems));
   checkLength(env.SECRET === undefined ? 'SECRET_FILE' : 'SECRET', secret, problems);
   if (secret !== undefined) return secret;
   if (env.DATABASE_URL !== undefined && env.SECRET_FILE === undefined)
@@ -25,6 +24,19 @@ export async function readSecret(env: Environment, problems: string[]): Promise<
       `SECRET: required with DATABASE_URL, or SECRET_FILE: the one this database is used with, or for a new database ${howToMake}.`,
     );
   return null;
+}
+
+/** The secret before that one, null where none is given. What is wrong is added to `problems`. */
+export async function readPreviousSecret(
+  env: Environment,
+  problems: string[],
+): Promise<string | null> {
+  const { SECRET_PREVIOUS: given, SECRET_PREVIOUS_FILE: file } = env;
+  if (given !== undefined && file !== undefined)
+    problems.push('SECRET_PREVIOUS and SECRET_PREVIOUS_FILE: expected only one of them.');
+  const secret = given ?? (await readSecretFile('SECRET_PREVIOUS_FILE', file, problems));
+  checkLength(given === undefined ? 'SECRET_PREVIOUS_FILE' : 'SECRET_PREVIOUS', secret, problems);
+  return secret ?? null;
 }
 
 /** Where the secret is looked for, for messages to people. */
@@ -67,6 +79,7 @@ function checkOwn(file: string, secret: string): string {
 }
 
 async function readSecretFile(
+  name: string,
   file: string | undefined,
   problems: string[],
 ): Promise<string | undefined> {
@@ -75,7 +88,7 @@ async function readSecretFile(
     return (await readFile(file, 'utf8')).trim();
   } catch (error) {
     const reason = messageOf(error);
-    problems.push(`SECRET_FILE: cannot be read (${reason}).`);
+    problems.push(`${name}: cannot be read (${reason}).`);
     return undefined;
   }
 }

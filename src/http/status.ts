@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { version } from '../version.ts';
 import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 
@@ -25,6 +26,7 @@ const BridgeStatus = z
 const StatusResponse = z.object({
   status: z.enum(['online', 'degraded']),
   timestamp,
+  version: z.string().meta({ description: 'Of the program that answers.', example: '0.3.0' }),
   degraded: z
     .array(z.string())
     .describe(
@@ -69,7 +71,7 @@ export function statusRoutes(deps: StatusDeps): Route[] {
         ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
         const seen = bridges.length === 0 ? {} : { bridges };
-        return { status, timestamp: request.now(), degraded, ...seen };
+        return { status, timestamp: request.now(), version, degraded, ...seen };
       },
     }),
   ];

@@ -76,6 +76,7 @@ export const logEvents = [
   'login.failed',
   'login.unchecked',
   'access.unchecked',
+  'certificate.ends',
   'certificate.reloaded',
   'certificate.refused',
   'message.not-stored',

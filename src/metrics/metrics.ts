@@ -1,7 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import process from 'node:process';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../http/guard.ts';
+import { version } from '../version.ts';
 
 export type Metrics = {
   /** Others register what they measure here; never with a device as a label. */
@@ -13,6 +15,12 @@ export type Metrics = {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'build_info',
+    help: 'Always 1: which version runs, on which Node.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.versions.node }, 1);
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the first header to the answer, by documented path.',

@@ -63,7 +63,7 @@ describe('npm run account, beside a running service with registration closed', (
     expect(refused).toMatchObject({ status: 1, stdout: '' });
     expect(refused.stderr).toContain('not the secret of the service');
     expect((await account(env, ['reset-link', 'no@example.com'])).status).toBe(1);
-    await account(env, ['delete', 'lost@example.com']);
+    await account(env, ['delete', 'lost@example.com', '--yes']);
   });
 
   test('creates, lists, resets and deletes accounts', async () => {
@@ -100,7 +100,19 @@ describe('npm run account, beside a running service with registration closed', (
       200,
     );
 
-    expect((await account(env, ['delete', 'me@example.com'])).status).toBe(0);
+    for (const typed of ['no\n', 'yes\n', '', 'you@example.com\n']) {
+      const kept = await account(env, ['delete', 'ME@example.com'], typed);
+      const stderr = 'Nothing was deleted: expected me@example.com, or --yes.\n';
+      expect(kept).toMatchObject({ status: 1, stderr });
+      expect(kept.stdout).toBe(
+        'This deletes me@example.com with its 0 devices and all of their history.\n',
+      );
+    }
+    expect((await post('/v2/accounts/login', 'me@example.com', 'second password')).status).toBe(
+      200,
+    );
+    const deleted = await account(env, ['delete', 'ME@example.com'], 'me@example.com\n');
+    expect(deleted.status).toBe(0);
     expect((await post('/v2/accounts/login', 'me@example.com', 'second password')).status).toBe(
       401,
     );
@@ -195,7 +207,7 @@ describe('npm run account, beside a running service with registration closed', (
     const [short, empty, nobody, argument, unknown] = await Promise.all([
       account(env, ['create', 'no address'], 'short\n'),
       account(env, ['create', 'you@example.com']),
-      account(env, ['delete', 'nobody@example.com']),
+      account(env, ['delete', 'nobody@example.com', '--yes']),
       // A password is never an argument: everybody on the machine would see it.
       account(env, ['create', 'you@example.com', 'correct horse']),
       account(env, ['explode']),

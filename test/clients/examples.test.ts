@@ -65,7 +65,7 @@ test('the phone lists devices, follows what happens, and acknowledges an alarm',
     ],
   });
   const login = { EMAIL: app.email, PASSWORD: 'correct horse battery' };
-  const phone = runProgram(process.execPath, [`${apps}/phone.ts`], {
+  const phone = runProgram(process.execPath, [`${apps}/phone.mjs`], {
     env: { URL: service.url, ...login, ACKNOWLEDGE: 'yes' },
   });
   try {

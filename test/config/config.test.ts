@@ -43,6 +43,14 @@ describe('settings', () => {
     expect(config.publicHost).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
   });
 
+  it('turn plain MQTT off', async () => {
+    expect(await loadConfig({ MQTT_PORT: 'off' })).toMatchObject({ mqttListen: null });
+    expect(await loadConfig({ MQTT_PORT: '0' })).toMatchObject({ mqttListen: { port: 0 } });
+    expect(await refusal({ MQTT_PORT: 'none' })).toEqual([
+      'MQTT_PORT: expected a port, 0 to 65535, or off, got "none".',
+    ]);
+  });
+
   it('count an empty variable as absent', async () => {
     expect(await loadConfig({ HTTP_PORT: '', DATABASE_URL: '' })).toMatchObject({
       httpListen: { port: 8080 },
@@ -136,6 +144,21 @@ describe('settings that are wrong', () => {
 
   it('include a connector that config/ does not name', async () => {
     await expect(loadConfig({}, { name: 'connector', id: 9 })).rejects.toThrow('--id 9');
+  });
+
+  it('include a previous secret that is too short, twice there, or in no file', async () => {
+    const previous = file('previous', `${secret}\n`);
+    const one = await loadConfig({ SECRET: secret, SECRET_PREVIOUS_FILE: previous });
+    expect(one.previousSecret).toBe(secret);
+    expect(await refusal({ SECRET_PREVIOUS: secret, SECRET_PREVIOUS_FILE: previous })).toEqual([
+      'SECRET_PREVIOUS and SECRET_PREVIOUS_FILE: expected only one of them.',
+    ]);
+    expect(await refusal({ SECRET_PREVIOUS_FILE: file('short', 'x') })).toEqual([
+      expect.stringMatching(/^SECRET_PREVIOUS_FILE: expected 32 bytes or more/),
+    ]);
+    expect(await refusal({ SECRET_PREVIOUS_FILE: '/nowhere' })).toEqual([
+      expect.stringMatching(/^SECRET_PREVIOUS_FILE: cannot be read/),
+    ]);
   });
 
   it('include two secrets at once', async () => {

@@ -1,26 +1,31 @@
-/** A message of a stream of server-sent events. */
-export type Message = { name: string; data: string };
+/**
+ * A message of a stream of server-sent events.
+ * @typedef {{ name: string, data: string }} Message
+ */
 
-type Follow = {
-  url: string;
-  headers: () => Record<string, string>;
-  /** The stream is open for the first time, or could not be resumed. */
-  onOpen: () => Promise<void>;
-  onMessage: (message: Message) => Promise<void>;
-  /** 401: the token opens nothing any more. */
-  onRefused: () => Promise<void>;
-};
+/**
+ * `onOpen`: the stream is open for the first time, or could not be resumed. `onRefused`: 401, the token opens nothing
+ * any more.
+ * @typedef {object} Follow
+ * @property {string} url
+ * @property {() => Record<string, string>} headers
+ * @property {() => Promise<void>} onOpen
+ * @property {(message: Message) => Promise<void>} onMessage
+ * @property {() => Promise<void>} onRefused
+ */
 
 /**
  * Follows a stream for ever, and resumes after the last message where it breaks: `EventSource` of browsers does the
  * same, and can send no Authorization header.
+ * @param {Follow} follow
  */
-export async function followStream(follow: Follow): Promise<never> {
+export async function followStream(follow) {
   let lastId = '';
   let failures = 0;
   for (;;) {
     try {
-      const headers: Record<string, string> = { ...follow.headers(), Accept: 'text/event-stream' };
+      /** @type {Record<string, string>} */
+      const headers = { ...follow.headers(), Accept: 'text/event-stream' };
       if (lastId !== '') headers['Last-Event-ID'] = lastId;
       const answer = await fetch(follow.url, { headers });
       if (answer.status === 401) await follow.onRefused();
@@ -44,8 +49,11 @@ export async function followStream(follow: Follow): Promise<never> {
   }
 }
 
-/** The format of the HTML standard, section 9.2: lines `id:`, `event:`, `data:`; an empty line ends a message. */
-async function* readMessages(body: ReadableStream<Uint8Array>) {
+/**
+ * The format of the HTML standard, section 9.2: lines `id:`, `event:`, `data:`; an empty line ends a message.
+ * @param {ReadableStream<Uint8Array>} body
+ */
+async function* readMessages(body) {
   let text = '';
   for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
     text += chunk;
