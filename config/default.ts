@@ -23,7 +23,7 @@ const settings: SettingsInput = {
      * is not named here all clients have its address, also where logins and registrations are counted.
      */
     trustedProxies: [],
-    /** Origins whose browsers may call ('https://dashboard.example.com'); '*' for any. */
+    /** Origins whose pages may call, and be devices ('https://dashboard.example.com'); '*' for any. */
     corsOrigins: [],
     /** Largest body of a request; a larger one is answered 413. */
     bodyLimitBytes: 1_048_576,
