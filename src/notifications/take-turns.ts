@@ -35,9 +35,15 @@ const isNext = `
        and before.grouped_in is null and before.account_id = n.account_id and before.kind = n.kind
        and before.recipient = n.recipient and before.contact_id is not distinct from n.contact_id)`;
 
+/** What it is about was not removed. */
+const isThere = `
+  (n.device_id is null
+   or exists (select from device d where d.id = n.device_id and d.account_id is not null))
+  and not exists (select from account a where a.id = n.account_id and a.removed_at is not null)`;
+
 const firstOf = (whose: string) => `
   (select id, due_at from notification n
-    where ${whose} and n.state = 'queued' and n.grouped_in is null
+    where ${whose} and n.state = 'queued' and n.grouped_in is null and ${isThere}
       and n.due_at <= ms_to_timestamp($1) and ${isNext}
     order by n.due_at, n.id limit 1) as first`;
 
