@@ -25,6 +25,8 @@ export class Poll {
   isLate = false;
   /** The device is to have its profile, also where it had it before. */
   isProfileAsked = false;
+  /** Its client has ended its side: it is answered, and yet may be gone. */
+  hasLeft = false;
   /** Messages that are in no table. */
   errors: Downlink[] | null = null;
 

@@ -47,7 +47,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   /** Answers it; with nothing where it has waited long enough, or is to make room. */
   function end(poll: Poll, messages: readonly Downlink[], given: Given): void {
     if (poll.isOver) return;
-    drop(poll, true);
+    drop(poll, !poll.hasLeft);
     sendMessages(poll, messages, given, ports.clock());
   }
 
@@ -86,10 +86,20 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       const poll = new Poll(device, query, response);
       if (isStopping) throw comeLater('The service stops: try again.', 1);
       if (response.destroyed) return;
-      response.once('close', () => drop(poll, false));
+      const { socket } = request;
+      const onEnd = () => {
+        poll.hasLeft = true;
+        late(poll);
+      };
+      socket.once('end', onEnd);
+      response.once('close', () => {
+        socket.off('end', onEnd);
+        drop(poll, false);
+      });
       const replaced = polls.add(poll);
       if (replaced) end(replaced, [], replaced.given);
-      poll.isLate = query.waitMs === 0;
+      poll.hasLeft = socket.readableEnded;
+      poll.isLate = query.waitMs === 0 || poll.hasLeft;
       try {
         // What ended its access while it was let in was told before it was known here.
         const credentials = readCredentials(request.headers.authorization, device.uuid);
@@ -136,5 +146,7 @@ function refuseOthers({ method, headers }: IncomingMessage): void {
     });
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
   if (length !== '0' || encoding !== undefined)
-    throw new HttpProblem(400, 'invalid-input', 'Expected no body.');
+    throw new HttpProblem(400, 'invalid-input', 'Expected no body.', {
+      headers: { Connection: 'close' },
+    });
 }

@@ -1,12 +1,14 @@
-import type { Position } from '../contract/measurement.ts';
+import { lastOf, type Position } from '../contract/measurement.ts';
 import type { Sql } from '../db/sql.ts';
 import { quietNow } from './alarm.ts';
 import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
 import type { AlarmQuery, AlarmDelivery, ListedAlarm } from './schema.ts';
 import { toAlarmView } from './view.ts';
 
-/** The newest values of senses, the first of one millisecond first. */
-type Newest = Readonly<Record<string, { ts: number; vals: (number | Position)[] }>>;
+type Value = number | Position;
+
+/** The newest values of senses, the first of one millisecond first; `last`: the last of them, where it is not there. */
+type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
 
 export type ListAlarmsDeps = {
   db: Sql;
@@ -95,7 +97,7 @@ function aroundOf(
   const own = newest.get(alarm.device.deviceId) ?? {};
   const values = alarm.sIds.flatMap((sId) => {
     const value = Object.hasOwn(own, sId) ? own[sId] : undefined;
-    const val = value?.vals.at(-1);
+    const val = lastOf(value);
     if (!value || val === undefined) return [];
     if (typeof val === 'number') return [{ sId, val, ts: value.ts }];
     // Where it lies, not whether that agrees: of an event the same is told by what it compared.

@@ -39,6 +39,11 @@ export const Environment = z.object({
     .optional()
     .describe('Host that devices are told to connect to; this machine’s LAN address if absent.'),
   PUBLIC_URL: url(['http:', 'https:'], 'https://sensors.example.org')
+    .refine((text) => /^\/*$/.test(URL.parse(text)?.pathname ?? ''), {
+      error:
+        'expected an address without a path, such as https://sensors.example.org: the console, its links and the ' +
+        'reference are at the top of a host, so give the service a host name of its own',
+    })
     .optional()
     .describe('Where links in mails lead; http, PUBLIC_HOST and HTTP_PORT if absent.'),
   SMTP_URL: url(['smtp:', 'smtps:'], 'smtps://user:password@mail.example.org')

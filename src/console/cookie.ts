@@ -36,8 +36,12 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
   const refuseForeign = ({ header }: Pick<CookieRequest, 'header'>) => {
     const origin = header('origin');
     if (origin === '' || origin === publicOrigin) return;
-    if (URL.parse(origin)?.host === header('host').toLowerCase()) return;
-    throw new DomainError('forbidden', 'The cookie of the console opens nothing for other sites.');
+    if (isOfHost(origin, header('host'))) return;
+    throw new DomainError(
+      'forbidden',
+      `The cookie of the console opens nothing for other sites: Origin is ${origin}, and Host ${header('host')}. ` +
+        'Behind a proxy that changes Host set PUBLIC_URL.',
+    );
   };
   const attributes = (isHttps: boolean) =>
     `HttpOnly; SameSite=Strict; Path=/${isHttps ? '; Secure' : ''}`;
@@ -64,6 +68,18 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
     clear: (isHttps) =>
       isHttps ? [ended(`${hostPrefix}${plain}`, true), ended(plain, true)] : [ended(plain, false)],
   };
+}
+
+/**
+ * Whether an origin is what `Host` names: with or without the default port of its scheme (RFC 9110 section 4.2.3), the dot
+ * at the end of a full name, and however an IPv6 address is written.
+ */
+function isOfHost(origin: string, host: string): boolean {
+  const page = URL.parse(origin);
+  const asked = page && URL.parse(`${page.protocol}//${host}`);
+  if (!asked) return false;
+  const nameOf = ({ hostname }: URL) => hostname.replace(/\.$/, '');
+  return nameOf(page) === nameOf(asked) && page.port === asked.port;
 }
 
 /**

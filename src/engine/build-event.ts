@@ -4,11 +4,15 @@ import { engineOf } from './device-event.ts';
 import type { Origin } from './device-event.ts';
 import { comparedNumber, liesWithin } from './thresholds.ts';
 import type { Agreed, CauseEvidence, EventEvidence } from './runtime.ts';
-import type { Silence } from './time-evidence.ts';
+import type { Run, Silence } from './time-evidence.ts';
 import { emptyWindow } from './window.ts';
 
-/** The `sense` event of a firing, with what completed each cause; specification section 6. */
-export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEvent {
+/**
+ * The `sense` event of a firing, with what completed each cause; specification section 6. `nowTs`: when it fired by the
+ * service's clock (ms). The firing's `ts` is the time of a measurement, which may be older than the arrival by which
+ * silences are counted.
+ */
+export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: number): SenseEvent {
   const found: SenseEvent = {
     type: 'sense',
     ts: origin.ts,
@@ -18,11 +22,11 @@ export function senseEventOf(origin: Origin, evidence: EventEvidence): SenseEven
   for (const [index, cause] of origin.event.causes.entries()) {
     const collected = evidence.causes[index];
     const time = evidence.time?.causes[index];
-    if (time?.silence) found.why?.push(silenceOf(cause, time.silence, origin.ts));
+    if (time?.silence) found.why?.push(silenceOf(cause, time.silence, nowTs));
     if (!collected?.agreed) continue;
     found.cause.senses.push(senseOf(cause, collected.agreed));
     const detail = detailOf(cause, collected, time?.compared);
-    if (time?.run) Object.assign(detail, lasting(time.run.sinceT, origin.ts));
+    if (time?.run) Object.assign(detail, lastingOf(time.run, origin.ts));
     found.why?.push(detail);
   }
   return found;
@@ -44,12 +48,19 @@ export function comparedOf(
   return comparedNumber(cause, agreed.val, baseline);
 }
 
-const lasting = (sinceTs: number, ts: number) => ({ heldMs: ts - sinceTs, sinceTs });
+/** Of a run. Another cause's measurement may have fired the event as of a time before the run was complete. */
+function lastingOf({ sinceT, due }: Run, ts: number): Pick<CauseDetail, 'heldMs' | 'sinceTs'> {
+  return { heldMs: Math.max(ts, due?.t ?? ts) - sinceT, sinceTs: sinceT };
+}
 
-/** Of a silence: no measurement agreed. */
-function silenceOf(cause: CompiledCause, { sinceTs }: Silence, ts: number): CauseDetail {
+/** Of a silence: no measurement agreed. A tick that was due after this silence may tell an earlier time. */
+function silenceOf(
+  cause: CompiledCause,
+  { sinceTs, completeTs }: Silence,
+  nowTs: number,
+): CauseDetail {
   const detail = detailOf(cause, emptyWindow(undefined), undefined);
-  return { ...detail, silentMs: ts - sinceTs, sinceTs };
+  return { ...detail, silentMs: Math.max(nowTs, completeTs ?? nowTs) - sinceTs, sinceTs };
 }
 
 /** `known`: the number that was compared, where it does not follow from what was collected. */

@@ -56,8 +56,10 @@ export function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
   const time = timeOf(threshold);
-  // A run ends with the first outcome that disagrees: `measurement.count` instructs the device only.
-  const windowLength = time?.forMs ? needed : Math.max(needed, cause.measurement?.count ?? 0);
+  // The first measurement that disagrees ends a run, and any ends a silence: there `measurement.count` instructs the
+  // device only.
+  const isLasting = time?.forMs || time?.noneForMs;
+  const windowLength = isLasting ? needed : Math.max(needed, cause.measurement?.count ?? 0);
   const reads = readsOf(thresholds);
   const isPlain = threshold?.relative !== true && threshold?.decimalAcc === undefined;
   const lists = thresholds.isOneOf || thresholds.isNotIn ? thresholds : null;

@@ -148,7 +148,8 @@ export class Evaluator {
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
     const ts = event.isTimed ? timeOf(reader, evidence, moment.t) : moment.t;
-    const at = { ts, ageMs: ageOf(given.moment), isGiven: givesAll || !event.isSilent };
+    const { arrivedTs: nowTs } = moment;
+    const at = { ts, nowTs, ageMs: ageOf(moment), isGiven: givesAll || !event.isSilent };
     fire(this.#profile, this.#live, event, evidence, at, outcome);
     return this.#leadsOn(event, ts, outcome);
   }

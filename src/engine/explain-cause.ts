@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { comparedOf, senseOf } from './build-event.ts';
 import type { CompiledCause } from './compile-cause.ts';
-import { Position } from '../contract/measurement.ts';
+import { lastOf, Position } from '../contract/measurement.ts';
 import { Thresholds } from '../contract/purpose.ts';
 import { timeMembers } from './explain-time.ts';
 import type { LastSeen } from './last-seen.ts';
@@ -56,7 +56,7 @@ export function explainCause(
   const { sId, orderId, thresholds, negate, relative, decimalAcc, needed, windowLength } = cause;
   const { matched = 0, of = 0 } = collected ?? {};
   const newest = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
-  const val = newest?.vals.at(-1);
+  const val = lastOf(newest);
   return {
     sId,
     orderId,

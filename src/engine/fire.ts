@@ -12,8 +12,11 @@ import type { EventEvidence } from './runtime.ts';
 /** What a cause of an event that fires takes, beside one that judges and stays as it is. */
 export const costOfFiring = 5;
 
-/** `ageMs`: see `Firing`. `isGiven`: whether the firing is among the outcome's. */
-type At = { ts: number; ageMs: number; isGiven: boolean };
+/**
+ * `ts`: the firing's. `nowTs`: when it fires by the service's clock: as the measurement arrives, or as the tick is due; by
+ * a silence's tick when that was complete. `ageMs`: see `Firing`. `isGiven`: whether the firing is among the outcome's.
+ */
+type At = { ts: number; nowTs: number; ageMs: number; isGiven: boolean };
 
 /** An event fires: what it has collected is used up. */
 export function fire(
@@ -21,11 +24,11 @@ export function fire(
   live: LiveEvidence,
   event: LiveEvent,
   evidence: EventEvidence,
-  { ts, ageMs, isGiven }: At,
+  { ts, nowTs, ageMs, isGiven }: At,
   outcome: Evaluated,
 ): void {
   if (isGiven) {
-    const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence);
+    const found = senseEventOf({ pId, puId: live.place.puId, event, ts }, evidence, nowTs);
     const { name, record, actions, tells } = event;
     const isFirst = !evidence.isInEpisode;
     outcome.firings.push({ event: found, name, record, actions, tells, isFirst, ageMs });

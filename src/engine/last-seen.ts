@@ -1,7 +1,10 @@
 import type { Measurement } from '../contract/measurement.ts';
 
-/** The newest time of a sense, and the values it has then, the first of them first. */
-export type Newest = { ts: number; vals: Measurement['val'][] };
+/**
+ * The newest time of a sense, and the values it has then, the first of them first: up to `maxValues`. `last`: the last of
+ * them to come, where there are more.
+ */
+export type Newest = { ts: number; vals: Measurement['val'][]; last?: Measurement['val'] };
 
 /** The newest of each sense: what is older, or one of these once more, is no news. Nothing clears it. */
 export type LastSeen = Readonly<Record<string, Newest>>;
@@ -24,6 +27,12 @@ export function notice(seen: LastSeen, measurement: Measurement): LastSeen | nul
   const { sId } = measurement;
   const newest = newestAfter(Object.hasOwn(seen, sId) ? seen[sId] : undefined, measurement);
   return newest && { ...seen, [sId]: newest };
+}
+
+/** With a value that is stored beyond those that are evaluated: it is none of them, and the last to come. */
+export function withLast(newest: Newest, { val, ts }: Measurement): Newest {
+  const isBeyond = newest.ts === ts && newest.vals.length >= maxValues;
+  return isBeyond ? { ...newest, last: storable(val) } : newest;
 }
 
 function withValue({ vals }: Newest, val: Measurement['val']): Newest['vals'] | null {

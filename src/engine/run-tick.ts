@@ -27,13 +27,19 @@ function complete(time: CauseTime, t: number): CauseTime {
   return time.silence ? { ...time, silence: { ...time.silence, completeTs: t } } : time;
 }
 
-/** The time of a firing by a tick: that of the newest measurement that agreed, if it is later. A silence has its own. */
-export function firingTime({ event, index, t }: Tick, { causes, time }: EventEvidence): number {
-  if (hasSilence(event, index)) return t;
+/**
+ * The time of a firing by a tick: when it was complete, or when the newest measurement that agreed was taken, if later; and
+ * when it fires by the service's clock. A silence has one time for both, when it was complete.
+ */
+export function firingTime(
+  { event, index, t, ts: dueTs }: Tick,
+  { causes, time }: EventEvidence,
+): { ts: number; nowTs: number } {
+  if (hasSilence(event, index)) return { ts: t, nowTs: t };
   const agreed = causes.map((collected, at) =>
     collected?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,
   );
-  return Math.max(t, ...agreed);
+  return { ts: Math.max(t, ...agreed), nowTs: dueTs };
 }
 
 const hasSilence = ({ causes }: LiveEvent, index: number) =>

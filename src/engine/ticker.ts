@@ -101,8 +101,8 @@ export class Ticker {
     const { evidence, ageMs } = runTick(tick, live.draftOf(event));
     if (!isComplete(event, evidence)) return outcome;
     this.cost += costOfFiring * (1 + event.causes.length);
-    const ts = firingTime(tick, evidence);
-    fire(this.#profile, live, event, evidence, { ts, ageMs, isGiven: true }, outcome);
+    const { ts, nowTs } = firingTime(tick, evidence);
+    fire(this.#profile, live, event, evidence, { ts, nowTs, ageMs, isGiven: true }, outcome);
     const target = leadOn(this.#profile, live, event, ts, outcome);
     if (target) live.enter(target.place, target.entersPurpose, arrivedTs);
     return outcome;

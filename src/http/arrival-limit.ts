@@ -1,21 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /**
- * Ends connections of requests that take longer than `longestMs` to arrive, as Node's `requestTimeout` would,
- * but for those of `ownPace`: how long these may take is said by whoever reads them.
+ * Is to be told of each request. Ends connections of those that take longer than `longestMs` to arrive, as Node's `requestTimeout`
+ * would, but for those of `ownPace`: how long these may take is said by whoever reads them.
  */
 export function limitArrival(
   server: Server,
   longestMs: number,
   ownPace: WeakSet<IncomingMessage>,
-): void {
+): (response: ServerResponse) => void {
   /** Of this turn of the event loop: most have arrived as a whole by its end, and need no timer. */
   let arriving: ServerResponse[] = [];
-
-  server.on('request', (request, response) => {
-    if (!announcesBody(request)) return;
-    if (arriving.push(response) === 1) setImmediate(limitThose);
-  });
 
   function limitThose(): void {
     const responses = arriving;
@@ -35,6 +30,11 @@ export function limitArrival(
       if (request.complete) clearTimeout(timer);
     });
   }
+
+  return (response) => {
+    if (!announcesBody(response.req)) return;
+    if (arriving.push(response) === 1) setImmediate(limitThose);
+  };
 }
 
 /** RFC 9112 section 6. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import helmet from 'koa-helmet';
 import type { Middleware } from 'koa';
@@ -50,4 +51,31 @@ export function crossOrigin(origins: string[]): Middleware {
     ],
     maxAge: 600,
   });
+}
+
+/**
+ * The same for devices' paths, which no Koa sees. True: it was a preflight (Fetch section 4.8), which carries no login, and
+ * is answered. A browser that is a device sends `POST` or `GET` with a login and a type of its own.
+ */
+export function crossOriginDevices(
+  origins: string[],
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const isAny = origins.includes('*');
+  return (request, response) => {
+    const { origin } = request.headers;
+    const isAllowed = origin !== undefined && (isAny || origins.includes(origin));
+    if (isAllowed) {
+      response.setHeader('Access-Control-Allow-Origin', isAny ? '*' : origin);
+      response.setHeader('Access-Control-Expose-Headers', 'Retry-After');
+      if (!isAny) response.setHeader('Vary', 'Origin');
+    }
+    if (request.method !== 'OPTIONS') return false;
+    if (isAllowed) {
+      response.setHeader('Access-Control-Allow-Methods', 'GET,POST');
+      response.setHeader('Access-Control-Allow-Headers', 'Authorization,Content-Type');
+      response.setHeader('Access-Control-Max-Age', '600');
+    }
+    response.writeHead(204, { Allow: 'GET, POST, OPTIONS' }).end();
+    return true;
+  };
 }

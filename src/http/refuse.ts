@@ -15,18 +15,38 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
   return refuse(socket, 400, 'This is not HTTP as RFC 9112 has it', nowTs);
 }
 
-export function refuseUpgrade(socket: Duplex, nowTs: number) {
+/** `isAddressed`: by its one `Host`. */
+export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: number) {
   socket.on('error', () => socket.destroy());
-  return refuse(socket, 404, 'There is no such resource', nowTs);
+  if (isAddressed) return refuse(socket, 404, 'There is no such resource', nowTs);
+  return refuse(socket, 400, oneHost, nowTs);
 }
 
 /** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
 export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
-  const error = new DomainError(
-    'unavailable',
-    'Too many large requests wait already: try again later.',
-    { retryAfterSeconds: 2 },
-  );
+  const detail = 'Too many large requests wait already: try again later.';
+  const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
+  sendRefusal(response, error, nowTs);
+}
+
+/** RFC 9112 section 3.2: a request with no `Host`, or with two, might be meant for somebody else. */
+export function refuseHost(response: ServerResponse, nowTs: number): void {
+  sendRefusal(response, of(400, oneHost), nowTs);
+}
+
+/** RFC 9110 section 10.1.1. */
+export function refuseExpectation(response: ServerResponse, nowTs: number): void {
+  sendRefusal(response, of(417, 'The only expectation that is met is 100-continue'), nowTs);
+}
+
+/** RFC 9110 section 9.3.6. */
+export function refuseConnect(socket: Duplex, nowTs: number) {
+  socket.on('error', () => socket.destroy());
+  return refuse(socket, 405, 'This service is no proxy: there is no CONNECT', nowTs);
+}
+
+/** What a request is answered with that no route sees; its connection ends. */
+function sendRefusal(response: ServerResponse, error: Error, nowTs: number): void {
   const { status, headers, body } = toAnswer(error, randomUUID(), nowTs);
   response.writeHead(status, {
     ...headers,
@@ -37,9 +57,11 @@ export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
   response.end(JSON.stringify(body));
 }
 
+const oneHost = 'Expected one Host header (RFC 9112 section 3.2)';
+const of = (status: number, detail: string) => Object.assign(new Error(detail), { status });
+
 function refuse(socket: Duplex, status: number, detail: string, nowTs: number): Duplex {
-  const error = Object.assign(new Error(detail), { status });
-  const body = JSON.stringify(toAnswer(error, randomUUID(), nowTs).body);
+  const body = JSON.stringify(toAnswer(of(status, detail), randomUUID(), nowTs).body);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json; charset=utf-8',

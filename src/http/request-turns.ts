@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ByteRoom } from '../lib/byte-room.ts';
-import { FairTurns } from '../lib/fair-turns.ts';
+import { LoopTurns } from '../lib/loop-turns.ts';
 
 export type RequestTurnsOptions = {
   /** The client's address, or its network. Asked for of those that wait only. */
@@ -46,26 +46,7 @@ export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
     maxWaiting: 0,
     maxWaitingOfKey: 0,
   });
-  const turns = new FairTurns<() => void>();
-  let started = 0;
-
-  function takeTurn(): boolean {
-    if (started >= perTurn) return false;
-    started += 1;
-    // Behind what this turn of the loop has still to read.
-    if (started === 1) scheduleNext();
-    return true;
-  }
-
-  function scheduleNext(): void {
-    if (turns.waiting < crowd) setImmediate(nextTurn);
-    else setTimeout(nextTurn, crowdPauseMs);
-  }
-
-  function nextTurn(): void {
-    started = 0;
-    while (turns.waiting > 0 && takeTurn()) turns.take()?.thing();
-  }
+  const turns = new LoopTurns({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
 
   function wait(request: IncomingMessage, go: () => void): boolean {
     const path = pathOf(request);
@@ -74,7 +55,7 @@ export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
     const bytes = arrivingBytes(request);
     const place = bytes > smallBytes ? room.enter(address, bytes) : undefined;
     if (place === null) return false;
-    turns.add({ address, who: whoOf(request) ?? path }, () => {
+    turns.wait({ address, who: whoOf(request) ?? path }, () => {
       place?.leave();
       go();
     });
@@ -83,7 +64,7 @@ export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
 
   return {
     start(request, go) {
-      if (turns.waiting > 0 || !takeTurn()) return wait(request, go);
+      if (!turns.takeNow()) return wait(request, go);
       go();
       return true;
     },

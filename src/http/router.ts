@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type Koa from 'koa';
@@ -115,10 +116,20 @@ async function answer(
     ctx.body = text;
     return;
   }
-  if (route.isEndless) place.leave();
+  if (route.isEndless) {
+    place.leave();
+    endWithClient(ctx.req.socket);
+  }
   ctx.status = result.status;
   ctx.type = result.contentType;
   ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
+}
+
+/** Nothing tells a client that has ended its side from one that has gone, and an endless answer waits for neither. */
+function endWithClient(socket: Socket): void {
+  const end = () => socket.destroy();
+  if (socket.readableEnded) end();
+  else socket.once('end', end);
 }
 
 type Keyed = { ctx: Context; account: Account; key: string; request: KoaRequestInfo };

@@ -5,12 +5,9 @@ import { DeviceQueues, stamp } from './queue/device-queues.ts';
 import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
 import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
-import {
-  createContextLoader,
-  type FindNewest,
-  type ListWaitingSenses,
-} from './store/load-contexts.ts';
+import { createContextLoader, type ListWaitingSenses } from './store/load-contexts.ts';
 import { retryBounds, type RetryBounds } from './store/retry.ts';
+import type { FindNewest } from './store/sense-clocks.ts';
 import { storeBatch } from './store/store-batch.ts';
 import type { StoreDeps } from './store/storing.ts';
 

@@ -63,6 +63,8 @@ export const logEvents = [
   'accounts.mail-failed',
   'accounts.mail-undelivered',
   'audit.unwritten',
+  'quotas.near',
+  'quotas.unlooked',
   'quotas.unread',
   'quotas.unwritten',
   'quotas.unestimated',

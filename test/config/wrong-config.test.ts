@@ -130,3 +130,12 @@ describe('ports', () => {
     );
   });
 });
+
+test.each(['https://example.org/iot', 'https://example.org/iot/', 'http://h:1/?a/b/../c/d'])(
+  'PUBLIC_URL %s has a path, and nothing of this service is there',
+  async (url) => {
+    const lines = linesOf({ PUBLIC_URL: url });
+    if (url.includes('?')) await expect(lines).rejects.toThrow('taken');
+    else expect(await lines).toEqual([expect.stringMatching(/^PUBLIC_URL.*without a path/)]);
+  },
+);

@@ -146,6 +146,24 @@ test('a session from before the secret was changed goes on', () => {
   expect(foreign.read({ method: 'GET', header })).toBeNull();
 });
 
+test.each([
+  ['https://iot.example.com', 'iot.example.com:443', true],
+  ['http://iot.example.com', 'IoT.example.com:80', true],
+  ['https://iot.example.com:8443', 'iot.example.com:8443', true],
+  ['https://iot.example.com', 'iot.example.com.', true],
+  ['http://[::1]:8080', '[0:0:0:0:0:0:0:1]:8080', true],
+  ['https://iot.example.com', 'iot.example.com:80', false],
+  ['https://iot.example.com', 'iot.example.com:443@evil.example', false],
+  ['https://iot.example.com', '', false],
+  ['https://iot.example.com.evil.example', 'iot.example.com', false],
+])('a page of %s asks its own host at Host: %s: %s', (origin, host, isOwn) => {
+  const { refuseForeign } = createSessionCookie({ keys: [Buffer.from('key')], publicUrl: null });
+  const ask = () =>
+    refuseForeign({ header: (name) => ({ origin, host })[name.toLowerCase()] ?? '' });
+  if (isOwn) expect(ask).not.toThrow();
+  else expect(ask).toThrow(`Origin is ${origin}, and Host ${host}`);
+});
+
 test('over HTTPS the cookie is one of this host alone; an earlier one counts behind it until it ends', () => {
   const key = Buffer.alloc(32, 1);
   const cookie = createSessionCookie({ keys: [key], publicUrl: null });

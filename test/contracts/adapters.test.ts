@@ -49,6 +49,11 @@ const adapters = [
     contract: 'zod',
     inside: /\._zod\b|\.innerType\b|\.\$ZodTypes/,
   },
+  {
+    file: 'src/http/socket-reads.ts',
+    contract: 'socket-reads',
+    inside: /kBuffer|useUserBuffer|_consumed\b/,
+  },
   { file: 'src/http/body.ts', contract: 'koa-bodyparser', inside: /'koa-bodyparser'|ERR__ERROR_/ },
   { file: 'src/http/router.ts', contract: 'koa-router', inside: /'@koa\/router'|router\.match\(/ },
   { file: 'src/http/docs.ts', contract: 'swagger-ui-dist', inside: /swagger-ui/ },

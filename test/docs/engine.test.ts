@@ -10,7 +10,7 @@ function purposeOf(shown: Record<string, unknown>) {
   return { puId: 1, initStId: 1, states: [{ stId: 1, events: [{ evId: 1, causes }] }] };
 }
 
-const examples = blocksOf(readProjectFile('docs/engine.md'), 'json').map(
+const examples = blocksOf(readProjectFile('docs/purposes.md'), 'json').map(
   (text) => JSON.parse(text) as Record<string, unknown>,
 );
 
@@ -22,4 +22,10 @@ test('each example of the page on purposes is taken as it is, and there is nothi
     expect(purpose).toMatchObject(given);
     expect(listWarnings([purpose])).toEqual([]);
   }
+});
+
+test('the page of the engine is short, and opens with the procedure', () => {
+  const lines = readProjectFile('docs/engine.md').split('\n');
+  expect(lines.length).toBeLessThanOrEqual(320);
+  expect(lines.find((line) => line.startsWith('## '))).toBe('## The procedure');
 });

@@ -49,6 +49,7 @@ const lasting = fc.record({
 const silent = fc.record({
   sId,
   orderId,
+  measurement,
   threshold: fc.record({ noneForMs: seconds(1, 2, 5, 60, 300, 600) }),
 });
 const ageing = fc.record({

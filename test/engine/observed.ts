@@ -14,12 +14,19 @@ export function withSilent(outcome: Evaluated, arrival: ReferenceArrival): Evalu
     const rest = [...event.cause.senses];
     const senses = (event.why ?? []).flatMap(({ sId, silentMs }) => {
       if (silentMs === undefined) return rest.splice(0, 1);
-      const { val, ts } = arrival.newestOf(sId) ?? {};
-      return typeof val === 'number' && ts !== undefined ? [{ sId, val, ts }] : [];
+      const newest = arrival.newestOf(sId);
+      if (!newest) return [];
+      const { val, ts } = newest;
+      return typeof val === 'number' ? [{ sId, val, ts }] : [{ sId, val: 0, ts, ...val }];
     });
     return { ...firing, event: { ...event, cause: { ...event.cause, senses } } };
   });
   return { ...outcome, firings };
+}
+
+/** Those members of a cause's explanation that are asked for. */
+function pick<Asked extends { sId: string }>(found: object, asked: Asked): Asked {
+  return Object.fromEntries(Object.entries(found).filter(([name]) => name in asked)) as Asked;
 }
 
 /** Ticks that led to something. */
@@ -33,15 +40,18 @@ export function observeTicks(ticks: readonly Evaluated[], expected: Led[] = []):
 export function observe({ firings, transition, ended }: Evaluated, expected?: Led): Led {
   const shown = textsOf(firings);
   const fires = firings.map((firing, index) => {
-    const { event, record, tells, isFirst, ageMs } = firing;
+    const { event, record, actions, tells, isFirst, ageMs } = firing;
     const { puId, stId, evId } = event.cause.engine;
-    // A notice of a move is told where the device came from another state.
-    const isNotice = tells === 'notice' && (!transition || transition.event !== undefined);
+    // A notice of a move is told where the device came from another state. The move may be another event's.
+    const moves = Object.keys(actions.engine ?? {}).length > 0;
+    const isNotice = tells === 'notice' && !(moves && transition && !transition.event);
     const ring = isNotice || (tells === 'alarm' && isFirst);
     const all = { record, ring, first: isFirst, ts: event.ts, ageMs };
     const asked = expected?.fires[index] ?? all;
     const told = Object.entries(all).filter(([name]) => name in asked);
-    return { puId, stId, evId, ...Object.fromEntries(told), senses: event.cause.senses };
+    const why = expected?.fires[index]?.why?.map((one, at) => pick(event.why?.[at] ?? {}, one));
+    const { senses } = event.cause;
+    return { puId, stId, evId, ...Object.fromEntries(told), ...(why && { why }), senses };
   });
   const asked = {
     ...((expected ? expected.ended : ended.length > 0) && { ended }),

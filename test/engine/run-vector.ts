@@ -13,6 +13,8 @@ import type { Step, Vector } from './vector.ts';
 /** What a report of a state says beside it. */
 export type Said = { evId?: number | undefined; ts?: number | undefined };
 
+type Reported = Place & { ts: number };
+
 /** What a vector asks of an engine. */
 export type Engine = {
   readonly place: Place;
@@ -35,6 +37,7 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
   let engine = startEngine(load(vector.purposes), arrivedTs);
   engine.listen(gaps);
   if (vector.starts) engine.report(vector.starts, arrivedTs);
+  let reported: Reported | null = null;
   for (const [index, step] of vector.steps.entries()) {
     const { nextDueTs, ...expected } = step;
     if (!('tick' in step)) arrivedTs = step.arrivedTs ?? newestOf(step, arrivedTs);
@@ -43,8 +46,15 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
     if ('install' in step) {
       engine = startEngine(load(step.install), arrivedTs);
       engine.listen(gaps);
+      reported = null;
     }
-    const entered = 'enter' in step ? enter(engine, step.enter, arrivedTs) : null;
+    const report =
+      'enter' in step
+        ? { ts: arrivedTs, ...step.enter, isStamped: step.enter.ts === undefined }
+        : null;
+    const isNews = report !== null && !isOld(reported, report, report.isStamped);
+    if (isNews) reported = report;
+    const entered = isNews ? enter(engine, report, arrivedTs) : null;
     const evaluateAll = (sent: Sent[]) => evaluate(engine, arrival, sent, arrivedTs);
     const observed = {
       ...observeStep(step, before, evaluateAll),
@@ -57,6 +67,13 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
     }
   }
   expect(engine.place).toEqual(vector.ends);
+}
+
+/** A report that is older than the newest one, or is that one again, counts for nothing. Without a time it is the newest. */
+function isOld(newest: Reported | null, { puId, stId, ts }: Reported, isStamped: boolean): boolean {
+  if (!newest) return false;
+  if (ts === newest.ts && newest.puId === puId && newest.stId === stId) return true;
+  return !isStamped && ts < newest.ts;
 }
 
 type Led = { measurement: Measurement; forced: readonly Evaluated[]; outcome: Evaluated };

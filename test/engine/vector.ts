@@ -10,6 +10,17 @@ const Fires = Place.extend({
   first: z.boolean().optional(),
   ts: z.int().optional(),
   ageMs: z.int().optional(),
+  why: z
+    .array(
+      z.strictObject({
+        sId: z.string(),
+        compared: z.number().optional(),
+        heldMs: z.int().optional(),
+        silentMs: z.int().optional(),
+        sinceTs: z.int().optional(),
+      }),
+    )
+    .optional(),
   senses: z.array(
     z.strictObject({
       sId: z.string(),

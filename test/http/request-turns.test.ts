@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { oneByOne } from '../../src/http/one-by-one.ts';
+import { OneByOne } from '../../src/http/one-by-one.ts';
 import { refuseAtOnce } from '../../src/http/refuse.ts';
 import { createRequestTurns, type RequestTurns } from '../../src/http/request-turns.ts';
 
@@ -99,13 +99,13 @@ test('bodies that arrive while their requests wait have a bound, and an address 
 
 test('a request that cannot even wait is answered 503, and its connection ends', async () => {
   vi.useRealTimers();
-  const requests = oneByOne({
+  const requests = new OneByOne({
     handle: () => expect.unreachable(),
     start: () => false,
     refuse: (response) => refuseAtOnce(response, 1_700_000_000_000),
     onIdle() {},
   });
-  const server = createServer(requests.handle);
+  const server = createServer((request, response) => requests.add(request, response));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -104,6 +105,49 @@ describe('a value more than 10 s ahead of its arrival', () => {
     const items = [0, 1].map((index) => ({ index, value }));
     await process.ingest.ingest(device, uplink({ kind: 'measurements', items }), forever);
     expect(await fired()).toEqual([[0, 30]]);
+  });
+
+  test.each(['the same process', 'another one'])(
+    'is not the clock of a sense that no profile read, to %s',
+    async (who) => {
+      device = await insertDevice(database.db);
+      await send(process, [0, 1], [4 * minuteMs, 30, 1_000]);
+      await installProfile(database.db, device, [countingPurpose(1)]);
+      const next = who === 'another one' ? another : process;
+      // Older than the newest that was not ahead.
+      await send(next, [-1, 31, 1_500], [2_000, 32, 2_000]);
+      await send(process, [1_999, 33, 3_000], [3_000, 34, 3_000]);
+      // Its time has come, and what was evaluated since is the clock all the same.
+      await send(another, [3 * minuteMs, 35, 5 * minuteMs]);
+      expect(await fired()).toEqual([
+        [2_000, 32],
+        [3_000, 34],
+        [3 * minuteMs, 35],
+      ]);
+    },
+  );
+
+  test('nor is it where another profile was current then, and nothing else is stored', async () => {
+    device = await insertDevice(database.db);
+    const causes = [{ sId: '0x02', thresholds: { isGt: 20 } }];
+    const states = [{ stId: 1, events: [{ evId: 3, eventLog: true, causes }] }];
+    await installProfile(database.db, device, [Purpose.parse({ puId: 6, initStId: 1, states })]);
+    await send(process, [4 * minuteMs, 30]);
+    const pId = await installProfile(database.db, device, [countingPurpose(1)]);
+    const answer = { pId, state: 'current' as const };
+    await process.ingest.ingest(device, uplink({ kind: 'profile-answer', answer }, now), forever);
+    await send(process, [1_000, 31, 1_000]);
+    expect(await fired()).toEqual([[1_000, 31]]);
+  });
+
+  test('leaves the sixteen values of the millisecond of the clock as they are, to another process', async () => {
+    await start();
+    const sixteen = Array.from({ length: 16 }, (_, n): Point => [5_000, 30 + n, 5_000]);
+    await send(process, ...sixteen, [4 * minuteMs, 1, 6_000]);
+    await send(another, [5_000, 60, 7_000], [5_001, 61, 7_000]);
+    const found = await fired();
+    expect(found).toHaveLength(17);
+    expect(found.at(-1)).toEqual([5_001, 61]);
   });
 
   test('is remarked to the device once an hour, also where others take it over', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
+import { Device as AlarmsOfDevice } from '../alarms/fixtures.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, forever, ingestProcess, insertDevice, installProfile } from './harness.ts';
 import { now, recordedEvents, uplink, type IngestProcess } from './harness.ts';
@@ -104,6 +105,47 @@ describe('an event that the device reports', () => {
     await report(now);
     expect(kinds()).toEqual([]);
     expect(await recordedEvents(database.db, device)).toHaveLength(2);
+  });
+});
+
+describe('a notice that leads back, which the device reports', () => {
+  const back = { evId: 1, causes: warm.causes, actions: { ...push, engine: { gotoStId: 1 } } };
+  const states = [
+    { stId: 1, events: [] },
+    { stId: 2, events: [back] },
+    { stId: 3, isGlobal: true, events: [back] },
+  ];
+  const event = (stId: number, at: number) => {
+    const engine = { pId, puId: 7, stId, evId: 1, ts: now + at };
+    const value = { cause: { engine, senses: [] } };
+    return tell({ kind: 'events', items: [{ index: null, value }] }, at);
+  };
+  const state = (stId: number, at: number) =>
+    tell({ kind: 'state', report: { puId: 7, stId, ts: now + at } }, at);
+  const told = () => firedOf(process).flatMap((signal) => new AlarmsOfDevice().take(signal));
+  beforeEach(async () => {
+    await installAnew(Purpose.parse({ puId: 7, initStId: 1, states }));
+    await tell({ kind: 'profile-answer', answer: { pId, state: 'current', engine: 'device' } });
+    await state(2, 1);
+  });
+
+  test.each([
+    ['an ordinary state', 2],
+    ['a global state', 3],
+  ])('of %s, is told, whichever of both reports comes first', async (_, stId) => {
+    await event(stId, 10);
+    await state(1, 10);
+    await state(2, 20);
+    await state(1, 31);
+    await event(stId, 30);
+    expect(told()).toEqual(['told', 'told']);
+  });
+
+  test('is not told where the device was there already', async () => {
+    await state(1, 10);
+    await event(3, 20);
+    await state(1, 20);
+    expect(told()).toEqual(['same-episode']);
   });
 });
 

@@ -100,6 +100,16 @@ describe('a cause with `forMs`', () => {
 });
 
 describe('a cause with `noneForMs`', () => {
+  test('is told again after it was heard, whatever `measurement.count` says', async () => {
+    await start([{ ...silent, measurement: { count: 3 } }]);
+    await values([0, 5]);
+    await tick();
+    await values([40 * minuteMs, 5, 40 * minuteMs]);
+    await tick();
+    expect(kindsOf(process)).toEqual(['fired', 'ended', 'fired']);
+    expect(firedOf(process).map(({ isFirst }) => isFirst)).toEqual([true, true]);
+  });
+
   test('fires by a tick once the sense was silent for so long, and tells its newest value', async () => {
     await start([silent]);
     await values([0, 5], [minuteMs, 6, minuteMs]);
@@ -113,6 +123,17 @@ describe('a cause with `noneForMs`', () => {
     await tick();
     expect(kindsOf(process)).toEqual(['fired', 'ended', 'fired']);
   });
+
+  test.each(['the same process', 'another one'])(
+    'tells the last of more than sixteen values of one millisecond, by %s',
+    async (who) => {
+      await start([silent]);
+      await values(...Array.from({ length: 18 }, (_, n): Point => [0, n]));
+      const by = who === 'another one' ? another : process;
+      await tick(by);
+      expect(firings(by)).toEqual([{ minute: 30, arrived: 30, senses: [17] }]);
+    },
+  );
 
   test('to whichever process, and tells a value that was ahead', async () => {
     await start([silent]);

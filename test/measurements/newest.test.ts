@@ -53,7 +53,21 @@ describe.each(databaseKinds)('the newest measurements on %s', (kind) => {
     const many = Array.from({ length: 40 }, (_, n) => n + 100);
     await store(device, ...many.map((val) => ({ ...at, val })));
     const vals = [3, { lat: 52.5, long: -13.25 }, 1, ...many].slice(0, maxValues);
-    expect(await newestOf(device, '0x1')).toEqual({ '0x1': { ts: t0 + 7, vals } });
+    expect(await newestOf(device, '0x1')).toEqual({ '0x1': { ts: t0 + 7, vals, last: 139 } });
+  });
+
+  test('up to a time are those that are not later', async () => {
+    const device = await app.newDevice(history.db);
+    const at = (val: number, ms: number) => ({ sId: '0x1', ts: t0 + ms, val });
+    await store(device, at(1, 5), at(2, 7), at(3, 7), at(4, 8));
+    const untilOf = (ms: number) =>
+      findNewest(history.db, [{ deviceId: device.deviceId, sId: '0x1' }], t0 + ms).then((found) =>
+        found.get(device.deviceId),
+      );
+    expect(await untilOf(8)).toEqual({ '0x1': { ts: t0 + 8, vals: [4] } });
+    expect(await untilOf(7)).toEqual({ '0x1': { ts: t0 + 7, vals: [2, 3] } });
+    expect(await untilOf(6)).toEqual({ '0x1': { ts: t0 + 5, vals: [1] } });
+    expect(await untilOf(4)).toBeUndefined();
   });
 
   test('are found however long ago, also where the history is compressed', async () => {

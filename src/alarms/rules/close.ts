@@ -1,5 +1,5 @@
 import type { Closing } from '../../contract/alarm.ts';
-import type { Place } from '../../contract/place.ts';
+import { isSamePlace, type Place } from '../../contract/place.ts';
 import { nameKey, type Alarm } from '../alarm.ts';
 import { note, type DeviceDraft, type AlarmDraft } from './draft.ts';
 
@@ -60,8 +60,4 @@ export function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean 
   if (isReported) return isReport && !isSamePlace(movedTo, to);
   if (movedTo) return !isSamePlace(movedTo, to);
   return of.puId !== to.puId || (!isGlobal && of.stId !== to.stId);
-}
-
-export function isSamePlace(one: Place | null, other: Place | null): boolean {
-  return one !== null && one.puId === other?.puId && one.stId === other.stId;
 }

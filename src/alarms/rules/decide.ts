@@ -1,6 +1,7 @@
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import { nameKey } from '../alarm.ts';
-import { close, closeDue, end, endsByMove, isSamePlace } from './close.ts';
+import { isSamePlace } from '../../contract/place.ts';
+import { close, closeDue, end, endsByMove } from './close.ts';
 import type { DeviceDraft } from './draft.ts';
 import { askPeople, fireAlarm, whyNobody } from './fire.ts';
 

@@ -1,8 +1,8 @@
+import { asksForMove } from '../../contract/actions/actions.ts';
 import type { SenseEvent } from '../../contract/event.ts';
 import type { NotNotified } from '../../contract/not-notified.ts';
-import type { Place } from '../../contract/place.ts';
+import { isSamePlace, type Place } from '../../contract/place.ts';
 import { nameKey, openedBy, type Alarm } from '../alarm.ts';
-import { isSamePlace } from './close.ts';
 import { note, quietUntil } from './draft.ts';
 import type { DeviceDraft, AlarmDraft, FiredAlarm } from './draft.ts';
 
@@ -28,9 +28,7 @@ function fireNotice(device: DeviceDraft, fired: FiredAlarm): void {
 }
 
 function whyNoNotice(device: DeviceDraft, fired: FiredAlarm): NotNotified | null {
-  const { engine } = fired.actions;
-  const moves = engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
-  if (moves && isSamePlace(fired.movedTo, fired.from)) return 'same-episode';
+  if (asksForMove(fired.actions) && isSamePlace(fired.movedTo, fired.from)) return 'same-episode';
   if (!fired.isFresh) return 'too-old';
   return quietUntil(device, null) === null ? null : 'snoozed';
 }

@@ -11,6 +11,8 @@ import { explain } from '../../engine/explain.ts';
 import type { Listening } from '../../engine/listening.ts';
 import type { Evaluated } from '../../engine/outcome.ts';
 import { enter, startRuntime, type Runtime } from '../../engine/runtime.ts';
+import type { Reported } from '../../ingest/rules/device-context.ts';
+import { isOldReport } from '../../ingest/rules/state.ts';
 import { Arrival, type Remark } from './arrival.ts';
 import type { Said } from './happening.ts';
 
@@ -23,6 +25,8 @@ export class Device {
   readonly #listening: Listening;
   #profile: Profile;
   #evaluator: Evaluator;
+  /** The newest report of its state under this profile. */
+  #reported: Reported | null = null;
 
   constructor(purposes: Purpose[], installedTs: number, listening: Listening = { gaps: [] }) {
     this.#listening = listening;
@@ -47,13 +51,32 @@ export class Device {
   install(purposes: Purpose[], arrivedTs: number): void {
     this.#profile = compileProfile('', purposes);
     this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
+    this.#reported = null;
   }
 
-  /** The device says where it is. The event that records it; null where it was there already. */
-  enter(to: Place, { evId, ts }: Said, arrivedTs: number): DeviceEvent | null {
+  /**
+   * The device says where it is. The event that records it; null where it was there already, or the report is older than
+   * the one before it, or is that one again.
+   */
+  enter(to: Place, said: Said, arrivedTs: number): DeviceEvent | null {
+    const { evId, ts = arrivedTs } = said;
+    const reported = { ...to, ts };
+    // Nothing is refused for being too far ahead: any time may have been reported rightly.
+    const known = { isStamped: said.ts === undefined, latestTs: Infinity };
+    if (isOldReport(this.#reported, reported, known)) return null;
+    this.#reported = reported;
+    return this.#enter(to, { evId, ts }, arrivedTs);
+  }
+
+  /** The device stands there, without a report. */
+  standIn(place: Place, arrivedTs: number): void {
+    this.#enter(place, { ts: arrivedTs }, arrivedTs);
+  }
+
+  #enter(to: Place, said: { evId?: number | undefined; ts: number }, arrivedTs: number) {
     const from = this.#settle();
     this.#evaluator = this.#from(enter(this.#profile, from, to, arrivedTs));
-    return reportedMoveOf('', from, to, { evId, ts: ts ?? arrivedTs });
+    return reportedMoveOf('', from, to, said);
   }
 
   ticksUntil(untilTs: number): Evaluated[] {

@@ -1,3 +1,4 @@
+import { asksForMove } from '../../contract/actions/actions.ts';
 import type { CauseDetail, CauseSense, DeviceEvent, EventName } from '../../contract/event.ts';
 import type { Place } from '../../contract/place.ts';
 import type { Evaluated, Firing, Tells, Transition } from '../../engine/outcome.ts';
@@ -48,13 +49,13 @@ export function movedOf({ puId, stId }: Place, event: DeviceEvent | null): Moved
 }
 
 function firedOf(
-  { event, name, record, tells, isFirst: first, ageMs }: Firing,
+  { event, name, record, actions, tells, isFirst: first, ageMs }: Firing,
   transition: Transition | undefined,
 ): Fired {
   const { puId, stId, evId } = event.cause.engine;
-  // A notice of a move is told where the device came from another state.
-  const isNotice = tells === 'notice' && (!transition || transition.event !== undefined);
-  const ring = isNotice || (tells === 'alarm' && first);
+  // A notice of a move is told where the device came from another state. The move may be another event's.
+  const isReentry = asksForMove(actions) && transition !== undefined && !transition.event;
+  const ring = (tells === 'notice' && !isReentry) || (tells === 'alarm' && first);
   const { senses } = event.cause;
   const { ts, why = [] } = event;
   return { puId, stId, evId, name, record, tells, ring, first, ts, ageMs, senses, why };

@@ -50,3 +50,8 @@ export function* notificationsAsked(
   for (const kind of listAsked(actions, kinds))
     if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
 }
+
+/** Whether a firing of the event moves the device, or would if its profile had the place. */
+export function asksForMove({ engine }: Actions): boolean {
+  return engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
+}

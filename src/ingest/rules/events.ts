@@ -1,3 +1,5 @@
+import type { FiredSignal } from '../../contract/alarm-signal.ts';
+import { isSamePlace, type Place } from '../../contract/place.ts';
 import { findEvent } from '../../engine/compile.ts';
 import type { NewEvent, SenseEvent } from '../../contract/event.ts';
 import type { EventReport, Item } from '../../contract/uplink.ts';
@@ -63,7 +65,23 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScop
   if (!found) return context;
   const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
   const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
-  const of = { isFirst: true, isFresh, isRecorded: true, from: context.place, movedTo };
+  const from = cameFrom(context, found, movedTo, ts);
+  const of = { isFirst: true, isFresh, isRecorded: true, from, movedTo };
   signal(context, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
   return isFresh ? context : waitFor(context, found);
+}
+
+/**
+ * Where the device stood when its engine found the event of that time. Its report of the state that the event led to may
+ * come before or behind that of the event. An event of an ordinary state fires in that state; where one of a global
+ * state did is known unless a report says by now where it led.
+ */
+function cameFrom(
+  { place, reported }: DeviceContext,
+  { of: { puId, stId }, isGlobal }: Pick<FiredSignal, 'of' | 'isGlobal'>,
+  movedTo: Place | null,
+  ts: number,
+): Place {
+  const isReported = reported !== null && isSamePlace(reported, movedTo) && reported.ts >= ts;
+  return isGlobal && !isReported ? place : { puId, stId };
 }

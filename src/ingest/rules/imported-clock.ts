@@ -24,7 +24,9 @@ export function clockAfterImport(
     plainTs === -Infinity ? clockTs : Math.max(clockTs ?? -Infinity, plainTs);
   if (clock?.newestTs === newest.ts) {
     const clockTs = moved(clock.clockTs);
-    return clockTs === clock.clockTs ? null : { ...clock, clockTs, late: null };
+    if (clockTs === clock.clockTs) return null;
+    const { newestTs, newestVal } = clock;
+    return { newestTs, newestVal, clockTs, late: null };
   }
   if (!isAhead || newest.ts <= aheadTs) return null;
   const wasAhead = clock !== undefined && clock.newestTs > aheadTs;

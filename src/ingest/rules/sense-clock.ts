@@ -29,6 +29,8 @@ export type SenseClock = {
   newestVal: Measurement['val'] | undefined;
   /** Null: all that there is was ahead. */
   clockTs: number | null;
+  /** The values that were evaluated of that time. Absent in what 0.3.0 kept, and after an import. */
+  vals?: Measurement['val'][];
   late: LateRun | null;
 };
 

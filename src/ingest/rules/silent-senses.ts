@@ -1,4 +1,5 @@
 import type { CauseSense, SenseEvent } from '../../contract/event.ts';
+import { lastOf } from '../../contract/measurement.ts';
 import type { DeviceContext } from './device-context.ts';
 
 type Known = Pick<DeviceContext, 'watched' | 'seen' | 'clocks'>;
@@ -19,7 +20,7 @@ function findNewest({ watched, seen, clocks }: Known, sId: string): CauseSense |
   const number = watched.get(sId);
   const last = number === undefined ? undefined : seen.get(number);
   const ts = clock?.newestTs ?? last?.ts;
-  const val = clock ? clock.newestVal : last?.vals.at(-1);
+  const val = clock ? clock.newestVal : lastOf(last);
   if (ts === undefined || val === undefined) return null;
   return typeof val === 'number' ? { sId, val, ts } : { sId, val: 0, ts, ...val };
 }

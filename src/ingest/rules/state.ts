@@ -1,4 +1,4 @@
-import type { Place } from '../../contract/place.ts';
+import { isSamePlace, type Place } from '../../contract/place.ts';
 import { enter, hasPlace } from '../../engine/runtime.ts';
 import type { StateReport } from '../../contract/uplink.ts';
 import type { DeviceContext, Reported } from './device-context.ts';
@@ -23,14 +23,14 @@ export function applyState(
   }
   const latestTs = scope.arrivedTs + scope.limits.maxAheadMs;
   const isStamped = report.ts === undefined;
-  if (isOld(context.reported, { ...to, ts }, { isStamped, latestTs })) {
+  if (isOldReport(context.reported, { ...to, ts }, { isStamped, latestTs })) {
     scope.outcome?.repeat();
     return context;
   }
   scope.outcome?.store();
   const reported = { ...to, ts };
   // It stands there already: nothing that was collected there ends.
-  if (isSame(context.place, to)) return { ...context, placeTs: ts, reported };
+  if (isSamePlace(context.place, to)) return { ...context, placeTs: ts, reported };
   const profile = evaluatedProfile(context);
   recordMove(context, to, { evId: report.evId, ts }, scope);
   signalMove(context, { to, isReport: true }, scope);
@@ -46,16 +46,14 @@ export function applyState(
   };
 }
 
-const isSame = (one: Place, other: Place) => one.puId === other.puId && one.stId === other.stId;
-
 /** Redelivery changes nothing: the same report once more would undo what the service moved since. */
-function isOld(
+export function isOldReport(
   reported: Reported | null,
   report: Reported,
   { isStamped, latestTs }: { isStamped: boolean; latestTs: number },
 ): boolean {
   if (!reported) return false;
-  if (report.ts === reported.ts && isSame(reported, report)) return true;
+  if (report.ts === reported.ts && isSamePlace(reported, report)) return true;
   // A report without a time is the newest. A time that nobody could report now is of a clock that has been set back.
   return !isStamped && reported.ts <= latestTs && report.ts < reported.ts;
 }

@@ -1,5 +1,5 @@
-import { newestAfter, type Newest } from '../../engine/last-seen.ts';
-import type { Measurement } from '../../contract/measurement.ts';
+import { newestAfter, withLast, type Newest } from '../../engine/last-seen.ts';
+import { lastOf, type Measurement } from '../../contract/measurement.ts';
 import type { Changes } from './changes.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Pages } from './pages.ts';
@@ -61,7 +61,7 @@ export class TakeTime {
     const last = this.#seen.get(number);
     const isBelow = last !== undefined && ts < last.ts;
     const isPlain = !isAhead && !isBelow && !this.#clocks?.has(sId);
-    if (isPlain) return this.#goOn(measurement, number, last);
+    if (isPlain) return this.#goOn(measurement, number, isAgain);
     return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
   }
 
@@ -74,30 +74,30 @@ export class TakeTime {
     const isBelow = last !== undefined && ts < last.ts;
     const newest = {
       newestTs: clock?.newestTs ?? last?.ts ?? ts,
-      newestVal: clock ? clock.newestVal : last?.vals.at(-1),
+      newestVal: clock ? clock.newestVal : lastOf(last),
     };
     const { newestTs } = newest;
-    const clockTs = last?.ts ?? null;
     const own = ts >= newestTs ? { newestTs: ts, newestVal: measurement.val } : newest;
     if (isAhead) {
-      this.#keep(sId, { ...own, clockTs, late: null });
+      this.#keep(sId, number, own, null);
       return arrivedTs;
     }
     if (isBelow && isStamped) {
-      if (clock?.late) this.#keep(sId, { ...newest, clockTs, late: null });
+      if (clock?.late) this.#keep(sId, number, newest, null);
       return ts;
     }
     if (isBelow) {
       const late = extendRun(clock?.late ?? null, ts, arrivedTs);
       if (isSetBack(late, arrivedTs))
         return this.#setBack({ measurement, path, number }, newest, late);
-      this.#keep(sId, { ...newest, clockTs, late });
+      this.#keep(sId, number, newest, late);
       return null;
     }
+    const t = this.#goOn(measurement, number, false);
     // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
     if (ts > newestTs) this.#forget(sId);
-    else this.#keep(sId, { ...own, clockTs: ts, late: null });
-    return this.#goOn(measurement, number, last);
+    else this.#keep(sId, number, own, null);
+    return t;
   }
 
   /** The device afterwards, where `after` is what the evaluation made of it. */
@@ -107,11 +107,13 @@ export class TakeTime {
     return isSame ? after : { ...after, seen, clocks, remarked };
   }
 
-  #goOn(measurement: Measurement, number: number, last: Newest | undefined): number | null {
+  /** Of one that is not below the clock. */
+  #goOn(measurement: Measurement, number: number, isAgain: boolean): number | null {
+    const last = this.#seen.get(number);
     const newest = newestAfter(last, measurement);
-    if (!newest) return null;
-    this.#seen = this.#seen.with(number, newest);
-    return measurement.ts;
+    if (newest) this.#seen = this.#seen.with(number, newest);
+    else if (last && !isAgain) this.#seen = this.#seen.with(number, withLast(last, measurement));
+    return newest && measurement.ts;
   }
 
   #setBack(
@@ -123,7 +125,7 @@ export class TakeTime {
     const clockTs = this.#seen.get(number)?.ts ?? newest.newestTs;
     this.#remark('clock-back', path, backMessage(sId, run, clockTs));
     this.#seen = this.#seen.with(number, { ts, vals: [val] });
-    this.#keep(sId, { ...newest, clockTs: ts, late: null });
+    this.#keep(sId, number, newest, null);
     return ts;
   }
 
@@ -136,8 +138,16 @@ export class TakeTime {
     this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
   }
 
-  #keep(sId: string, state: SenseClock): void {
+  /** What is known of a clock that stands where `#seen` has it. */
+  #keep(
+    sId: string,
+    number: number,
+    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    late: LateRun | null,
+  ): void {
     const { deviceId } = this.#device.device;
+    const { ts: clockTs = null, vals = [] } = this.#seen.get(number) ?? {};
+    const state: SenseClock = { ...newest, clockTs, vals, late };
     this.#clocks = new Map(this.#clocks).set(sId, state);
     this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
   }

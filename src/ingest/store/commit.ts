@@ -39,8 +39,15 @@ export type CommitOptions = {
   onCommitSent: (plan: Plan, committing: Committing) => void;
 };
 
-/** What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last. */
-type Unread = { queues: Set<DeviceQueue>; ticked: Map<DeviceQueue, number> };
+/**
+ * What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last; `arrived`: when
+ * the first unit of each arrived (ms).
+ */
+type Unread = {
+  queues: Set<DeviceQueue>;
+  ticked: Map<DeviceQueue, number>;
+  arrived: Map<DeviceQueue, number>;
+};
 
 const allRead: ReadonlySet<DeviceQueue> = new Set();
 
@@ -54,7 +61,7 @@ export async function commitBatch(
   { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
-  const unread: Unread = { queues: new Set(), ticked: new Map() };
+  const unread: Unread = { queues: new Set(), ticked: new Map(), arrived: new Map() };
   const isOver = () => stage === 'over';
   let plan: Plan | undefined;
   let leftOut = noneLeftOut;
@@ -129,14 +136,16 @@ async function load(
   isOver: () => boolean,
   { loadContexts, remembered }: CommitDeps,
 ): Promise<ReadonlySet<DeviceQueue>> {
-  const { queues, ticked } = unread;
+  const { queues, ticked, arrived } = unread;
   for (const { queue, units } of works) {
     if (queue.context !== null) continue;
     queues.add(queue);
+    const [first] = units;
+    if (first) arrived.set(queue, first.message.uplink.arrivedTs);
     if (areTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
   }
   if (queues.size === 0) return allRead;
-  const { contexts, left } = await loadContexts(tx, [...queues], ticked);
+  const { contexts, left } = await loadContexts(tx, [...queues], ticked, arrived);
   // Forgotten while others were read: that is no sign of a removal.
   const isForgotten = ({ queue }: Work) => queue.context === null && !queues.has(queue);
   if (isOver() || works.some(isForgotten)) throw new StaleContext();

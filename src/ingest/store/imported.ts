@@ -1,12 +1,11 @@
-import type { Measurement } from '../../contract/measurement.ts';
+import { lastOf, type Measurement } from '../../contract/measurement.ts';
 import { plainArray } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { MeasurementRow } from '../rules/changes.ts';
 import { clockAfterImport } from '../rules/imported-clock.ts';
 import { aheadMs, ofDevice, type SenseClock } from '../rules/sense-clock.ts';
-import type { FindNewest } from './load-contexts.ts';
 import { claimStates } from './queries.ts';
-import { saveClocks } from './sense-clocks.ts';
+import { saveClocks, type FindNewest } from './sense-clocks.ts';
 
 /** Keeps the rows of devices for a transaction until it ends: nothing of them is evaluated meanwhile. */
 export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
@@ -64,16 +63,14 @@ async function saveClocksOf(
   for (const { deviceId, sId, plainTs, isAhead } of concerned) {
     const last = newest.get(deviceId)?.[sId];
     if (!last) continue;
-    const own = { ts: last.ts, val: last.vals.at(-1) as Measurement['val'] };
+    const own = { ts: last.ts, val: lastOf(last) as Measurement['val'] };
     const clock = stored.get(nameOf({ deviceId, sId }));
     const state = clockAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
     if (state === 'unknown') {
-      const clockTs = await findNewestUntil(tx, { deviceId, sId }, arrivedTs + aheadMs);
-      changed.push({
-        deviceId,
-        sId,
-        state: { newestTs: own.ts, newestVal: own.val, clockTs, late: null },
-      });
+      const before = await findNewest(tx, [{ deviceId, sId }], arrivedTs + aheadMs);
+      const { ts: clockTs = null, vals = [] } = before.get(deviceId)?.[sId] ?? {};
+      const { ts: newestTs, val: newestVal } = own;
+      changed.push({ deviceId, sId, state: { newestTs, newestVal, clockTs, vals, late: null } });
     } else if (state) changed.push({ deviceId, sId, state });
   }
   if (changed.length > 0) await saveClocks(tx, changed);
@@ -103,24 +100,4 @@ async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, Sen
     values: [plainArray(deviceIds), ofDevice],
   });
   return new Map(rows.map((row) => [nameOf(row), row.state]));
-}
-
-/** The newest time of a sense that is not after this one, ms. */
-async function findNewestUntil(
-  tx: Sql,
-  { deviceId, sId }: { deviceId: number; sId: string },
-  untilTs: number,
-): Promise<number | null> {
-  const { rows } = await tx.query<{ ts: number }>(
-    `select m.ts
-       from series
-      cross join lateral (
-        select ts from measurement
-         where series_id = series.id and ts < ms_to_timestamp($3::bigint + 1)
-         order by ts desc
-         limit 1) m
-      where device_id = $1 and s_id = $2`,
-    [deviceId, sId, untilTs],
-  );
-  return rows[0]?.ts ?? null;
 }

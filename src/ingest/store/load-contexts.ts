@@ -5,11 +5,12 @@ import { addedTo, replay } from '../../engine/replay.ts';
 import type { StoredRuntime } from '../../engine/read-runtime.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import { sensesOf } from '../../contract/senses.ts';
-import type { Newest, LastSeen } from '../../engine/last-seen.ts';
+import type { Newest } from '../../engine/last-seen.ts';
 import type { Sql } from '../../db/sql.ts';
 import { Budget, evidenceCost } from '../rules/cost.ts';
 import type { DeviceContext, EvidenceLog, Reported } from '../rules/device-context.ts';
 import { logOfRead } from '../rules/evidence-log.ts';
+import { aheadMs } from '../rules/sense-clock.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
 import { loadContents, pickLeft, profileOf } from './load-contents.ts';
 import type { Layouts } from './load-contents.ts';
@@ -17,19 +18,13 @@ import { Pages } from '../rules/pages.ts';
 import { claimDue } from './due.ts';
 import { claimStates, listDeviceStates } from './queries.ts';
 import type { DeviceRow } from './queries.ts';
-import { clocksOf } from './sense-clocks.ts';
+import { beginClocks, clocksOf, type FindNewest } from './sense-clocks.ts';
 import type { ContextCache } from './context-cache.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
 
 const none: ReadonlyMap<string, number> = new Map();
-
-/** The newest measurement of each of these senses, by device. */
-export type FindNewest = (
-  tx: Sql,
-  wanted: { deviceId: number; sId: string }[],
-) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** Of devices whose alarms wait for a fresh measurement: of which senses. */
 export type ListWaitingSenses = (
@@ -45,11 +40,15 @@ type Loaded = {
   left: ReadonlySet<DeviceQueue>;
 };
 
-/** `ticked`: those of them that have nothing but ticks, with the time of the last one; absent: none. */
+/**
+ * `ticked`: those of them that have nothing but ticks, with the time of the last one; absent: none. `arrived`: when the
+ * first message or tick of each arrived, ms; absent: nothing that is stored is ahead of it.
+ */
 export type ContextLoader = (
   tx: Sql,
   queues: DeviceQueue[],
   ticked?: ReadonlyMap<DeviceQueue, number>,
+  arrived?: ReadonlyMap<DeviceQueue, number>,
 ) => Promise<Loaded>;
 
 /**
@@ -64,7 +63,7 @@ export function createContextLoader(
   remembered: ContextCache,
   listWaitingSenses: ListWaitingSenses = noneWait,
 ): ContextLoader {
-  return async (tx, queues, ticked = new Map<DeviceQueue, number>()) => {
+  return async (tx, queues, ticked = new Map(), arrived = new Map()) => {
     const left = await pickLeft(tx, queues, remembered);
     const taken = left.size > 0 ? queues.filter((queue) => !left.has(queue)) : queues;
     const rows = await claimAndList(tx, taken, ticked);
@@ -75,15 +74,22 @@ export function createContextLoader(
       tx,
       rows.map(({ device_id }) => device_id),
     );
-    const stored = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
-    const contexts = new Map(
-      read.map((context) => {
-        const { deviceId } = context.device;
-        const waitingSenses = waiting.get(deviceId) ?? null;
-        const clocks = clocksOf(context, stored.get(deviceId) ?? null, newest.get(deviceId) ?? {});
-        return [deviceId, { ...context, ...clocks, waitingSenses }];
-      }),
-    );
+    const storedClocks = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
+    const arrivals = new Map([...arrived].map(([{ device }, ts]) => [device.deviceId, ts]));
+    const contexts = new Map<number, DeviceContext>();
+    for (const context of read) {
+      const { deviceId } = context.device;
+      const waitingSenses = waiting.get(deviceId) ?? null;
+      const untilTs = (arrivals.get(deviceId) ?? Infinity) + aheadMs;
+      const known = {
+        stored: storedClocks.get(deviceId) ?? null,
+        newest: newest.get(deviceId) ?? {},
+        untilTs,
+      };
+      const stored = await beginClocks(tx, context, known, findNewest);
+      const clocks = clocksOf(context, stored, known.newest);
+      contexts.set(deviceId, { ...context, ...clocks, waitingSenses });
+    }
     return { contexts, left };
   };
 }

@@ -1,4 +1,5 @@
 import { documentsOf, jsonSequence, plainArray } from '../../db/array.ts';
+import { lastOf } from '../../contract/measurement.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { LastSeen, Newest } from '../../engine/last-seen.ts';
 import type { ClockRow } from '../rules/changes.ts';
@@ -6,6 +7,13 @@ import type { DeviceContext } from '../rules/device-context.ts';
 import { Pages } from '../rules/pages.ts';
 import { ofDevice } from '../rules/sense-clock.ts';
 import type { Remarked, SenseClock } from '../rules/sense-clock.ts';
+
+/** The newest measurement of each of these senses, by device; `untilTs`: of those that are not later than that (ms). */
+export type FindNewest = (
+  tx: Sql,
+  wanted: { deviceId: number; sId: string }[],
+  untilTs?: number,
+) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
 export type StoredClocks = Record<string, SenseClock | Remarked>;
@@ -43,14 +51,47 @@ export function clocksOf(
     const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as SenseClock) : undefined;
     if (!last || last.ts !== clock?.newestTs) return last;
     clocks.set(sId, clock);
-    if (clock.clockTs === last.ts) return last;
-    return clock.clockTs === null ? undefined : { ts: clock.clockTs, vals: [] };
+    const { clockTs, vals = clockTs === last.ts ? last.vals : [] } = clock;
+    return clockTs === null ? undefined : { ts: clockTs, vals };
   });
   return {
     seen: Pages.of(seen),
     clocks: clocks.size > 0 ? clocks : null,
     remarked: (stored?.[ofDevice] as Remarked | undefined) ?? null,
   };
+}
+
+/**
+ * The clocks of senses whose newest value was ahead when no profile of the device read them: it is later than a value that
+ * arrives now may be, and nothing is stored of its clock. They begin where the history stands now without such values.
+ * `untilTs`: what is later than that is ahead (ms). Gives all that is stored then.
+ */
+export async function beginClocks(
+  tx: Sql,
+  { device: { deviceId }, watched }: Pick<DeviceContext, 'device' | 'watched'>,
+  known: { stored: StoredClocks | null; newest: LastSeen; untilTs: number },
+  findNewest: FindNewest,
+): Promise<StoredClocks | null> {
+  const { stored, newest, untilTs } = known;
+  const isUnknown = (sId: string) => {
+    const { ts = -Infinity } = newest[sId] ?? {};
+    return ts > untilTs && (stored?.[sId] as SenseClock | undefined)?.newestTs !== ts;
+  };
+  const begun = Object.keys(newest).filter((sId) => watched.has(sId) && isUnknown(sId));
+  if (begun.length === 0) return stored;
+  const wanted = begun.map((sId) => ({ deviceId, sId }));
+  const before = (await findNewest(tx, wanted, untilTs)).get(deviceId) ?? {};
+  const states = begun.map((sId): [string, SenseClock] => {
+    const last = newest[sId];
+    const { ts: clockTs = null, vals = [] } = before[sId] ?? {};
+    const state = { newestTs: last?.ts ?? 0, newestVal: lastOf(last), clockTs, vals, late: null };
+    return [sId, state];
+  });
+  await saveClocks(
+    tx,
+    states.map(([sId, state]) => ({ deviceId, sId, state })),
+  );
+  return { ...stored, ...Object.fromEntries(states) };
 }
 
 /**

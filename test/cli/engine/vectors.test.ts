@@ -26,6 +26,11 @@ function replaceIn(file: string, from: RegExp, to: string): void {
   writeFileSync(file, text.replace(from, to));
 }
 
+/** How many cases a file of vectors has. */
+function countOf(name: string): number {
+  return (JSON.parse(readFileSync(`test/vectors/${name}.json`, 'utf8')) as unknown[]).length;
+}
+
 test('the stand-alone engine answers all cases, by the arrival rules of the service', async () => {
   const { status, stdout } = await runEngine(['--vectors', join(folder, 'ours')]);
   expect(stdout).toMatch(/^(\d{3,}) of \1 cases agree\.$/m);
@@ -46,7 +51,8 @@ test('an answer that is wrong is found, with its place', async () => {
   expect(stdout).toContain(
     'numbers.json /0/steps/1/fires/0/senses/0/val: expected 20.000001, found 20.000002\n    isGt is strictly greater.\n',
   );
-  expect(stdout).toMatch(/numbers.ndjson: 21 of 22 cases agree/);
+  const count = countOf('numbers');
+  expect(stdout).toContain(`numbers.ndjson: ${count - 1} of ${count} cases agree`);
   expect(status).toBe(1);
   const asJson = await runEngine(['--vectors', wrong, '--json']);
   const [difference, summary, ...more] = asJson.stdout.trim().split('\n');
@@ -79,7 +85,7 @@ test.each<[name: string, change: (at: string) => void, message: string]>([
     'window.ndjson: there are no such cases. There are actions,',
   ],
   ['twice', (at) => writeFileSync(join(at, 'windows.json'), '[]'), 'answer the same cases.'],
-  ['cut', (at) => replaceIn(join(at, 'age.ndjson'), /\}\n$/, ''), 'age.ndjson:14:'],
+  ['cut', (at) => replaceIn(join(at, 'age.ndjson'), /\}\n$/, ''), `age.ndjson:${countOf('age')}:`],
   [
     'renamed',
     (at) => replaceIn(join(at, 'age.ndjson'), /"rule":"A run/, '"rule":"One run'),

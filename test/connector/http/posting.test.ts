@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Uplink } from '../../../src/contract/uplink.ts';
 import { DomainError } from '../../../src/errors.ts';
@@ -147,7 +148,7 @@ describe('while nothing can be stored', () => {
       `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
     );
     await until(() => world.store.held.length === 1);
-    socket.destroy();
+    socket.resetAndDestroy();
     await until(() => world.store.withdrawals === 1, 'the withdrawal');
     expect(world.connector.snapshot()).toEqual({
       underWay: 0,
@@ -156,6 +157,27 @@ describe('while nothing can be stored', () => {
       refusals: 0,
       bytes: 0,
     });
+  });
+
+  test('who has said all of it, and ends that side, is answered once it is stored', async () => {
+    world = await startHttpWorld();
+    world.store.isHolding = true;
+    const socket = await world.dial();
+    const text = JSON.stringify(measured);
+    let said = '';
+    socket.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    socket.end(
+      `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+    );
+    await until(() => world.store.held.length === 1);
+    // Its end has been seen: what is asked later is answered.
+    expect((await world.send('/devices/x')).status).toBe(404);
+    expect([world.store.withdrawals, said]).toEqual([0, '']);
+    world.store.release();
+    await once(socket, 'end');
+    expect(said).toMatch(/^HTTP\/1\.1 200 /);
+    expect(world.store.stored).toHaveLength(1);
+    socket.end();
   });
 
   test('a stop waits for what is under way', async () => {

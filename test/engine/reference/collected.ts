@@ -12,8 +12,8 @@ export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
     .slice(-windowLength(cause).m);
 }
 
-/** Outcomes that agreed one after the other; `isComplete` once its tick has run. */
-export type Run = { outcomes: Outcome[]; isComplete: boolean };
+/** Outcomes that agreed one after the other; `completeTs`: the d of its tick, once that has run. */
+export type Run = { outcomes: Outcome[]; completeTs: number | null };
 
 /** The run of a cause with `forMs` that lasts, if one does. */
 export function runOf(log: Log, cause: Cause, index: number): Run | null {
@@ -23,11 +23,11 @@ export function runOf(log: Log, cause: Cause, index: number): Run | null {
     const oldest = oldestTime(log.entries.slice(0, position + 1), cause);
     if (isTooOld(run, oldest)) run = null;
     if (entry.kind === 'fired') run = null;
-    if (entry.kind === 'tick' && entry.cause === index && run) run.isComplete = true;
+    if (entry.kind === 'tick' && entry.cause === index && run) run.completeTs = entry.d;
     if (!isOf(entry)) continue;
     if (!entry.outcome.agrees) run = null;
     else if (run) run.outcomes.push(entry);
-    else run = { outcomes: [entry], isComplete: false };
+    else run = { outcomes: [entry], completeTs: null };
     if (isTooOld(run, oldest)) run = null;
   }
   return run;
@@ -38,14 +38,16 @@ function isTooOld(run: Run | null, oldest: number): boolean {
   return newest !== undefined && newest.t < oldest;
 }
 
-/** Since when nothing was heard of a sense, and whether the tick of that silence has run. */
-export function silenceOf(log: Log, index: number): { sinceTs: number; isComplete: boolean } {
-  let silence = { sinceTs: log.enteredTs, isComplete: false };
+type Silence = { sinceTs: number; completeTs: number | null };
+
+/** Since when nothing was heard of a sense, and when that was complete, once its tick has run. */
+export function silenceOf(log: Log, index: number): Silence {
+  let silence: Silence = { sinceTs: log.enteredTs, completeTs: null };
   for (const entry of log.entries) {
     if (entry.kind === 'taken' && entry.cause === index) {
-      silence = { sinceTs: entry.arrivedTs, isComplete: false };
+      silence = { sinceTs: entry.arrivedTs, completeTs: null };
     }
-    if (entry.kind === 'tick' && entry.cause === index) silence.isComplete = true;
+    if (entry.kind === 'tick' && entry.cause === index) silence.completeTs = entry.d;
   }
   return silence;
 }
@@ -53,8 +55,8 @@ export function silenceOf(log: Log, index: number): { sinceTs: number; isComplet
 /** Whether a cause is met by what was collected so far. */
 export function holds(log: Log, cause: Cause, index: number): boolean {
   const { forMs, noneForMs } = cause.threshold ?? {};
-  if (noneForMs !== undefined) return silenceOf(log, index).isComplete;
-  if (forMs !== undefined) return runOf(log, cause, index)?.isComplete === true;
+  if (noneForMs !== undefined) return silenceOf(log, index).completeTs !== null;
+  if (forMs !== undefined) return typeof runOf(log, cause, index)?.completeTs === 'number';
   const agreed = windowOf(log, cause, index).filter(({ outcome }) => outcome.agrees);
   return agreed.length >= windowLength(cause).n;
 }

@@ -14,8 +14,8 @@ const quietMs = 300_000;
 export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[]): Due | null {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) {
-    const { sinceTs, isComplete } = silenceOf(log, index);
-    if (isComplete) return null;
+    const { sinceTs, completeTs } = silenceOf(log, index);
+    if (completeTs !== null) return null;
     const d = afterListening(sinceTs, noneForMs, gaps);
     return { d, r: notBefore(d, Math.min(quietMs, noneForMs), gaps) };
   }
@@ -23,7 +23,7 @@ export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[
   const run = runOf(log, cause, index);
   const first = run?.outcomes[0];
   const nth = run?.outcomes[windowLength(cause).n - 1];
-  if (!run || !first || !nth || run.isComplete) return null;
+  if (!run || !first || !nth || run.completeTs !== null) return null;
   const d = Math.max(first.t + forMs, nth.t);
   const r = Math.max(d, nth.arrivedTs) + (nth.ageMs > 60_000 ? 60_000 : 2_000);
   return { d, r: notBefore(r, quietMs, gaps) };

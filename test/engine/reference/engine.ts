@@ -66,7 +66,7 @@ export class ReferenceEngine {
       const t = this.#take(one, measurement, moment, false, outcome);
       if (t === null || !this.#holdsAll(one)) continue;
       const to = this.#standing.targetOf(one);
-      this.#fire(one, t, arrivedTs - moment.t, outcome);
+      this.#fire(one, { ts: t, nowTs: arrivedTs, ageMs: arrivedTs - moment.t }, outcome);
       if (!to) continue;
       const after = live.slice(position + 1).filter((later) => this.#standing.stays(later, to));
       for (const later of after) this.#take(later, measurement, moment, true, outcome);
@@ -138,7 +138,7 @@ export class ReferenceEngine {
     const times = live.causes.map((cause, i) => newestAgreed(log, cause, i)?.t ?? -Infinity);
     const ts = newest ? Math.max(d, ...times) : d;
     const to = this.#standing.targetOf(live);
-    this.#fire(live, ts, newest?.ageMs ?? 0, outcome);
+    this.#fire(live, { ts, nowTs: newest ? r : d, ageMs: newest?.ageMs ?? 0 }, outcome);
     if (to) this.#move(live, to, ts, outcome);
     return outcome;
   }
@@ -176,10 +176,14 @@ export class ReferenceEngine {
     return live.causes.length > 0 && live.causes.every((cause, i) => holds(log, cause, i));
   }
 
-  #fire(live: Live, ts: number, ageMs: number, outcome: Evaluated): void {
+  #fire(
+    live: Live,
+    { ageMs, ...at }: { ts: number; nowTs: number; ageMs: number },
+    outcome: Evaluated,
+  ): void {
     const log = this.logOf(live);
     const isFirst = !this.isInEpisode(live);
-    outcome.firings.push(firingOf(live, log, { ts, ageMs: Math.max(0, ageMs), isFirst }));
+    outcome.firings.push(firingOf(live, log, { ...at, ageMs: Math.max(0, ageMs), isFirst }));
     log.entries.push({ kind: 'fired' });
   }
 

@@ -27,7 +27,6 @@ function outcomesOf(index: number, cause: Cause, known: Log['entries'], since: n
 
 function disagrees(cause: Cause, outcomes: Outcome[]): boolean {
   const { n, m } = windowLength(cause);
-  if (m === n || cause.threshold?.forMs !== undefined)
-    return outcomes.at(-1)?.outcome.agrees === false;
+  if (m === n) return outcomes.at(-1)?.outcome.agrees === false;
   return outcomes.slice(-m).filter(({ outcome }) => !outcome.agrees).length > m - n;
 }

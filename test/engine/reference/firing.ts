@@ -6,13 +6,14 @@ import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';
 import { detailsOf } from './told.ts';
 
-type At = { ts: number; ageMs: number; isFirst: boolean };
+/** `nowTs`: by the service's clock, by which silences are counted. */
+type At = { ts: number; nowTs: number; ageMs: number; isFirst: boolean };
 
 /** The firing of an event whose causes all hold. */
-export function firingOf(live: Live, log: Log, { ts, ageMs, isFirst }: At): Firing {
+export function firingOf(live: Live, log: Log, { ts, nowTs, ageMs, isFirst }: At): Firing {
   const { purpose, stId, event, causes } = live;
   const { evId, actions, name = '', eventLog } = event;
-  const details = causes.map((cause, index) => detailsOf(log, cause, index, ts));
+  const details = causes.map((cause, index) => detailsOf(log, cause, index, { ts, nowTs }));
   const found: SenseEvent = {
     type: 'sense',
     ts,

@@ -26,9 +26,10 @@ export type Log = { enteredTs: number; entries: Entry[] };
 
 export type Window = { n: number; m: number };
 
-/** n of the last m: what a cause asks for. */
+/** n of the last m: what a cause asks for. A run and a silence end with a single measurement. */
 export function windowLength({ threshold, measurement }: Cause): Window {
   const n = threshold?.count ?? 1;
+  if (threshold?.forMs !== undefined || threshold?.noneForMs !== undefined) return { n, m: n };
   return { n, m: Math.max(n, measurement?.count ?? 0) };
 }
 

@@ -4,15 +4,15 @@ import { runOf, silenceOf, windowOf } from './collected.ts';
 import { windowLength, type Log, type Outcome } from './log.ts';
 
 /** What is told of a cause: the outcomes it stands on, and since when it lasts. */
-type Standing = { outcomes: Outcome[]; sinceTs?: number };
+type Standing = { outcomes: Outcome[]; sinceTs?: number; completeTs?: number | null };
 
 function standingOf(log: Log, cause: Cause, index: number): Standing {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) return { outcomes: [], ...silenceOf(log, index) };
   if (forMs === undefined) return { outcomes: windowOf(log, cause, index) };
-  const outcomes = runOf(log, cause, index)?.outcomes ?? [];
+  const { outcomes = [], completeTs = null } = runOf(log, cause, index) ?? {};
   const first = outcomes[0];
-  return first ? { outcomes, sinceTs: first.t } : { outcomes };
+  return first ? { outcomes, sinceTs: first.t, completeTs } : { outcomes };
 }
 
 /** The newest measurement that agreed; a silence has none. */
@@ -25,10 +25,10 @@ export function detailsOf(
   log: Log,
   cause: Cause,
   index: number,
-  ts: number,
+  { ts, nowTs }: { ts: number; nowTs: number },
 ): { sense?: CauseSense; why: CauseDetail } {
   const { sId, orderId = 0, thresholds, threshold } = cause;
-  const { outcomes, sinceTs } = standingOf(log, cause, index);
+  const { outcomes, sinceTs, completeTs } = standingOf(log, cause, index);
   const shown = Object.entries(thresholds).filter(
     ([, value]) => !Array.isArray(value) || value.length <= 16,
   );
@@ -45,7 +45,9 @@ export function detailsOf(
   if (threshold?.relative) why.relative = true;
   if (sinceTs !== undefined) {
     why.sinceTs = sinceTs;
-    why[threshold?.forMs === undefined ? 'silentMs' : 'heldMs'] = ts - sinceTs;
+    const until = (at: number) => Math.max(at, completeTs ?? -Infinity) - sinceTs;
+    if (threshold?.forMs === undefined) why.silentMs = until(nowTs);
+    else why.heldMs = until(ts);
   }
   const newest = newestAgreed(log, cause, index);
   if (!newest) return { why };

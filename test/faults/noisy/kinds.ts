@@ -42,7 +42,7 @@ import { mqttFlood } from './kinds/mqtt-flood.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { v5Properties } from './kinds/v5-properties.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
-import { pipelining } from './kinds/pipelining.ts';
+import { pipelined, pipelining } from './kinds/pipelining.ts';
 import { polls, strangers, uplinks } from './kinds/crowds.ts';
 import { polygons } from './kinds/polygons.ts';
 import { profileChurn } from './kinds/profile-churn.ts';
@@ -134,6 +134,7 @@ export const kinds: NoisyKind[] = [
   heldBodies,
   httpConnections,
   pipelining,
+  ...pipelined,
   repeatedPurpose,
   pushStorm,
   oddPackets,

@@ -10,7 +10,7 @@ export function answerCase({ rule, purposes, installedTs, listening, starts, ste
   const where = JSON.stringify(rule);
   const parsed = parsePurposes(purposes, where, '/purposes');
   const device = new Device(parsed, installedTs, { gaps: listening });
-  if (starts) device.enter(starts, {}, installedTs);
+  if (starts) device.standIn(starts, installedTs);
   let nowTs = installedTs;
   const answered = steps.map((step) => {
     const happening = parseHappening(step, where);

@@ -4,7 +4,7 @@ import type { Answer, Case } from './cases.ts';
 export type Difference = { path: string; expected: unknown; found: unknown };
 
 /** What only an engine has to know that decides whom to tell, or when to look again: an answer may leave it out. */
-const mayLack = new Set(['ring', 'first', 'ageMs', 'ended', 'nextDueTs']);
+const mayLack = new Set(['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs']);
 
 /** What is given to an engine: an answer need not repeat it. */
 const isGiven = new Set(['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs']);

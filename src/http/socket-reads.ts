@@ -1,0 +1,48 @@
+import type { Socket } from 'node:net';
+
+/** Takes bytes that are good until it returns. False: nothing more is read until the socket is resumed, or `readOn`. */
+export type TakeBytes = (bytes: Buffer) => boolean;
+
+/** What is read at once of a socket. */
+const readBytes = 32_768;
+
+type Inside = {
+  _handle: { _consumed?: boolean; useUserBuffer(buffer: Buffer): void } | null;
+  [name: symbol]: unknown;
+};
+
+/**
+ * Stands between a server's sockets and the parser of node:http, which else reads each socket by itself, 64 KiB at once.
+ * All sockets are read into one buffer, as `onread` of a client's socket has it (`net.Socket`): what does not wait takes
+ * no memory of its own. The parser is given bytes with `socket.emit('data', bytes)`. (docs/internals.md)
+ */
+export function createSocketReads() {
+  const shared = Buffer.allocUnsafeSlow(readBytes);
+  let names: { buffer: symbol; callback: symbol } | undefined;
+
+  /** To be called before node:http sees the socket. */
+  return function readThrough(socket: Socket, take: TakeBytes): void {
+    const inside = socket as unknown as Inside;
+    const { _handle: handle } = inside;
+    if (!handle) return;
+    names ??= { buffer: symbolOf(socket, 'kBuffer'), callback: symbolOf(socket, 'kBufferCb') };
+    // The parser leaves a socket alone that another one reads already.
+    handle._consumed = true;
+    inside[names.buffer] = shared;
+    inside[names.callback] = (count: number) => take(shared.subarray(0, count));
+    handle.useUserBuffer(shared);
+  };
+}
+
+/** Has a socket read again that nobody resumes: one that was handed on as it is. */
+export function readOn(socket: Socket): void {
+  socket._read(0);
+}
+
+function symbolOf(socket: Socket, name: string): symbol {
+  const found = Object.getOwnPropertySymbols(socket).find(
+    ({ description }) => description === name,
+  );
+  if (!found) throw new Error(`node:net has no ${name}: see docs/internals.md.`);
+  return found;
+}

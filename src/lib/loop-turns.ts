@@ -1,0 +1,65 @@
+import { type Asker, FairTurns } from './fair-turns.ts';
+
+export type LoopTurnsOptions = {
+  /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */
+  perTurn: number;
+  /** With so many waiting the next ones begin after a pause, which leaves time to everybody else. */
+  crowd?: { size: number; pauseMs: number };
+};
+
+/**
+ * Spreads work over turns of the event loop. A turn reads every socket that has something, so without a bound all
+ * of that would be worked on before anybody else is. What is beyond the bound waits, and addresses take turns.
+ */
+export class LoopTurns {
+  readonly #options: LoopTurnsOptions;
+  readonly #turns = new FairTurns<() => number | void>();
+  #spent = 0;
+  #isScheduled = false;
+
+  constructor(options: LoopTurnsOptions) {
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#turns.waiting;
+  }
+
+  /** Whether something may be done at once, at this cost: never before others that wait. */
+  takeNow(cost = 1): boolean {
+    if (this.#turns.waiting > 0 || this.#spent >= this.#options.perTurn) return false;
+    this.#spend(cost);
+    return true;
+  }
+
+  /** Runs `go` in its turn. It returns what it cost; nothing means 1. */
+  wait(asker: Asker, go: () => number | void): void {
+    this.#turns.add(asker, go);
+    this.#schedule();
+  }
+
+  #spend(cost: number): void {
+    this.#spent += cost;
+    this.#schedule();
+  }
+
+  /** Behind what this turn of the loop has still to read. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    const { crowd } = this.#options;
+    if (crowd && this.#turns.waiting >= crowd.size)
+      setTimeout(() => this.#nextTurn(), crowd.pauseMs);
+    else setImmediate(() => this.#nextTurn());
+  }
+
+  #nextTurn(): void {
+    this.#isScheduled = false;
+    this.#spent = 0;
+    while (this.#spent < this.#options.perTurn) {
+      const next = this.#turns.take();
+      if (!next) return;
+      this.#spend(next.thing() ?? 1);
+    }
+  }
+}

@@ -1,0 +1,300 @@
+/** A mistake that an engine could make: texts of a file of the service's engine, and what stands there instead. */
+export type Mutation = {
+  mistake: string;
+  file: string;
+  changes: readonly (readonly [from: string, to: string])[];
+};
+
+const setBack = 'src/ingest/rules/sense-clock.ts';
+const takeTime = 'src/ingest/rules/take-time.ts';
+const kept = 'src/engine/time-kept.ts';
+
+export const mutations: Mutation[] = [
+  {
+    mistake: 'behind a move an event is cleared first and learns then',
+    file: 'src/engine/leave.ts',
+    changes: [
+      [
+        '  let cost = 0;\n',
+        '  let cost = 0;\n  if (place.puId === puId) live.enter(place, entersPurpose, outcome.arrivedTs);\n',
+      ],
+      [
+        '  live.enter(place, entersPurpose, outcome.arrivedTs);\n  return cost;',
+        '  if (place.puId !== puId) live.enter(place, entersPurpose, outcome.arrivedTs);\n  return cost;',
+      ],
+      [
+        'if (isEmptied && !event.isTimed && !draft.get(event.index)?.isInEpisode) return 0;',
+        'void isEmptied;',
+      ],
+    ],
+  },
+  {
+    mistake: 'a clock is set back after more than 15 minutes only',
+    file: setBack,
+    changes: [
+      [
+        'arrivedTs - firstArrivedTs >= setBackAfterMs',
+        'arrivedTs - firstArrivedTs > setBackAfterMs',
+      ],
+    ],
+  },
+  {
+    mistake: 'a clock is set back a millisecond before 15 minutes',
+    file: setBack,
+    changes: [['= 15 * 60_000', '= 15 * 60_000 - 1']],
+  },
+  {
+    mistake: 'a clock is set back by two late measurements',
+    file: setBack,
+    changes: [['const fewestOfRun = 3', 'const fewestOfRun = 2']],
+  },
+  {
+    mistake: 'a clock is set back by four late measurements only',
+    file: setBack,
+    changes: [['const fewestOfRun = 3', 'const fewestOfRun = 4']],
+  },
+  {
+    mistake: 'a clock that goes exactly half as fast as time is not set back',
+    file: setBack,
+    changes: [['wentMs >= tookMs / 2', 'wentMs > tookMs / 2']],
+  },
+  {
+    mistake: 'a clock that goes exactly twice as fast as time is not set back',
+    file: setBack,
+    changes: [['wentMs <= tookMs * 2', 'wentMs < tookMs * 2']],
+  },
+  {
+    mistake: 'a clock that goes more than twice as fast is set back',
+    file: setBack,
+    changes: [['wentMs <= tookMs * 2', 'wentMs <= tookMs * 2 + 1']],
+  },
+  {
+    mistake: 'a clock that goes less than half as fast is set back',
+    file: setBack,
+    changes: [['wentMs >= tookMs / 2', 'wentMs >= tookMs / 2 - 1']],
+  },
+  {
+    mistake: 'a late one with the ts of the late one before goes on with the count',
+    file: setBack,
+    changes: [['ts <= run.lastTs', 'ts < run.lastTs']],
+  },
+  {
+    mistake: 'late ones that did not go as time does are counted on',
+    file: setBack,
+    changes: [
+      [
+        '!keepsPace(grown, arrivedTs) ? begun : grown',
+        '!keepsPace(grown, arrivedTs) ? grown : grown',
+      ],
+    ],
+  },
+  {
+    mistake: 'a measurement that is stored already ends the count of late ones',
+    file: takeTime,
+    changes: [
+      [
+        'return isAgain ? null : this.#weigh(',
+        'if (isAgain) this.#forget(sId);\n    return isAgain ? null : this.#weigh(',
+      ],
+    ],
+  },
+  {
+    mistake: 'a measurement without ts leaves the count of late ones as it is',
+    file: takeTime,
+    changes: [['if (clock?.late) this.#keep(sId, number, newest, null);', '']],
+  },
+  {
+    mistake: 'a measurement that is ahead ends no silence',
+    file: 'src/engine/collect-timed.ts',
+    changes: [
+      [
+        'const verdict = judgeInTime(',
+        'if (cause.time?.noneForMs && (given.once.agreed?.ts ?? 0) > given.moment.arrivedTs + 10_000) continue;\n    const verdict = judgeInTime(',
+      ],
+    ],
+  },
+  {
+    mistake: 'a value that was ahead is one of the sixteen',
+    file: takeTime,
+    changes: [
+      [
+        '      this.#keep(sId, number, own, null);\n      return arrivedTs;',
+        '      this.#seen = this.#seen.with(number, { ts: last?.ts ?? 0, vals: [...(last?.vals ?? []), measurement.val] });\n      this.#keep(sId, number, own, null);\n      return arrivedTs;',
+      ],
+    ],
+  },
+  {
+    mistake: 'the last value of a full millisecond is forgotten',
+    file: 'src/engine/last-seen.ts',
+    changes: [['const isBeyond = newest.ts === ts', 'const isBeyond = false && newest.ts === ts']],
+  },
+  {
+    mistake: 'a re-entry forgets T',
+    file: kept,
+    changes: [
+      [
+        '  const { newestT } = time;\n  return withTime(event, left',
+        '  const newestT = null;\n  return withTime(event, left',
+      ],
+    ],
+  },
+  {
+    mistake: 'a re-entry ends a silence that is complete',
+    file: kept,
+    changes: [
+      [
+        '{ ...(time.run ? time : withoutOutcomes(time)), bins: null }',
+        '{ ...(time.run ? time : withoutOutcomes(time)), bins: null, silence: time.silence && { ...time.silence, completeTs: null } }',
+      ],
+    ],
+  },
+  {
+    mistake: 'a re-entry ends a run',
+    file: kept,
+    changes: [
+      [
+        '{ ...(time.run ? time : withoutOutcomes(time)), bins: null }',
+        '{ ...withoutOutcomes(time), run: null, bins: null }',
+      ],
+    ],
+  },
+  {
+    mistake: 'a re-entry leaves the window of over',
+    file: kept,
+    changes: [['withoutOutcomes(time)), bins: null }', 'withoutOutcomes(time)) }']],
+  },
+  {
+    mistake: 'a firing forgets the outcomes of its episode',
+    file: 'src/engine/collect-evidence.ts',
+    changes: [
+      ['  const { lately } = evidence;\n  let isEmpty', '  const lately = null;\n  let isEmpty'],
+    ],
+  },
+  {
+    mistake: 'a firing forgets the outcomes of its episode, with maxAgeMs',
+    file: kept,
+    changes: [
+      [
+        'agreedT: null, compared: undefined, outcomeTs: null }',
+        'agreedT: null, compared: undefined, outcomeTs: null, lately: null }',
+      ],
+    ],
+  },
+  {
+    mistake: 'outcomes of an episode that are too old count against it',
+    file: 'src/engine/age.ts',
+    changes: [['time.lately?.filter((outcome) => outcome.t >= oldestT)', 'time.lately']],
+  },
+  {
+    mistake: 'measurement.count makes a silence lenient',
+    file: 'src/engine/compile-cause.ts',
+    changes: [['time?.forMs || time?.noneForMs', 'time?.forMs']],
+  },
+  {
+    mistake: 'silentMs counts to the ts of the firing',
+    file: 'src/engine/build-event.ts',
+    changes: [['Math.max(nowTs, completeTs ?? nowTs) - sinceTs', 'nowTs - sinceTs']],
+  },
+  {
+    mistake: 'a silence is told of as of the ts of the firing',
+    file: 'src/engine/build-event.ts',
+    changes: [
+      ['silenceOf(cause, time.silence, nowTs)', 'silenceOf(cause, time.silence, origin.ts)'],
+    ],
+  },
+  {
+    mistake: 'heldMs counts to the ts of the firing, however old',
+    file: 'src/engine/build-event.ts',
+    changes: [['Math.max(ts, due?.t ?? ts) - sinceT', 'ts - sinceT']],
+  },
+  {
+    mistake: "a notice is not told where another event's re-entry follows",
+    file: 'src/cli/engine/led.ts',
+    changes: [['asksForMove(actions) && transition', 'asksForMove === asksForMove && transition']],
+  },
+  {
+    mistake: 'a measurement that a cause with noneForMs takes leaves T',
+    file: 'src/engine/collect-timed.ts',
+    changes: [
+      [
+        '    own ??= draft.open(event);\n    dropOld(event, draft, own, t);\n',
+        '    own ??= draft.open(event);\n    if (!cause.time?.noneForMs) dropOld(event, draft, own, t);\n',
+      ],
+      [
+        '    dropOld(event, draft, own, t);\n  }',
+        '    if (!cause.time?.noneForMs) dropOld(event, draft, own, t);\n  }',
+      ],
+    ],
+  },
+  {
+    mistake: 'the age of the first measurement of a run decides between 2 s and a minute',
+    file: 'src/engine/run.ts',
+    changes: [
+      [
+        'dueOf(sinceT + forMs, t, moment)',
+        'dueOf(sinceT + forMs, t, { ...moment, first: run?.newestAgeMs } as never)',
+      ],
+      [
+        'moment.arrivedTs - moment.t > lateMs',
+        '((moment as { first?: number }).first ?? moment.arrivedTs - moment.t) > lateMs',
+      ],
+    ],
+  },
+  {
+    mistake: 'a tick that is due as a gap begins is put off',
+    file: 'src/engine/listening.ts',
+    changes: [['if (at > gap.fromTs && at < until)', 'if (at >= gap.fromTs && at < until)']],
+  },
+  {
+    mistake: 'a tick in the first millisecond of a gap is not put off',
+    file: 'src/engine/listening.ts',
+    changes: [['if (at > gap.fromTs && at < until)', 'if (at > gap.fromTs + 1 && at < until)']],
+  },
+  {
+    mistake: 'a tick fires at the newest measurement of a cause, also where that disagreed',
+    file: 'src/engine/run-tick.ts',
+    changes: [['(time?.causes[at]?.agreedT ?? t)', '(time?.causes[at]?.lastT ?? t)']],
+  },
+  {
+    mistake: 'a firing has the earliest time at which its causes took the measurement',
+    file: 'src/engine/collect-timed.ts',
+    changes: [['return Math.max(t, ...last);', 'return Math.min(...last);']],
+  },
+  {
+    mistake: 'a run whose newest measurement is too old goes on with the new one',
+    file: 'src/engine/collect-timed.ts',
+    changes: [
+      [
+        '    own ??= draft.open(event);\n    dropOld(event, draft, own, t);\n',
+        '    own ??= draft.open(event);\n    if (!cause.time?.forMs) dropOld(event, draft, own, t);\n',
+      ],
+    ],
+  },
+  {
+    mistake: 'relative and decimalAcc do not count for what is told of isAny',
+    file: 'src/engine/thresholds.ts',
+    changes: [
+      [
+        '  const difference = relative ?',
+        "  if (arguments[0].reads === 'anything') return val;\n  const difference = relative ?",
+      ],
+    ],
+  },
+  {
+    mistake: 'an old report of a state counts',
+    file: 'src/ingest/rules/state.ts',
+    changes: [['&& report.ts < reported.ts', '&& report.ts < -Infinity']],
+  },
+  {
+    mistake: 'a report of a state counts again',
+    file: 'src/ingest/rules/state.ts',
+    changes: [
+      ['report.ts === reported.ts && isSamePlace', 'report.ts === -Infinity && isSamePlace'],
+    ],
+  },
+  {
+    mistake: 'a report of a state without ts may be older than the one before it',
+    file: 'src/ingest/rules/state.ts',
+    changes: [['return !isStamped && reported.ts', 'return reported.ts']],
+  },
+];

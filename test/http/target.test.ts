@@ -1,0 +1,78 @@
+import type { IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { namesItsHost, normalizeTarget } from '../../src/http/target.ts';
+import { routes } from './routes.ts';
+import { startTestHttp, type TestHttp } from './start.ts';
+
+describe('a target becomes a path', () => {
+  test.each<[string, string, string?]>([
+    ['/a?b=http://c/d', '/a?b=http://c/d'],
+    ['http://sensors.example:8080/a/b?c=1', '/a/b?c=1', 'sensors.example:8080'],
+    ['HTTPS://sensors.example', '/', 'sensors.example'],
+    ['http://sensors.example?a=1', '/?a=1', 'sensors.example'],
+    ['/a%2Db%2db/%41%7E?c=%2D', '/a-b-b/A~?c=%2D'],
+    // What separates, and what would be an escape itself, stays.
+    ['/a%2Fb%252Dc%25%20%C3%BC', '/a%2Fb%252Dc%25%20%C3%BC'],
+    ['*', '*'],
+    ['/half%2', '/half%2'],
+  ])('%s', (url, expected, host = 'asked') => {
+    const request = { url, headers: { host: 'asked' } } as unknown as IncomingMessage;
+    normalizeTarget(request);
+    expect([request.url, request.headers.host]).toEqual([expected, host]);
+  });
+});
+
+test.each<[string[], number, boolean]>([
+  [['Host', 'a'], 1, true],
+  [['Host', ''], 1, true],
+  [['Accept', '*/*', 'hOST', 'a'], 1, true],
+  [['Accept', 'host'], 1, false],
+  [['Host', 'a', 'host', 'a'], 1, false],
+  [[], 0, true],
+  [['Host', 'a', 'Host', 'b'], 0, false],
+])('%j in HTTP/1.%d names its host: %s', (rawHeaders, minor, expected) => {
+  const request = { rawHeaders, httpVersionMajor: 1, httpVersionMinor: minor };
+  expect(namesItsHost(request as unknown as IncomingMessage)).toBe(expected);
+});
+
+describe('over HTTP', () => {
+  let server: TestHttp;
+  const asked: (string | undefined)[] = [];
+  beforeAll(async () => {
+    server = await startTestHttp({
+      routes,
+      inFront: {
+        prefix: '/devices/',
+        handle: ({ url }, response) => {
+          asked.push(url);
+          response.end('a device');
+        },
+      },
+      upgrades: {
+        '/mqtt': (_request, socket) => socket.end('HTTP/1.1 101 Switching Protocols\r\n\r\n'),
+      },
+    });
+  });
+  afterAll(() => server.close());
+
+  async function send(text: string): Promise<string> {
+    let said = '';
+    for await (const chunk of connect(server.port, '127.0.0.1').end(text)) said += String(chunk);
+    return said;
+  }
+
+  test('routes, devices and upgrades take a whole address', async () => {
+    const address = `http://127.0.0.1:${server.port}`;
+    expect(await send(`GET ${address}/address HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(
+      /^HTTP\/1\.1 200 /,
+    );
+    expect(await send(`POST ${address}/devices/a%2Db/up/x HTTP/1.1\r\nHost: x\r\n\r\n`)).toContain(
+      'a device',
+    );
+    expect(asked).toEqual(['/devices/a-b/up/x']);
+    const upgrade = 'Host: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n';
+    expect(await send(`GET ${address}/mqtt HTTP/1.1\r\n${upgrade}`)).toMatch(/^HTTP\/1\.1 101 /);
+    expect(await send(`GET /mqtt HTTP/1.1\r\nHost: x\r\n${upgrade}`)).toMatch(/^HTTP\/1\.1 400 /);
+  });
+});
