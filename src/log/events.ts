@@ -74,6 +74,8 @@ export const logEvents = [
   'http.logins-refused',
   'mqtt.login-refused',
   'mqtt.logins-refused',
+  'mqtt.foreign-topic',
+  'mqtt.foreign-topics',
   'mqtt.library-failed',
   'login.failed',
   'login.unchecked',
